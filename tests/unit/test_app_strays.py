@@ -115,3 +115,18 @@ async def test_without_a_quorum_that_is_said(fake: FakePlane, home: Home) -> Non
         fake.etcd.cluster.stop(fake.url(name))
     with pytest.raises(Unavailable, match="no quorum of its etcd answers"):
         await strays.planned(home, "demo", "8e9e05c52164694d")
+
+
+async def test_one_that_leads_is_left_until_another_member_does(fake: FakePlane, home: Home) -> None:
+    member = stray(fake)
+    member.address, member.up, member.settled = fake.address("west-1"), True, True
+    fake.etcd.cluster.leader = member.id
+    with pytest.raises(PreconditionFailed, match="it leads, and clients' writes would fail") as refused:
+        await strays.planned(home, "demo", f"{member.id:x}")
+    assert f"'etcdctl --endpoints={member.address.client_url} move-leader 1001'" in str(refused.value)
+    fake.etcd.cluster.leader = 0x1001
+    removal = await strays.planned(home, "demo", f"{member.id:x}")
+    fake.etcd.cluster.leader = member.id
+    with pytest.raises(PreconditionFailed, match="it leads"):
+        await strays.removed(home, removal, ASKER)
+    assert member in fake.etcd.cluster.nodes

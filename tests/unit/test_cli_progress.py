@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
+import pytest
 from model.stories import serving
 from rich.console import Console
 
+from quarterdeck.cli import progress as progress_module
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
 from quarterdeck.model.steps import Plan, SetBackends, Step
@@ -41,3 +44,19 @@ async def test_a_person_is_asked_once_for_each_thing_and_again_when_it_is_wanted
         await looked(progress, step)
     lines = [line.split()[-1] for line in said.getvalue().splitlines() if "16443" in line]
     assert lines == ["demo-1", "demo-2", "demo-1", "demo-1", "demo-2"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_what_is_waited_for_is_on_a_line_of_its_own_after_a_while_where_no_terminal_shows_it(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    said, clock = io.StringIO(), [100.0]
+    monkeypatch.setattr(progress_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    progress = LiveProgress(Console(file=said, width=200, force_terminal=terminal))
+    for words in ("a quorum", "a quorum", "a person", "a person", "a person", "a quorum", "a quorum"):
+        progress.waits(f"waiting for {words}")
+        clock[0] += 6.0
+    lines = [line.strip() for line in said.getvalue().splitlines() if "waiting for" in line]
+    assert [line.split("waiting for ")[1] for line in lines] == ([] if terminal else ["a person"])
+    progress.waits("waiting for a quorum")
+    assert said.getvalue().count("waiting for a quorum") == (0 if terminal else 1)

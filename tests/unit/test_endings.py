@@ -23,14 +23,23 @@ REASONS = {
     "apiserver-feature-gate": (1, "unrecognized feature gate: NoSuchGate"),
     "apiserver-missing-file": (1, "open /nonexistent: no such file or directory"),
     "apiserver-no-etcd": (1, "error creating storage factory: context deadline exceeded"),
+    "apiserver-port-taken": (1, "exit code 1: failed to create listener: failed to listen on 127.69.208.159:6443"),
     "apiserver-unknown-flag": (1, "unknown flag: --cloud-provider"),
     "coredns-address": (1, "listen tcp 203.0.113.9:24053: bind: cannot assign requested address"),
+    "coredns-bad-value": (1, 'plugin/auto: plugin/file: time: invalid duration "soon"'),
     "coredns-missing": (1, "loading Caddyfile via flag: open /nonexistent"),
+    "coredns-port-taken": (1, "listen tcp 127.9.9.3:24053: bind: address already in use"),
     "coredns-syntax": (1, "Corefile3:2 - Syntax error: Unexpected token 'file'"),
+    "coredns-twice": (1, "cannot serve dns://example.test.:24053 on 127.9.9.3 - it is already defined"),
+    "coredns-udp-taken": (1, "listen udp 127.9.9.3:24053: bind: address already in use"),
     "coredns-unknown-flag": (2, "flag provided but not defined: -nosuch"),
     "coredns-unknown-plugin": (1, "Unknown directive 'nosuch'"),
+    "envoy-bad-address": (1, "exit code 1: malformed IP address: nonsense"),
+    "envoy-bad-concurrency": (1, "(--concurrency) -- Couldn't read argument value from string 'many'"),
     "envoy-bad-config": (1, "INVALID_ARGUMENT: invalid JSON"),
     "envoy-missing": (1, "Invalid path: /nonexistent.yaml"),
+    "envoy-no-backends": (1, "the system: '/srv/live/backends.json' does not exist"),
+    "envoy-port-taken": (1, "exit code 1: cannot bind '127.9.9.1:24101': Address already in use"),
     "envoy-unknown-flag": (1, "--nosuch -- Couldn't find match for argument"),
     "etcd-address-not-here": (1, "listen tcp 203.0.113.9:24001: bind: cannot assign requested address"),
     "etcd-bad-cert": (1, "listener failed: open /nonexistent: no such file or directory"),
@@ -39,17 +48,33 @@ REASONS = {
     "etcd-corrupt-db": (2, "failed to open database: invalid database"),
     "etcd-corrupt-wal": (2, "panic: cannot use none as id"),
     "etcd-data-is-file": (1, "failed to list data directory: readdirent /srv/file: not a directory"),
+    "etcd-port-taken": (1, "listen tcp 127.69.208.159:2380: bind: address already in use"),
     "etcd-unknown-flag": (2, "flag provided but not defined: -enable-v2v3"),
+    "kcm-apiserver-frozen": (1, '"Failed to renew lease" lock="kube-system/kube-controller-manager"'),
+    "kcm-bad-ca": (1, "exit code 1: unable to load root certificates: unable to parse bytes as PEM block"),
+    "kcm-bad-cidr": (1, '"Error building controllers" err="invalid CIDR[0]: <nil> (invalid CIDR address: 10.0.0.0/33)'),
+    "kcm-bad-deadline": (2, "panic: leaseDuration must be greater than renewDeadline"),
+    "kcm-bad-flag-value": (1, 'invalid argument "soon" for "--leader-elect-renew-deadline" flag'),
     "kcm-feature-gate": (1, "invalid value of X=yes, err: strconv.ParseBool"),
+    "kcm-garbage-kubeconfig": (1, 'error loading config file "/srv/kube-controller-manager/kubeconfig.yaml": yaml: '),
+    "kcm-lease-taken": (1, '"Failed to renew lease" lock="kube-system/kube-controller-manager"'),
+    "kcm-missing-root-ca": (1, "error parsing root-ca-file at /nonexistent: open /nonexistent: no such file"),
     "kcm-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "kcm-port-taken": (1, "listen tcp 127.69.208.159:10257: bind: address already in use"),
     "kcm-unknown-controllers": (1, '"nosuch" is not in the list of known controllers'),
     "kcm-unknown-flag": (1, "unknown flag: --nosuch"),
     "keepalived-config": (2, "Non-existent interface specified in configuration"),
     "keepalived-flag": (1, "Unknown option --nosuch"),
     "keepalived-missing": (6, "Config files missing '/nonexistent'."),
     "python": (1, "ValueError: no cloud named 'x'"),
+    "scheduler-apiserver-frozen": (1, '"Failed to renew lease" lock="kube-system/kube-scheduler"'),
+    "scheduler-bad-deadline": (1, "couldn't create leader elector: leaseDuration must be greater than renewDeadline"),
+    "scheduler-bad-flag-value": (1, 'invalid argument "soon" for "--leader-elect-renew-deadline" flag'),
     "scheduler-bad-kubeconfig": (1, "error loading config file"),
+    "scheduler-garbage-kubeconfig": (1, 'error loading config file "/srv/kube-scheduler/kubeconfig.yaml": yaml: '),
+    "scheduler-lease-taken": (1, '"Failed to renew lease" lock="kube-system/kube-scheduler"'),
     "scheduler-no-kubeconfig": (1, "stat /nonexistent: no such file or directory"),
+    "scheduler-port-taken": (1, "listen tcp 127.69.208.159:10259: bind: address already in use"),
     "scheduler-unknown-flag": (1, "unknown flag: --policy-config-file"),
     "shell": (127, "nosuchprogram: command not found"),
     "shell-exec": (126, "/etc/passwd: cannot execute: Permission denied"),
@@ -103,7 +128,7 @@ WELL = "[2026-11-25 21:46:40.046][1][info][main] [source/server/server.cc:1159] 
 
 def test_a_reason_is_that_of_the_last_run_that_has_ended_and_of_none_before() -> None:
     killed = run(NO_LISTENER) + run(WELL, "killed by SIGKILL")
-    assert why_it_ended(killed, -9) == "killed by SIGKILL: all dependencies initialized"
+    assert why_it_ended(killed, -9) == "killed by SIGKILL"
     assert "cannot bind" in why_it_ended(run(WELL) + run(NO_LISTENER), 1)
     begun = killed + run(WELL, how="")
     assert why_it_ended(begun, -9) == why_it_ended(killed, -9), "it is the one before that has ended"
@@ -120,7 +145,7 @@ def test_no_program_is_told_the_reason_of_a_run_before_it_came_up(name: str) -> 
     assert reason in why_it_ended(came_up, 1), "it is the last one that has ended"
     assert present_reason(came_up) == "it serves"
     assert why_it_ended(run(name) + run("it serves\n", "killed by SIGTERM"), -15) == "killed by SIGTERM: it serves"
-    assert reason in present_reason(run("it serves\n") + run(name, how=""))
+    assert reason.removeprefix("exit code 1: ") in present_reason(run("it serves\n") + run(name, how=""))
 
 
 def test_why_a_machine_cannot_start_it_again_is_its_ending() -> None:
@@ -134,6 +159,17 @@ def test_output_without_such_lines_is_that_of_one_run() -> None:
     assert "cannot bind" in why_it_ended(NO_LISTENER + WELL, 1)
     assert "cannot bind" in present_reason(NO_LISTENER + WELL)
     assert why_it_ended("", None) == present_reason("") == ""
+
+
+def test_a_lease_that_is_lost_after_other_runs_is_the_reason() -> None:
+    before = (OUTPUTS / "kcm-port-taken.txt").read_text()
+    after = (OUTPUTS / "kcm-lease-taken.txt").read_text()
+    assert "Failed to renew lease" in last_reason(before + after)
+    assert "address already in use" in last_reason(after + before)
+
+
+def test_what_is_killed_has_not_said_why() -> None:
+    assert why_it_ended((OUTPUTS / "kcm-lease-taken.txt").read_text(), -9) == "killed by SIGKILL"
 
 
 #: What other programs write, and the part of it that is the reason.
@@ -180,6 +216,14 @@ OTHERS = (
         "[2026-11-25 21:45:45.046][1][error][connection] [source/c.cc:1027] connect error: Connection refused\n",
         "Filesystem config update rejected: Error adding/updating listener(s) plane: "
         "cannot bind '127.0.0.1:24000': Address already in use",
+    ),
+    (
+        "[2026-11-26 11:16:24.463][17442][warning][config] [source/f.cc:128] Filesystem config update failure: in "
+        "/srv/live/backends.json, Unable to parse JSON as proto (INVALID_ARGUMENT: unexpected EOF): {nonsense\n"
+        "[2026-11-26 11:16:24.470][17442][warning][main] [source/server/server.cc:1059] There is no configured limit to"
+        " the number of allowed active downstream connections.\n",
+        "Filesystem config update failure: in /srv/live/backends.json, Unable to parse JSON as proto"
+        " (INVALID_ARGUMENT: unexpected EOF): {nonsense",
     ),
     (
         'E1125 21:43:20.782651   10835 controllermanager.go:270] "Error building controllers" err="no service CIDR"\n'
@@ -241,6 +285,6 @@ async def test_a_unit_says_why_it_does_not_run_and_one_that_runs_says_nothing_of
     await site.start_unit(machine, UnitSpec(name="ill", argv=("/bin/y",)))
     assert await complaint(site, machine, "ill") == "waits"
     site.crash(machine, "ill")
-    assert await why_unit_ended(site, machine, "ill") == "killed by SIGKILL: waits"
+    assert await why_unit_ended(site, machine, "ill") == "killed by SIGKILL"
     await site.kill_machine(machine)
     assert await why_idle(site, machine, "ill") == await complaint(site, machine, "ill") == ""

@@ -46,6 +46,7 @@ def test_no_member_rests_beside_one_without_which_the_others_are_no_quorum(name:
     assert view(held).resting is None
     assert not plan(held).now
     assert whats(plan(held))[0].startswith("voter 90 (")
+    assert not [each for each in whats(plan(held)) if "all others to be well" in each], "they are"
 
 
 def test_where_the_others_are_a_quorum_of_all_it_does() -> None:
@@ -101,9 +102,10 @@ def test_a_plan_counts_every_voter_that_etcd_lists() -> None:
     told = dry_run(beside(restarting(3, Component.SCHEDULER)))
     assert {(each.voters, each.margin) for each in told.steps} == {(4, 0)}
     assert told.stuck_on[0].what.startswith("voter 90 (")
-    stuck = dry_run(beside(restarting(3)))
+    stuck = dry_run(replace(beside(restarting(3)), plane_name="demo"))
     assert not stuck.steps
     assert stuck.stuck_on[0].what.startswith("voter 90 (")
+    assert stuck.stuck_on[0].then == "'quarterdeck etcd remove-member demo 90'"
 
 
 def test_a_move_beside_a_stray_is_not_taken_for_one_between_three_sites() -> None:

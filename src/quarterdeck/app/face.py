@@ -201,8 +201,8 @@ class Quarterdeck(Looks):
         """Whether a member of etcd that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
         etcdctl prints it. Changes nothing.
 
-        Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member and
-        where the other voters would be no healthy quorum, Unavailable where no quorum answers.
+        Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member, for
+        the leader, and where the other voters would be no healthy quorum, Unavailable where no quorum answers.
         """
         await self._require_in_reach(name)
         return await strays.planned(self._home, name, member)

@@ -15,7 +15,7 @@ from quarterdeck.engine.observing import observer_of
 from quarterdeck.engine.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import CALLED, Cluster
-from quarterdeck.model.world import MemberFact, World
+from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.members import strays, voters
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.stores.port import EventType
@@ -74,7 +74,7 @@ async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, Wo
     """The removal as one look allows it, and the world as the member's cluster has it.
 
     Raises Unavailable without a quorum, NotFound for an id that is not listed, PreconditionFailed for a replica's
-    member, and where the rest would be no healthy quorum.
+    member, for the leader, and where the rest would be no healthy quorum.
     """
     doing, world = _doing(plane.name, f"{number:x}"), await (await observer_of(plane)).observe()
     for cluster in Cluster:
@@ -82,7 +82,9 @@ async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, Wo
         members = of.membership.members if of.membership is not None else ()
         found = next((each for each in members if each.id == number), None)
         if found is not None:
-            return _allowed(plane, doing, of, cluster, found), cluster, of
+            removal = _allowed(plane, doing, of, cluster, found)
+            await _require_follower(plane, doing, of, cluster, number)
+            return removal, cluster, of
     if world.membership is None:
         seen = "no quorum of its etcd answers, and without one no member can be removed"
         raise Unavailable(doing, seen, f"see 'quarterdeck status {plane.name}' and 'quarterdeck recover {plane.name}'")
@@ -103,3 +105,19 @@ def _allowed(plane: Plane, doing: str, world: World, cluster: Cluster, member: M
     role = "learner" if member.learner else "voter"
     told = f"{role} {member.told} of {CALLED[cluster]}"
     return MemberRemoval(plane=plane.name, member=member.id, told=told, voters=len(rest), healthy=healthy)
+
+
+async def _require_follower(plane: Plane, doing: str, world: World, cluster: Cluster, number: int) -> None:
+    """Raise PreconditionFailed for the member that leads. Until the others have elected another one, they go on passing
+    writes to one that was removed, and each of these fails 7 s later.
+    """
+    urls = healthy_urls(plane, world, cluster)
+    if (await plane.etcd.status(urls[0])).leader_id != number:
+        return
+    members = await plane.etcd.members(urls)
+    at = ",".join(url for each in members if each.id == number for url in each.client_urls)
+    assert world.membership is not None
+    to = next(each.id for each in world.membership.voters if each.replica and each.health is Health.HEALTHY)
+    move = f"'etcdctl --endpoints={at} move-leader {to:x}'"
+    seen = "it leads, and clients' writes would fail until another member is elected"
+    raise PreconditionFailed(doing, seen, f"have a replica's member lead first: {move}")

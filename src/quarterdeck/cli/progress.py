@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,8 @@ from quarterdeck.model.world import World
 
 #: More reasons than this do not fit on the line.
 _REASONS = 2
+#: Seconds after which a line says what is waited for, where no terminal shows it all the time.
+_LONG = 10.0
 
 
 class LiveProgress:
@@ -32,6 +35,7 @@ class LiveProgress:
         self._quorum = ""
         self._asked: set[tuple[str, str]] = set()
         self._warned: set[str] = set()
+        self._waits = ("", 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +62,7 @@ class LiveProgress:
                 self._warned.add(message)
                 self.warns(message)
         if plan.waiting and not plan.now:
-            self._say(f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}")
+            self.waits(f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}")
 
     async def begins(self, step: Step) -> None:
         """See ``Watcher``."""
@@ -102,6 +106,13 @@ class LiveProgress:
     def waits(self, words: str) -> None:
         """See ``Onlooker``."""
         self._say(words)
+        before, since = self._waits
+        now = time.monotonic()
+        if words != before:
+            self._waits = (words, now)
+        elif now - since >= _LONG and not self._console.is_terminal:
+            self._waits = (words, math.inf)
+            self.notes(words)
 
     def wants(self, wish: str) -> None:
         """See ``Onlooker``."""

@@ -35,7 +35,7 @@ _SYSTEMD = {
     238: "STATE_DIRECTORY", 243: "CREDENTIALS",
 }  # fmt: skip
 
-#: k8s.io/klog/v2: severity, date, time, thread, file and line.
+#: k8s.io/klog/v2: severity, date, time, process, file and line.
 _KLOG = re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+\s+\d+ [\w.-]+:\d+\] ?(.*)$")
 #: Envoy's default format: time, thread, level, logger, source.
 _ENVOY = re.compile(r"^\[[\d-]+ [\d:.]+\]\[\d+\]\[(\w+)\]\[(\w+)\] (?:\[[^\]]*\] )?(.*)$")
@@ -59,14 +59,15 @@ _REASONS = tuple(
         r": (?:command not found|Exec format error|cannot execute\b.*)$",
         r"^flag provided but not defined: |^invalid (?:boolean )?value .* for (?:flag )?-|^flag needs an argument",
         r"^(?:unknown (?:shorthand )?flag|invalid argument .* for )",
-        r"^-\S+ -- Couldn't |^PARSE ERROR: ",
+        r"^(?:-\w )?\(?--\S+ -- \S|^PARSE ERROR: ",
         r"^(?:[Uu]nknown|[Uu]nrecognized) option|: (?:unrecognized|invalid) option\b",
         r"^[Ee]rror: |^ERROR: |^[\w./-]+: error: ",
         r"^(?:panic|fatal error|fatal): ",
         r"^FATAL\b|^\[FATAL\]|^CRITICAL\b",
         r"panicked at |^Exception in thread ",
         r"^(?:terminate called|Segmentation fault|Out of memory)",
-        r"^Listen: |^loading Caddyfile |^plugin/\w+: |:\d+ - (?:Error during parsing|Syntax error)",
+        r"^Listen(?:Packet)?: |^cannot serve \w+://|^loading Caddyfile |^plugin/\w+: ",
+        r":\d+ - (?:Error during parsing|Syntax error)",
         r"^\(\S+: Line \d+\) (?!WARNING)|^Config files? missing|^Non-existent interface",
     )
 )
@@ -74,13 +75,22 @@ _REASONS = tuple(
 _EPILOGUE = re.compile(
     r"^(?:goroutine \d|\s|created by |exit status |Stopped\b|CPU usage|pid \d+ exited|Usage\b|#\d+: )"
 )
-#: k8s.io/kubernetes cmd/kube-controller-manager/app, Run: what it says when it has given its Lease up because its
-#: controllers could not be built, after it has said why. It says the same when another one took the Lease: then no line
-#: before it tells of a failure.
+#: k8s.io/kubernetes cmd/kube-controller-manager/app, Run: why it ends, before it gives its Lease up.
+_NO_CONTROLLERS = '"Error building controllers"'
+#: What a controller manager and a scheduler say last when they have given their Lease up, whatever the reason is.
 _LEASE_LOST = "leaderelection lost"
+#: k8s.io/client-go/tools/leaderelection: the reason for that, though it is logged as information; unless the program
+#: ends already.
+_NOT_RENEWED = re.compile(r'^"Failed to renew lease"(?!.*context canceled)')
+#: k8s.io/component-base/metrics, options.go: logged as an error wherever --allow-metric-labels-manifest is not given.
+_NO_MANIFEST = "The manifest file is empty, ignoring."
 #: Envoy, source/common/listener_manager (listener_impl.cc, lds_api.cc): it runs on without a listener that it cannot
 #: have. The lines after it tell of backends that it cannot reach.
 _NO_LISTENER = re.compile(r"Error adding/updating listener|\bcannot bind '")
+#: Envoy, source/extensions/config_subscription/filesystem: so it runs on with the configuration that it had, or none.
+_NO_UPDATE = re.compile(r"config update (?:rejected|failure)")
+#: Envoy, source/server/server.cc: the message goes on with the path of the configuration, on a line of its own.
+_ENVOY_ENDS = re.compile(r"^error `(.*)` initializing config\b")
 _TROUBLE = re.compile(
     r"error|fail|cannot|can't|could not|unable|denied|refused|invalid|unknown|no such|not found|in use", re.IGNORECASE
 )
@@ -90,11 +100,13 @@ def why_it_ended(output: str, exit_code: int | None = None) -> str:
     """How a program ended and why, for people: ``exit code 1: unknown flag: --x``; "" where nothing is known.
 
     ``output`` is the end of what it wrote (``LINES`` lines), in which the last run comes last; it is the last one that
-    has ended which counts. ``exit_code`` is that of this run, negative for a signal (None: not known).
+    has ended which counts. ``exit_code`` is that of this run, negative for a signal (None: not known). What SIGKILL
+    ended has not said why.
     """
     *former, last = _runs(output)
     ended = last if last.ended or not former else former[-1]
-    return ": ".join(filter(None, (ending(exit_code), last_reason(ended.output))))
+    said = "" if exit_code == -signal.SIGKILL else last_reason(ended.output)
+    return ": ".join(filter(None, (ending(exit_code), said)))
 
 
 def present_reason(output: str) -> str:
@@ -196,11 +208,13 @@ def _klog(line: str) -> tuple[int, str] | None:
     if found is None:
         return None
     severity, text = found.groups()
-    if _LEASE_LOST in text:
+    if _LEASE_LOST in text.lower():
         return _SAYS, text
+    if text == _NO_MANIFEST:
+        return _ANYTHING, text
     if text.startswith('"command failed"'):
         return _REASON, _fields(text, "err") or text
-    if severity == "F":
+    if severity == "F" or text.startswith(_NO_CONTROLLERS) or _NOT_RENEWED.match(text):
         return _REASON, text
     return {"E": _FAILURE, "W": _SAYS}.get(severity, _ANYTHING), text
 
@@ -211,10 +225,11 @@ def _envoy(line: str) -> tuple[int, str] | None:
         return None
     level, logger, text = found.groups()
     if level == "critical":
-        return (_ANYTHING if logger == "backtrace" else _REASON), text
+        ends = _ENVOY_ENDS.match(text)
+        return (_ANYTHING if logger == "backtrace" else _REASON), ends.group(1) if ends is not None else text
     if level in ("warning", "error") and _NO_LISTENER.search(text):
         return _REASON, text
-    return (_FAILURE if level == "error" else _ANYTHING), text
+    return (_FAILURE if level == "error" or _NO_UPDATE.search(text) else _ANYTHING), text
 
 
 def _fields(text: str, *names: str) -> str:

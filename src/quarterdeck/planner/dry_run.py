@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quarterdeck.model.steps import Step, cluster_of
 from quarterdeck.model.waiting import Wait
@@ -56,7 +56,7 @@ def dry_run(world: World) -> DryRun:
     done: list[Forecast] = []
     idle = 0
     for _ in range(MOST_ROUNDS):
-        now = plan(observe(truth))
+        now = plan(replace(observe(truth), plane_name=world.plane_name))
         if now.done:
             return DryRun(steps=tuple(done))
         if not now.now:

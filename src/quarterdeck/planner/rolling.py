@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.model.clusters import MEMBER
+from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
@@ -13,7 +13,7 @@ from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import not_ready_for
-from quarterdeck.planner.members import all_raised
+from quarterdeck.planner.members import all_raised, can_spare, serves, stray_voters
 from quarterdeck.planner.membership import hand_over
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.resting import Rest, in_turn
@@ -82,7 +82,20 @@ def _not_yet(view: View) -> tuple[Wait, ...]:
         return tuple(next_steps.machine(view.world, each, purpose) for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
-    return apart or (others_well(view, first, "is started anew"),)
+    return apart or _unspared(view, first) or (others_well(view, first, "is started anew"),)
+
+
+def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
+    """The voters of no replica that keep a replica's members from stopping, where all other replicas are well."""
+    if not all(serves(view.world, each) for each in view.wanted if each.name != record.name):
+        return ()
+    stopping = {each: view.world.of(each) for each in Cluster if MEMBER[each] in view.change(record).stops}
+    return tuple(
+        told
+        for cluster, world in stopping.items()
+        if not can_spare(world, record)
+        for told in stray_voters(world, cluster)
+    )
 
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
