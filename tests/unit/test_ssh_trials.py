@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -133,3 +135,55 @@ def test_a_program_that_is_gone_or_cannot_be_executed_is_named(tmp_path: Path) -
     assert "its mode is -rw-r--r--" in run(code, str(program))
     program.chmod(0o755)
     assert run(code, str(program)) == ""
+
+
+_BY_SYSTEMD = 'systemd-run() { "${!#}"; }'
+
+
+def selinux(folder: Path, enforce: str, code: str) -> tuple[str, str]:
+    """The code with a kernel whose SELinux is so; returns it, and where it writes what is labelled."""
+    (folder / "selinux").mkdir()
+    (folder / "selinux/enforce").write_text(enforce)
+    labels = folder / "labels"
+    chcon = f'chcon() {{ echo "$*" >> "{labels}"; }}\n'
+    return chcon + code.replace("/sys/fs/selinux", f"{folder}/selinux"), str(labels)
+
+
+def test_programs_are_labelled_where_there_is_selinux(tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "part").write_bytes(gzip.compress(b"#!/bin/sh\n"))
+    program, packed = sha256(b"#!/bin/sh\n").hexdigest(), sha256((tmp_path / "part").read_bytes()).hexdigest()
+    (tmp_path / "part").rename(tmp_path / f"programs/.part-{packed}")
+    come = f"{functions()}LIB=$1; locked() {{ :; }}; ask_program_whole {program} etcd {packed} gzip"
+    code, labels = selinux(tmp_path, "1", come)
+    run(code, str(tmp_path))
+    assert (tmp_path / f"programs/{program}/etcd").exists()
+    (line,) = Path(labels).read_text().splitlines()
+    assert line.startswith(f"-t bin_t {tmp_path}/programs/{program}/.new."), "before it has its name"
+
+
+def test_the_script_labels_itself_where_there_is_selinux(tmp_path: Path) -> None:
+    folders = "SELF=$1/host LIB=$1/lib RUN=$1/run UNITS=$1/lib/units ACCOUNTS=''"
+    code, labels = selinux(tmp_path, "0", f"{functions()}{folders}; prepare")
+    run(code, str(tmp_path))
+    assert Path(labels).read_text().split() == ["-t", "bin_t", f"{tmp_path}/host"], (
+        "permissive hosts may be made enforcing"
+    )
+
+
+@pytest.mark.parametrize(("state", "enforcing"), [("1", True), ("0", False)])
+def test_the_trial_labels_what_it_executes_and_says_whether_selinux_enforces(
+    tmp_path: Path, state: str, enforcing: bool
+) -> None:
+    last = (Path(trials.__file__).with_name("check") / "trial.sh").read_text().splitlines()[-1]
+    code, labels = selinux(tmp_path, state, f"{piece('trial')}\n{_BY_SYSTEMD}\nFOLDER=$1; tried execute\n{last}")
+    said = run(code, str(tmp_path))
+    assert read_trials(said).enforcing is enforcing
+    assert Path(labels).read_text().startswith(f"-t bin_t {tmp_path}/.quarterdeck-check.")
+
+
+def test_without_selinux_nothing_is_labelled(tmp_path: Path) -> None:
+    code, labels = selinux(tmp_path, "1", f'{functions()}label "$1"')
+    (tmp_path / "selinux/enforce").unlink()
+    run(code, str(tmp_path / "host"))
+    assert not Path(labels).exists()
