@@ -132,6 +132,21 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
         raise not_parsed(doing, line, error) from error
 
 
+def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, str]]:
+    """The ports at which a host listens, and those at which it cannot, with its words (check/listen.sh)."""
+    listens: list[int] = []
+    refused: dict[int, str] = {}
+    for line in lines:
+        match line.split("\t"):
+            case ["listens", port] if port.isdecimal():
+                listens.append(int(port))
+            case ["failed", port, *words] if port.isdecimal():
+                refused[int(port)] = " ".join(words)
+            case _:
+                continue  # what a program of the login shell prints besides
+    return tuple(listens), refused
+
+
 def read_ways(doing: str, said: str) -> Mapping[str, Way]:
     """What came of connecting from a host to others (check/connect.sh), by their name. Raises Corrupt."""
     ports: dict[str, dict[int, str]] = {}
