@@ -175,7 +175,8 @@ def test_the_script_labels_itself_where_there_is_selinux(tmp_path: Path) -> None
 def test_the_trial_labels_what_it_executes_and_says_whether_selinux_enforces(
     tmp_path: Path, state: str, enforcing: bool
 ) -> None:
-    last = (Path(trials.__file__).with_name("check") / "trial.sh").read_text().splitlines()[-1]
+    text = (Path(trials.__file__).with_name("check") / "trial.sh").read_text()
+    (last,) = (line for line in text.splitlines() if "say selinux" in line)
     code, labels = selinux(tmp_path, state, f"{piece('trial')}\n{_BY_SYSTEMD}\nFOLDER=$1; tried execute\n{last}")
     said = run(code, str(tmp_path))
     assert read_trials(said).enforcing is enforcing
@@ -187,3 +188,13 @@ def test_without_selinux_nothing_is_labelled(tmp_path: Path) -> None:
     (tmp_path / "selinux/enforce").unlink()
     run(code, str(tmp_path / "host"))
     assert not Path(labels).exists()
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_as_many_inotify_instances_as_a_plane_takes_are_opened_at_once_on_a_host(most: int) -> None:
+    limited = f"echo {most} > /proc/sys/user/max_inotify_instances || exit 77\n{functions()}inotify_instances 5"
+    argv = ("unshare", "--user", "--map-root-user", "bash", "-c", limited)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no namespace of users here: {done.stderr}")
+    assert done.stdout.strip() == str(min(most, 5))

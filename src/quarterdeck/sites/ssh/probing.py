@@ -32,6 +32,7 @@ from quarterdeck.sites.ssh.connections import INSTALLED
 from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_listening, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
+from quarterdeck.sites.ssh.limits import instances_needed, judge_limits
 from quarterdeck.sites.ssh.shells import Link
 from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
@@ -111,7 +112,7 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
         findings += [each for each in found if isinstance(each, HostFinding)]
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
-            findings += judge_host(each.host, each.facts, here)
+            findings += (*judge_host(each.host, each.facts, here), *judge_limits(each.host, each.facts))
             findings += (*judge_trials(each.host, each.trials), *judge_address(each.host, each.identity))
             findings += (
                 *judge_ports(settings, each.host, each.facts),
@@ -143,7 +144,7 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
             [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
         )
         before = time.time()
-        pieces = _piece("identity", "trial", "facts")
+        pieces = f"INSTANCES={instances_needed(host)}\n{_piece('../host/5-limits', 'identity', 'trial', 'facts')}"
         done = await link.run(_TRY_RIGHTS, (pieces, *words), doing=doing, deadline=_FACTS)
         facts = read_facts(doing, done.stdout, before, time.time())
         return _Reached(
