@@ -114,7 +114,7 @@ VARIATIONS = (
         "its login shell lets nobody in",
         done="usermod --shell /usr/sbin/nologin deck",
         undone="usermod --shell /bin/bash deck",
-        says=("nologin",),
+        says=("the login shell of user deck", "This account is currently not available"),
     ),
     Variation(
         "it may run one program",

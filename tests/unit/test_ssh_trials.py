@@ -9,12 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support.host_script import functions
 
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh import trials
 from quarterdeck.sites.ssh.hosts import Host, Login
-from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.trials import Failure, Trials, judge_trials, read_trials
 
 HOST = Host(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
@@ -106,13 +106,6 @@ def test_the_nearest_folder_that_is_there_is_tried(tmp_path: Path) -> None:
     assert run(code, "/no-such-folder/b").strip() == "/"
 
 
-def functions() -> str:
-    """The functions of quarterdeck's part of a host."""
-    text = script().decode()
-    return f"{text[: text.index(_END)]}\nset +u\n"
-
-
-_END = '\n[ $# -gt 0 ] || fail $INVALID "host serve'
 _STRAY = 'listed=$2; systemctl() { printf "%s" "$listed"; }; stray_variables "$1"'
 
 
