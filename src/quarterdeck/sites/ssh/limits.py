@@ -19,8 +19,8 @@ from quarterdeck.sites.ssh.facts import HostFacts
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.parsing import parsing
 
-#: What etcd, apiservers and Envoy are given by most distributions at least.
-ENOUGH_FILES = 65_536
+#: Open files for some thousand clients: Envoy has two for each connection.
+ENOUGH_FILES = 16_384
 MORE_INSTANCES = "raise the limit there: 'sysctl -w fs.inotify.max_user_instances=1024', and a file in /etc/sysctl.d"
 
 
