@@ -139,13 +139,21 @@ VARIATIONS = (
 @pytest.fixture(scope="module")
 def lab() -> Iterator[HostsPlanes]:
     with hosts_planes({LabHost(HOST, SITE, "a"): ("control", "edge", "dns")}) as made:
-        argv = ("localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(made.hosts.storage / LOCALE))
-        subprocess.run(argv, check=True, capture_output=True)  # which takes Debian's package "locales"
+        if not without_locales():
+            argv = ("localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(made.hosts.storage / LOCALE))
+            subprocess.run(argv, check=True, capture_output=True)
         yield made
+
+
+def without_locales() -> str:
+    """Why no locale can be made here; "" if one can be."""
+    return "" if Path("/usr/share/i18n/locales/de_DE").exists() else "locales are made of Debian's package locales"
 
 
 @pytest.mark.parametrize("variation", [pytest.param(each, id=each.name.replace(" ", "-")) for each in VARIATIONS])
 def test_a_plane_comes_up_or_the_check_names_what_is_in_the_way(lab: HostsPlanes, variation: Variation) -> None:
+    if LOCALE in variation.done and without_locales():
+        pytest.skip(without_locales())
     lab.hosts.sh(HOST, variation.done)
     try:
         file = lab.planes.file(inventory(lab, variation))
