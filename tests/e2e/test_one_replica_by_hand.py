@@ -30,7 +30,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
-from quarterdeck.sites.local import limits
+from quarterdeck.sites.inotify import PER_LEADER, PER_PLANE, PER_REPLICA
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]
@@ -189,8 +189,8 @@ def test_everything_listens_on_the_address_of_its_machine_only(replica: OneRepli
 def test_ten_replicas_fit_below_the_kernels_usual_limit_on_inotify_instances(replica: OneReplica) -> None:
     folders = (Path(f"/proc/{each.pid}/fd") for each in replica.processes.running.values())
     opened = sum(each.readlink().name.endswith("inotify") for folder in folders for each in folder.iterdir())
-    assert 0 < opened <= limits.PER_REPLICA + limits.PER_LEADER
-    assert 10 * limits.PER_REPLICA + limits.PER_PLANE < 128
+    assert 0 < opened <= PER_REPLICA + PER_LEADER
+    assert 10 * PER_REPLICA + PER_PLANE < 128
 
 
 def ask_without_certificate(address: tuple[str, int], context: ssl.SSLContext) -> bytes:

@@ -4,8 +4,10 @@ comes up, and else the check names the true reason.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import yaml
@@ -24,6 +26,9 @@ CREATE = 180.0
 SSHD = "/etc/ssh/sshd_config.d/variation.conf"
 SUDOERS = "/etc/sudoers.d/variation"
 RELOAD = "systemctl reload ssh"
+SLOW_SUDO = "sed -i '1i session optional pam_exec.so /bin/sleep 6' /etc/pam.d/sudo"
+SUDO_AS_IT_WAS = "sed -i 1d /etc/pam.d/sudo"
+LOCALE = "de_DE.utf8"
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,26 @@ VARIATIONS = (
     ),
     Variation(
         "sudo takes its time",
-        done="sed -i '1i session optional pam_exec.so /bin/sleep 2' /etc/pam.d/sudo",
-        undone="sed -i 1d /etc/pam.d/sudo",
+        done=SLOW_SUDO,
+        undone=SUDO_AS_IT_WAS,
         comes_up=True,
+        says=("sudo takes ",),
+    ),
+    Variation(
+        "its locale has a decimal comma",
+        done=f"cp -r /srv/storage/{LOCALE} /usr/lib/locale; [ $(LC_ALL={LOCALE} /usr/bin/printf %.1f 1) = 1,0 ]"
+        f" && printf 'LANG={LOCALE}\\nLC_ALL={LOCALE}\\n' | tee /etc/default/locale > /etc/locale.conf"
+        " && systemctl daemon-reexec",
+        undone=f"rm -r /etc/default/locale /etc/locale.conf /usr/lib/locale/{LOCALE} && systemctl daemon-reexec",
+        comes_up=True,
+    ),
+    Variation(
+        "a port of etcd is bound, and nobody listens there",
+        done="systemd-run --quiet --unit=binds --service-type=notify --property=NotifyAccess=all perl -MSocket -e"
+        " 'socket(S, PF_INET, SOCK_STREAM, 0); bind(S, sockaddr_in(2380, INADDR_ANY)) or die;"
+        ' system("systemd-notify", "--ready"); sleep 600\'',
+        undone="systemctl stop binds",
+        says=("nothing can listen at port 2380", "Address already in use"),
     ),
     Variation("one session for each connection", **sshd("MaxSessions 1"), comes_up=True),
     Variation("nothing can be executed in /var/lib", **mounted("/var/lib", "noexec"), says=("/var/lib", "noexec")),
@@ -92,7 +114,7 @@ VARIATIONS = (
         "its login shell lets nobody in",
         done="usermod --shell /usr/sbin/nologin deck",
         undone="usermod --shell /bin/bash deck",
-        says=("nologin",),
+        says=("the login shell of user deck", "This account is currently not available"),
     ),
     Variation(
         "it may run one program",
@@ -117,30 +139,69 @@ VARIATIONS = (
 @pytest.fixture(scope="module")
 def lab() -> Iterator[HostsPlanes]:
     with hosts_planes({LabHost(HOST, SITE, "a"): ("control", "edge", "dns")}) as made:
+        if not without_locales():
+            argv = ("localedef", "--no-archive", "-i", "de_DE", "-f", "UTF-8", str(made.hosts.storage / LOCALE))
+            subprocess.run(argv, check=True, capture_output=True)
         yield made
+
+
+def without_locales() -> str:
+    """Why no locale can be made here; "" if one can be."""
+    return "" if Path("/usr/share/i18n/locales/de_DE").exists() else "locales are made of Debian's package locales"
 
 
 @pytest.mark.parametrize("variation", [pytest.param(each, id=each.name.replace(" ", "-")) for each in VARIATIONS])
 def test_a_plane_comes_up_or_the_check_names_what_is_in_the_way(lab: HostsPlanes, variation: Variation) -> None:
-    planes = lab.planes
+    if LOCALE in variation.done and without_locales():
+        pytest.skip(without_locales())
     lab.hosts.sh(HOST, variation.done)
     try:
-        file = planes.file(inventory(lab, variation))
-        checked = planes.start("site", "check", "--inventory", str(file)).end(120.0)
+        file = lab.planes.file(inventory(lab, variation))
+        checked = lab.planes.start("site", "check", "--inventory", str(file)).end(120.0)
         said = " ".join(f"{checked.out} {checked.err}".split())
         print(f"{variation.name}: {checked.code}: {said}", flush=True)
         assert checked.code == (0 if variation.comes_up else PRECONDITION), said
         for words in variation.says:
             assert words in said
         if variation.comes_up:
-            planes.run("site", "add", SITE, "--driver", "ssh", "--inventory", str(file), deadline=CREATE)
-            try:
-                planes.run("create", NAME, "--site", SITE, "--replicas", "1", deadline=CREATE)
-            finally:
-                planes.start("delete", NAME, "--yes").end(CREATE)
-                planes.run("site", "remove", SITE, "--yes", deadline=CREATE)
+            comes_up(lab, file, "create", NAME, "--site", SITE, "--replicas", "1")
     finally:
         lab.hosts.sh(HOST, variation.undone)
+
+
+def test_a_plane_is_applied_where_sudo_takes_its_time(lab: HostsPlanes) -> None:
+    lab.hosts.sh(HOST, SLOW_SUDO)
+    try:
+        spec = {"placement": {"site": SITE}, "replicas": 1}
+        manifest = {"apiVersion": "quarterdeck.dev/v1alpha1", "kind": "ControlPlane", "metadata": {"name": NAME}}
+        plane = lab.planes.file(yaml.safe_dump({**manifest, "spec": spec}))
+        comes_up(lab, lab.planes.file(lab.inventory(HOST)), "apply", "-f", str(plane))
+    finally:
+        lab.hosts.sh(HOST, SUDO_AS_IT_WAS)
+
+
+def test_hosts_are_known_by_a_file_that_the_configuration_of_ssh_includes(lab: HostsPlanes, tmp_path: Path) -> None:
+    known = tmp_path / ".ssh/config.d"
+    known.mkdir(parents=True)
+    (known / "rack.conf").symlink_to(lab.hosts.access.config)
+    (known.parent / "config").write_text(f"Include {known}/*.conf\n")
+    file = lab.planes.file(lab.inventory(HOST))
+    lab.planes.run("site", "check", "--inventory", str(file), HOME=str(tmp_path))
+    comes_up(lab, file, "create", NAME, "--site", SITE, "--replicas", "1", HOME=str(tmp_path))
+
+
+def comes_up(lab: HostsPlanes, file: Path, *argv: str, **environment: str) -> None:
+    """A plane is there and well after this command, at a site of that inventory. Both are removed again."""
+    planes = lab.planes
+    planes.run("site", "add", SITE, "--driver", "ssh", "--inventory", str(file), deadline=CREATE, **environment)
+    try:
+        done = planes.run(*argv, deadline=CREATE, **environment)
+        print(f"{argv[0]}: {done.seconds:.0f} s", flush=True)
+        planes.run("status", NAME, **environment)
+    finally:
+        deleted = planes.start("delete", NAME, "--yes", **environment).end(CREATE)
+        planes.run("site", "remove", SITE, "--yes", deadline=CREATE, **environment)
+    assert deleted.code == 0, str(deleted)
 
 
 def inventory(lab: HostsPlanes, variation: Variation) -> str:

@@ -14,6 +14,7 @@ import pytest
 
 import quarterdeck
 from quarterdeck.errors import PreconditionFailed
+from quarterdeck.sites.inotify import PER_PLANE, PER_REPLICA
 from quarterdeck.sites.local import limits
 
 SOURCE = Path(quarterdeck.__file__).parents[1]
@@ -32,7 +33,7 @@ def test_what_is_tried_is_let_go_again() -> None:
 def test_more_than_a_process_may_open_is_refused_though_the_users_limit_is_far_away() -> None:
     """What no count of the user's own descriptors tells."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = limits.PER_PLANE + limits.PER_REPLICA
+    need = PER_PLANE + PER_REPLICA
     taken = descriptors()
     free = (number for number in itertools.count() if number not in taken)
     resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, need // 2, None)), hard))

@@ -22,7 +22,7 @@ from quarterdeck.sites.ssh.checks import (
     ports_of_host,
     summary,
 )
-from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way, read_facts, read_ways
+from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way, read_facts, read_listening, read_ways
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
 
 HERE = Here(architecture="x86_64", owner="ours")
@@ -250,8 +250,22 @@ def test_hosts_of_one_site_are_near_each_other() -> None:
 
 def test_what_was_not_tried_is_not_well() -> None:
     assert said(judge_way("a", "b", (2380,), None)) == [("a -> b", "firewall", "refuse")]
-    assert said(judge_listening(SITE, DNS, ())) == [("dns3", "network", "warn")]
-    assert said(judge_listening(SITE, DNS, (53,))) == []
+    assert said(judge_listening(SITE, DNS, (), {})) == [("dns3", "network", "warn")]
+    assert said(judge_listening(SITE, DNS, (53,), {})) == []
+
+
+def test_a_port_at_which_nothing_can_listen_stands_in_the_way_with_the_words_of_the_host() -> None:
+    lines = (
+        "welcome",
+        "listens\t2379",
+        "failed\t53\tFailed to listen on 192.0.2.3:53: Address already in use",
+        "tried",
+    )
+    listens, refused = read_listening(lines)
+    assert listens == (2379,)
+    found = only(judge_listening(SITE, DNS, listens, refused))
+    assert found.finding.verdict is Verdict.REFUSE
+    assert found.finding.seen.startswith("nothing can listen at port 53 of 192.0.2.3: Failed to listen on")
 
 
 def test_ways_are_read_with_their_shortest_round_trip() -> None:
@@ -263,7 +277,7 @@ def test_ways_are_read_with_their_shortest_round_trip() -> None:
 
 
 def test_the_summary_counts() -> None:
-    found = [*judge_way("a", "b", (1,), None), *judge_listening(SITE, DNS, ())]
+    found = [*judge_way("a", "b", (1,), None), *judge_listening(SITE, DNS, (), {})]
     ways = {("a", "b"): Way(ports={}, round_trip=0.0042)}
     assert summary(3, ways, found) == "3 hosts, at most 4.2 ms apart: 1 in the way, 1 to look at"
     assert summary(1, {}, []) == "1 host: 0 in the way, 0 to look at"

@@ -206,6 +206,36 @@ async def test_only_algorithms_that_are_configured_and_supported_are_passed_on(
     asyncssh.SSHClientConnectionOptions(**lists)
 
 
+async def test_ssh_is_run_once_for_each_connection(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once more in all, for its defaults, which are of the program and not of a host."""
+    (home / "ssh").write_text(f"#!/bin/sh\necho hostname one; echo port 22; echo run >> {home}/runs\n")
+    (home / "ssh").chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda _name: str(home / "ssh"))
+    for count in range(3):
+        await client_configuration(Login(host=f"host{count}"))
+    assert (home / "runs").read_text().split() == ["run"] * 4
+
+
+@needs_ssh
+async def test_hosts_of_included_and_system_wide_files_are_read_as_ssh_does(
+    home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    system = tmp_path / "etc"
+    (system / "ssh_config.d").mkdir(parents=True)
+    (system / "ssh_config").write_text(f"Include {system}/ssh_config.d/*.conf\nHost *\n  Port 2200\n")
+    (system / "ssh_config.d/rack.conf").write_text("Host rack-a\n  HostName 192.0.2.7\n  User deck\n")
+    monkeypatch.setattr(configuration, "_FILES", ("~/.ssh/config", str(system / "ssh_config")))
+    found = await client_configuration(Login(host="rack-a"))
+    assert (found.host, found.options["port"], found.options["username"]) == ("192.0.2.7", 2200, "deck")
+    (home / "config").write_text("Host rack-a\n  Port 2222\n")
+    found = await client_configuration(Login(host="rack-a"))
+    assert (found.host, found.options["port"]) == ("192.0.2.7", 2222), "one's own file comes first"
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    found = await client_configuration(Login(host="rack-a"))
+    parsed = asyncssh.SSHClientConnectionOptions(host="rack-a", config=found.options["config"])
+    assert (parsed.host, parsed.port, parsed.username) == ("192.0.2.7", 2222, "deck"), "also without an ssh client"
+
+
 @needs_ssh
 async def test_what_ssh_has_by_default_is_left_to_asyncssh(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configuration, "_FILES", ("~/.ssh/config", str(home / "none")))  # not this system's

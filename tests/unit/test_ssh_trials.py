@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support.host_script import functions
 
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh import trials
 from quarterdeck.sites.ssh.hosts import Host, Login
-from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.trials import Failure, Trials, judge_trials, read_trials
 
 HOST = Host(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
@@ -104,13 +106,6 @@ def test_the_nearest_folder_that_is_there_is_tried(tmp_path: Path) -> None:
     assert run(code, "/no-such-folder/b").strip() == "/"
 
 
-def functions() -> str:
-    """The functions of quarterdeck's part of a host."""
-    text = script().decode()
-    return f"{text[: text.index(_END)]}\nset +u\n"
-
-
-_END = '\n[ $# -gt 0 ] || fail $INVALID "host serve'
 _STRAY = 'listed=$2; systemctl() { printf "%s" "$listed"; }; stray_variables "$1"'
 
 
@@ -133,3 +128,66 @@ def test_a_program_that_is_gone_or_cannot_be_executed_is_named(tmp_path: Path) -
     assert "its mode is -rw-r--r--" in run(code, str(program))
     program.chmod(0o755)
     assert run(code, str(program)) == ""
+
+
+_BY_SYSTEMD = 'systemd-run() { "${!#}"; }'
+
+
+def selinux(folder: Path, enforce: str, code: str) -> tuple[str, str]:
+    """The code with a kernel whose SELinux is so; returns it, and where it writes what is labelled."""
+    (folder / "selinux").mkdir()
+    (folder / "selinux/enforce").write_text(enforce)
+    labels = folder / "labels"
+    chcon = f'chcon() {{ echo "$*" >> "{labels}"; }}\n'
+    return chcon + code.replace("/sys/fs/selinux", f"{folder}/selinux"), str(labels)
+
+
+def test_programs_are_labelled_where_there_is_selinux(tmp_path: Path) -> None:
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "part").write_bytes(gzip.compress(b"#!/bin/sh\n"))
+    program, packed = sha256(b"#!/bin/sh\n").hexdigest(), sha256((tmp_path / "part").read_bytes()).hexdigest()
+    (tmp_path / "part").rename(tmp_path / f"programs/.part-{packed}")
+    come = f"{functions()}LIB=$1; locked() {{ :; }}; ask_program_whole {program} etcd {packed} gzip"
+    code, labels = selinux(tmp_path, "1", come)
+    run(code, str(tmp_path))
+    assert (tmp_path / f"programs/{program}/etcd").exists()
+    (line,) = Path(labels).read_text().splitlines()
+    assert line.startswith(f"-t bin_t {tmp_path}/programs/{program}/.new."), "before it has its name"
+
+
+def test_the_script_labels_itself_where_there_is_selinux(tmp_path: Path) -> None:
+    folders = "SELF=$1/host LIB=$1/lib RUN=$1/run UNITS=$1/lib/units ACCOUNTS=''"
+    code, labels = selinux(tmp_path, "0", f"{functions()}{folders}; prepare")
+    run(code, str(tmp_path))
+    assert Path(labels).read_text().split() == ["-t", "bin_t", f"{tmp_path}/host"], (
+        "permissive hosts may be made enforcing"
+    )
+
+
+@pytest.mark.parametrize(("state", "enforcing"), [("1", True), ("0", False)])
+def test_the_trial_labels_what_it_executes_and_says_whether_selinux_enforces(
+    tmp_path: Path, state: str, enforcing: bool
+) -> None:
+    text = (Path(trials.__file__).with_name("check") / "trial.sh").read_text()
+    (last,) = (line for line in text.splitlines() if "say selinux" in line)
+    code, labels = selinux(tmp_path, state, f"{piece('trial')}\n{_BY_SYSTEMD}\nFOLDER=$1; tried execute\n{last}")
+    said = run(code, str(tmp_path))
+    assert read_trials(said).enforcing is enforcing
+    assert Path(labels).read_text().startswith(f"-t bin_t {tmp_path}/.quarterdeck-check.")
+
+
+def test_without_selinux_nothing_is_labelled(tmp_path: Path) -> None:
+    code, labels = selinux(tmp_path, "1", f'{functions()}label "$1"')
+    (tmp_path / "selinux/enforce").unlink()
+    run(code, str(tmp_path / "host"))
+    assert not Path(labels).exists()
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_as_many_inotify_instances_as_a_plane_takes_are_opened_at_once_on_a_host(most: int) -> None:
+    limited = f"echo {most} > /proc/sys/user/max_inotify_instances || exit 77\n{functions()}inotify_instances 5"
+    argv = ("unshare", "--user", "--map-root-user", "bash", "-c", limited)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no namespace of users here: {done.stderr}")
+    assert done.stdout.strip() == str(min(most, 5))

@@ -8,17 +8,12 @@ import threading
 from pathlib import Path
 
 from quarterdeck.errors import PreconditionFailed
+from quarterdeck.sites.inotify import PER_PLANE, PER_REPLICA
 
 _MORE_INSTANCES = "raise the limits of files: sysctl -w fs.inotify.max_user_instances=1024, and ulimit -n 4096"
 _MORE_THREADS = "raise the limits of processes: ulimit -u, and TasksMax= of the systemd unit or slice that this runs in"
 #: As seen from inside a container: its own group.
 _CGROUP = Path("/sys/fs/cgroup")
-#: inotify instances that one replica's programs open in all (seen with Kubernetes 1.36: an apiserver 7, one for each
-#: file that it watches, a controller manager and a scheduler 2 each), those that a controller manager which leads opens
-#: besides (one for each signer, one for volume plugins), and those of a load balancer (3), a DNS server and a door.
-PER_REPLICA = 11
-PER_LEADER = 5
-PER_PLANE = PER_LEADER + 5
 #: Threads that the programs of a replica have at least, and those of a plane besides: about a dozen each.
 THREADS_PER_REPLICA = 48
 THREADS_PER_PLANE = 40

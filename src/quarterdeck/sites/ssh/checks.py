@@ -220,9 +220,17 @@ def judge_floating(settings: SshSettings, host: Host, facts: HostFacts) -> Itera
         yield HostFinding(host.name, _refuse("programs", seen, "install it from its distribution"))
 
 
-def judge_listening(settings: SshSettings, host: Host, listening: Iterable[int]) -> Iterator[HostFinding]:
-    """Where nothing could be had to listen, so that nobody knows whether it would be reached."""
-    unknown = sorted({*ports_of_host(settings, host)} - {*listening})
+def judge_listening(
+    settings: SshSettings, host: Host, listening: Iterable[int], refused: Mapping[int, str]
+) -> Iterator[HostFinding]:
+    """Where programs could not listen (``refused``: the words of the host, by port), and where that was not tried, so
+    that it is not known whether they would be reached.
+    """
+    for port, words in sorted(refused.items()):
+        seen = f"nothing can listen at port {port} of {host.address}: {words or 'it was not said why'}"
+        step = "stop what has the port there: see 'ss -tanp', and 'ss -tanpB' for what is bound and does not listen"
+        yield HostFinding(host.name, _refuse("ports", seen, step))
+    unknown = sorted({*ports_of_host(settings, host)} - {*listening, *refused})
     if unknown:
         words = f"nothing could listen there to be connected to: port {', '.join(map(str, unknown))}"
         yield HostFinding(host.name, _warn("network", words, "see that the firewalls let these through"))

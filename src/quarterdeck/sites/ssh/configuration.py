@@ -34,6 +34,8 @@ _KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
 _READING = 15.0
 _CERTIFICATE = "-cert-v01@openssh.com"
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
+#: What ``ssh -G`` prints without a configuration, by the program and when it was installed (nanoseconds).
+_DEFAULTS: dict[tuple[str, int], Mapping[str, list[str]]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +59,15 @@ async def client_configuration(login: Login) -> ClientConfiguration:
     if program is None or _home_of_user() is None:  # ssh does nothing for users without an entry
         return _without_ssh(login)
     found = await _evaluated(program, login)
-    defaults = await _printed(login, [program, "-G", "-F", "/dev/null", "--", login.host])
-    return _configuration(login, found, _algorithms(found, defaults))
+    return _configuration(login, found, _algorithms(found, await _defaults(program, login)))
+
+
+async def _defaults(program: str, login: Login) -> Mapping[str, list[str]]:
+    """What ssh has where nothing is configured. It depends on the program alone, which runs for it once."""
+    installed = program, Path(program).stat().st_mtime_ns
+    if installed not in _DEFAULTS:
+        _DEFAULTS[installed] = await _printed(login, [program, "-G", "-F", "/dev/null", "--", login.host])
+    return _DEFAULTS[installed]
 
 
 async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:

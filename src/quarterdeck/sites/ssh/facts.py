@@ -31,7 +31,8 @@ class HostFacts:
     that are not quarterdeck's, with their process id. ``units``: how many services of quarterdeck's run.
     ``keepalived``: its version ("": there is none); ``ip``: whether iproute2 is there. ``refused``: what sudo said when
     it refused; ``script``: what the installed script answered to a user who may run that alone; ``login_took``,
-    ``sudo_took``: seconds.
+    ``sudo_took``: seconds. ``instances``: how many of the inotify instances that a plane takes could be opened at once;
+    ``open_files``: how many a service gets; None where that was not tried.
     """
 
     rights: str = "none"
@@ -55,6 +56,8 @@ class HostFacts:
     script: str = ""
     login_took: float = 0.0
     sudo_took: float = 0.0
+    instances: int | None = None
+    open_files: int | None = None
 
     def listening(self, address: str, protocol: str = "tcp") -> frozenset[int]:
         """The ports at which something listens at an address of the host."""
@@ -127,9 +130,26 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
             refused=_first(found, "refused"),
             script=_first(found, "script"),
             sudo_took=int(_first(found, "sudo") or 0) / 1000,
+            instances=_number(found, "instances"),
+            open_files=_number(found, "open-files"),
         )
     except (ValueError, KeyError, IndexError) as error:
         raise not_parsed(doing, line, error) from error
+
+
+def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, str]]:
+    """The ports at which a host listens, and those at which it cannot, with its words (check/listen.sh)."""
+    listens: list[int] = []
+    refused: dict[int, str] = {}
+    for line in lines:
+        match line.split("\t"):
+            case ["listens", port] if port.isdecimal():
+                listens.append(int(port))
+            case ["failed", port, *words] if port.isdecimal():
+                refused[int(port)] = " ".join(words)
+            case _:
+                continue  # what a program of the login shell prints besides
+    return tuple(listens), refused
 
 
 def read_ways(doing: str, said: str) -> Mapping[str, Way]:
@@ -166,6 +186,12 @@ def _names(*maps: Mapping[str, object]) -> Iterable[str]:
 
 def _first(found: Mapping[str, list[str]], key: str) -> str:
     return next(iter(found.get(key, [])), "")
+
+
+def _number(found: Mapping[str, list[str]], key: str) -> int | None:
+    """A number that a host may not know."""
+    word = _first(found, key)
+    return int(word) if word else None
 
 
 def _ahead(clock: str, before: float, after: float) -> float:

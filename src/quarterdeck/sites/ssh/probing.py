@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import permutations
 from pathlib import Path
@@ -29,9 +29,10 @@ from quarterdeck.sites.ssh.checks import (
     summary,
 )
 from quarterdeck.sites.ssh.connections import INSTALLED
-from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_ways
+from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_listening, read_ways
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
+from quarterdeck.sites.ssh.limits import instances_needed, judge_limits
 from quarterdeck.sites.ssh.shells import Link
 from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
@@ -81,7 +82,9 @@ exec $s bash -c "$piece" check "$@"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reached:
-    """A host that answers. ``ours``: where it listens for this check."""
+    """A host that answers. ``ours``: where it listens for this check; ``refused``: the ports at which it cannot listen,
+    each with its words.
+    """
 
     host: Host
     link: Link
@@ -89,6 +92,7 @@ class _Reached:
     identity: Identity
     trials: Trials
     ours: tuple[int, ...] = ()
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def open(self) -> frozenset[int]:
@@ -108,7 +112,7 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
         findings += [each for each in found if isinstance(each, HostFinding)]
         answered = [each for each in found if isinstance(each, _Reached)]
         for each in answered:
-            findings += judge_host(each.host, each.facts, here)
+            findings += (*judge_host(each.host, each.facts, here), *judge_limits(each.host, each.facts))
             findings += (*judge_trials(each.host, each.trials), *judge_address(each.host, each.identity))
             findings += (
                 *judge_ports(settings, each.host, each.facts),
@@ -119,7 +123,7 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
         findings += (*judge_machines(own, known), *silent)
         reached = await asyncio.gather(*(_listening(each, settings, stack) for each in answered))
         there = [each for each in reached if not [*judge_address(each.host, each.identity)]]
-        findings += [each for one in there for each in judge_listening(settings, one.host, one.open)]
+        findings += [each for one in there for each in judge_listening(settings, one.host, one.open, one.refused)]
         ways, failed = await _ways(settings, reached)
         findings += failed
         ways |= await _from_here(settings, reached, here)
@@ -140,7 +144,7 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
             [f"{each.name}={each.path}" for each in settings.storage_classes if each.commands is None] if own else []
         )
         before = time.time()
-        pieces = _piece("identity", "trial", "facts")
+        pieces = f"INSTANCES={instances_needed(host)}\n{_piece('../host/5-limits', 'identity', 'trial', 'facts')}"
         done = await link.run(_TRY_RIGHTS, (pieces, *words), doing=doing, deadline=_FACTS)
         facts = read_facts(doing, done.stdout, before, time.time())
         return _Reached(
@@ -201,27 +205,28 @@ async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitS
     ports = sorted(each for each in wanted if root or each >= LOW_PORTS)
     if not ports or "systemd-socket-activate" in reached.facts.missing:
         return reached
-    listens = await stack.enter_async_context(_listener(reached, ports))
-    return replace(reached, ours=tuple(ports)) if listens else reached
+    listens, refused = await stack.enter_async_context(_listener(reached, ports))
+    return replace(reached, ours=listens, refused=refused)
 
 
 @asynccontextmanager
-async def _listener(reached: _Reached, ports: Sequence[int]) -> AsyncIterator[bool]:
-    """Whether it listens there. It ends with its standard input."""
+async def _listener(
+    reached: _Reached, ports: Sequence[int]
+) -> AsyncIterator[tuple[tuple[int, ...], Mapping[int, str]]]:
+    """The ports at which it listens, and those at which it cannot, with its words. It ends with its standard input."""
     words = (_piece("listen"), reached.facts.rights, reached.host.address, *map(str, ports))
     try:
         shell = await reached.link.start(_RUN, words)
     except (Unavailable, PreconditionFailed):  # the connections that are tried next say that it is lost
-        yield False
+        yield (), {}
         return
-    listens = False
+    said: list[str] = []
     with suppress(TimeoutError, asyncio.IncompleteReadError, asyncssh.Error, OSError):
         async with asyncio.timeout(_LISTENING):
-            while (line := (await shell.readuntil(b"\n")).strip()) not in (b"listening", b"failed"):
-                pass  # what else is printed there
-            listens = line == b"listening"
+            while "tried" not in said:
+                said.append((await shell.readuntil(b"\n")).decode(errors="replace").strip())
     try:
-        yield listens
+        yield read_listening(said)
     finally:
         with suppress(TimeoutError, asyncssh.Error, OSError):
             shell.process.stdin.write_eof()

@@ -43,6 +43,7 @@ from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.parsing import parsing
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
@@ -281,9 +282,8 @@ class SshSite(SshAttaching, SshFaults):
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
 
     async def require_room(self, doing: str, replicas: int) -> str:
-        """See Site: each host has its own limits, which units have by themselves."""
-        del doing, replicas
-        return "each host has its own"
+        """See Site: each host has its own limits, which are tried there."""
+        return await require_instances(self, self._settings, doing, replicas)
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""

@@ -54,3 +54,9 @@ while IFS='=' read -r name _; do
   case $name in PATH | LANG | LANGUAGE | LC_* | TZ | '') ;; *) say environment "$name" ;; esac
 done < <(systemctl show-environment 2> /dev/null)
 [ ! -e /sys/fs/selinux/enforce ] || say selinux "$(cat /sys/fs/selinux/enforce)"
+
+if [ "$(id -u)" = 0 ]; then
+  [ -z "${INSTANCES:-}" ] || say instances "$(inotify_instances "$INSTANCES")"
+  [ ! -d /run/systemd/system ] ||
+    say open-files "$(systemd-run --quiet --wait --pipe --collect -p LimitNOFILE=1048576 /bin/sh -c 'ulimit -n' 2> /dev/null < /dev/null)"
+fi

@@ -124,7 +124,8 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
     [ -z "$OWNED" ] || [ -e "$SESSION/cleared" ] || [ "$LIB/owner" -ef "/dev/fd/$OWNED" ] || break
     [[ $id =~ ^[0-9]+$ && $expires =~ ^[0-9]+$ && $size =~ ^[0-9]+$ && $TOKEN =~ ^[0-9]+$ && $words =~ ^[a-z][a-z-]*( |$) ]] || break
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
-    [ "$size" = 0 ] || head -c "$size" > "$SESSION/in-$id"
+    # What was cut off while it was sent is not carried out in part.
+    [ "$size" = 0 ] || { head -c "$size" > "$SESSION/in-$id" && [ "$(stat -c %s "$SESSION/in-$id")" = "$size" ]; } || break
     # shellcheck disable=SC2086 # they are words, and globs are off
     set -f; set -- $words; set +f
     [ "$(type -t "ask_${1//-/_}")" = function ] || break

@@ -1,0 +1,19 @@
+# Limits, tried: the kernel has several of each kind, and does not tell what is left
+
+inotify_instances() {  # COUNT: how many of so many can be opened at once; nothing where that is not known. A tail that follows a file opens one
+  local at line output had=0 refused=0 pids=()
+  exec {output}<> <(:)
+  for ((at = 0; at < $1; at++)); do tail -n 0 -f "$BASH" > /dev/null 2>&"$output" & pids+=($!); done
+  for ((at = 0; at < 100 + $1 && had + refused < $1; at++)); do
+    ! read -r -t 0.05 -u "$output" line || [[ $line != *inotify* ]] || refused=$((refused + 1))
+    had=$(find "${pids[@]/#//proc/}" -maxdepth 2 -lname anon_inode:inotify 2> /dev/null | wc -l)
+  done
+  kill "${pids[@]}" 2> /dev/null
+  exec {output}<&-
+  [ $((had + refused)) -lt "$1" ] || echo "$had"
+}
+
+ask_instances() {  # COUNT: how many of so many inotify instances can be opened at once
+  require_number "$1"
+  inotify_instances "$1" | grep . || fail $UNAVAILABLE "it cannot be tried how many inotify instances may be opened"
+}

@@ -1,0 +1,69 @@
+"""What the kernel of a host lets programs of planes open, as it is tried there.
+
+Units have user namespaces of their own, which systemd makes as root: what they open counts for root in the namespace of
+the host. So root tries it (host/5-limits.sh).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.model.findings import Finding, HostFinding, Verdict
+from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.inotify import PER_BALANCER, PER_LEADER, PER_REPLICA
+from quarterdeck.sites.ssh.asking import SshHosts
+from quarterdeck.sites.ssh.facts import HostFacts
+from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.parsing import parsing
+
+#: Open files for some thousand clients: Envoy has two for each connection.
+ENOUGH_FILES = 16_384
+MORE_INSTANCES = "raise the limit there: 'sysctl -w fs.inotify.max_user_instances=1024', and a file in /etc/sysctl.d"
+
+
+def instances_needed(host: Host, replicas: int = 1) -> int:
+    """inotify instances that a plane takes on a host which gets so many of its replicas, the leader's among them."""
+    control = PER_REPLICA * replicas + PER_LEADER if MachineRole.CONTROL in host.roles else 0
+    return control + (PER_BALANCER if MachineRole.EDGE in host.roles else 0)
+
+
+def judge_limits(host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+    """Limits that programs would meet. What was not tried, since only root may, is not judged."""
+    needed = instances_needed(host)
+    if facts.instances is not None and facts.instances < needed:
+        seen = f"{facts.instances} more inotify instances could be opened, about {needed} are needed"
+        yield HostFinding(host.name, Finding("limits", Verdict.REFUSE, seen, MORE_INSTANCES))
+    if facts.open_files is not None and facts.open_files < ENOUGH_FILES:
+        seen = f"systemd gives a service {facts.open_files} open files at most; large planes take more"
+        step = "raise 'sysctl fs.nr_open', or what the container is given that this host is"
+        yield HostFinding(host.name, Finding("limits", Verdict.WARN, seen, step))
+
+
+async def require_instances(site: SshHosts, settings: SshSettings, doing: str, replicas: int) -> str:
+    """What each host may still open, in words, if it is enough for its part of so many replicas. Raises
+    PreconditionFailed.
+    """
+    control = sum(MachineRole.CONTROL in each.roles for each in settings.hosts)
+    part = math.ceil(replicas / max(control, 1))
+    needed = {each: count for each in settings.hosts if (count := instances_needed(each, part))}
+
+    async def opened(host: Host, count: int) -> int | None:
+        try:
+            said = await site.ask(host.machine(host.roles[0]), "instances", str(count), doing=doing)
+        except (Unavailable, PreconditionFailed):  # nothing is placed on a host that does not answer
+            return None
+        with parsing(doing, said) as text:
+            return int(text)
+
+    silent: list[str] = []
+    for host, had in zip(needed, await asyncio.gather(*(opened(*each) for each in needed.items())), strict=True):
+        if had is None:
+            silent.append(host.name)
+        elif had < needed[host]:
+            seen = f"{had} more inotify instances could be opened on host {host.name}, about {needed[host]} are needed"
+            raise PreconditionFailed(doing, seen, MORE_INSTANCES)
+    unknown = f"; not known of {', '.join(silent)}" if silent else ""
+    return f"{len(needed) - len(silent)} hosts can open as many inotify instances as programs take{unknown}"
