@@ -66,6 +66,14 @@ def of(world: World) -> list[str]:
 # --- whether it is lost ---------------------------------------------------------------------------------------------
 
 
+def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost() -> None:
+    world = replace(observe(settled(empty("east", 1))), membership=None)
+    world = replace(world, words=(replace(word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
+    found = plan(world).waiting[0]
+    assert found.what == "voter 90, which belongs to no replica, to come back with the data"
+    assert "'quarterdeck recover demo'" in found.then
+
+
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
     found = survivors(observe(left_of_three()))
     assert found is not None

@@ -128,17 +128,21 @@ def waits(world: World, left: Survivors) -> Wait | None:
         return None
     if consent.automatic:
         return Wait(
-            f"the quorum of {_away(left)} to come back",
+            f"{_away(world, left)} to come back",
             f"bring their machines back; after {world.settings.patience:g} s the cluster begins anew by itself",
         )
     return Wait(
-        f"machines of {_away(left)} to come back with their data",
+        f"{_away(world, left)} to come back with the data",
         f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
     )
 
 
-def _away(left: Survivors) -> str:
-    return ", ".join((*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)))
+def _away(world: World, left: Survivors) -> str:
+    """The voters that do not answer. Where one that belongs to no replica runs is not known, nor whether it ever did."""
+    gone, known = (*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)), {each.name for each in world.memory.replicas}
+    ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
+    machines = [f"machines of {', '.join(ours)}"] if ours else []
+    return " and ".join((*machines, *(f"voter {each}, which belongs to no replica," for each in others)))
 
 
 def advice(world: World) -> str:
