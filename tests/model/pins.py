@@ -41,6 +41,8 @@ def least_of(search: Search) -> int:
         return SAMPLE if search.sample.seed == FIRST_SEED else ANY_SAMPLE
     if search.direct or search.promoted or search.wish == OTHERWISE:
         return 1_000 if search.faults and search.to else 100
+    if search.named:
+        return 60 if len(search.named) == 1 else 250
     if search.kinds is not None:
         return 30 if search.kinds & ASKED_FOR else 1_000 if search.to else 200
     if search.change is not None:
