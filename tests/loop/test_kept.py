@@ -209,7 +209,7 @@ def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_
         stalled = find_condition((await life.plane()).status.conditions, STALLED)
         assert stalled is not None
         assert (stalled.status, stalled.reason) == ("True", "QuorumLost")
-        assert "the quorum to come back, for 300 s" in stalled.message
+        assert "after 300 s the cluster begins anew by itself" in stalled.message
 
         async def serves() -> bool:
             return (await life.plane()).status.memory.epoch == 1 and bool(_ready(life))
@@ -240,7 +240,7 @@ def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -
         assert not _ready(life)
         stalled = find_condition((await life.plane()).status.conditions, STALLED)
         assert stalled is not None
-        assert "see 'quarterdeck recover'" in stalled.message
+        assert "see 'quarterdeck recover " in stalled.message
 
     kept(lived)
 
