@@ -433,7 +433,7 @@ async def test_the_reason_of_an_ending_is_that_of_the_last_run_that_has_ended(
     why = await eventually(
         lambda: why_unit_ended(site, A, "complains"), lambda seen: seen.startswith("killed by SIGKILL")
     )
-    assert why == "killed by SIGKILL: all is well"
+    assert why == "killed by SIGKILL", "and not for the reason of the run before"
 
 
 async def test_names_cannot_lead_out_of_the_machine(site: SiteFaults) -> None:
