@@ -138,7 +138,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
 
 
 def _away(world: World, left: Survivors) -> str:
-    """The voters that do not answer. Where one that belongs to no replica runs is not known, nor whether it ever did."""
+    """The voters that do not answer. Nothing is known of where one runs that belongs to no replica."""
     gone, known = (*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)), {each.name for each in world.memory.replicas}
     ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
     machines = [f"machines of {', '.join(ours)}"] if ours else []
