@@ -249,7 +249,7 @@ def _claim_alarms_named(state: State, plan: Plan) -> None:
     if state.truth.deleting or not state.truth.tells_members:
         return
     for on, told in ((state.truth.corrupt, "alarm CORRUPT"), (state.truth.authenticates, "turn off authentication")):
-        claim(not on or any(told in each for each in plan.waiting), f"22: nobody is told: {told}")
+        claim(not on or any(told in str(each) for each in plan.waiting), f"22: nobody is told: {told}")
 
 
 def _tale(way: Way | None) -> str:
