@@ -61,8 +61,8 @@ class Site(Protocol):
         ...
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """Every unit that the machine knows, as its supervisor sees it now. So it knows
-        one of which only files are there (``UnitStatus.files_only``).
+        """Every unit that the machine knows, as its supervisor sees it now, and those of which only files are there
+        (``UnitStatus.files_only``).
         """
         ...
 
