@@ -100,7 +100,7 @@ def test_ctrl_c_leaves_the_plane_in_use_and_wait_goes_on_from_there(demo: PlaneL
         demo.journal("demo", lambda seen: did(seen, "Promote"), "promotions", after=after, during=moving)
         moving.interrupt()
         done = moving.end()
-        assert (done.code, "quarterdeck wait NAME" in done.err) == (130, True), str(done)
+        assert (done.code, "quarterdeck wait demo" in done.err) == (130, True), str(done)
         fact = demo.status("demo", code=1)
         assert (fact["driver"], fact["operation"]) == (None, demo.operation("demo").metadata.name)
         under_way = "(Migrate) is under way"
