@@ -182,19 +182,21 @@ async def phase(store: MemoryStore, phase: OperationPhase, message: str = "", er
 
 
 @pytest.fixture
-def unled() -> list[Leadership]:
-    """The controllers that nobody leads."""
+def leading() -> list[Leadership]:
+    """Who leads each kind of controllers."""
     return []
 
 
 @pytest.fixture(autouse=True)
-def sees(monkeypatch: pytest.MonkeyPatch, unled: list[Leadership]) -> list[Plan]:
+def sees(monkeypatch: pytest.MonkeyPatch, leading: list[Leadership]) -> list[Plan]:
     """The plans of looks of one's own, the last one again and again."""
     plans = [Plan()]
 
     async def look(home: Home, name: str, *, sure: bool) -> SimpleNamespace:
         plan = plans.pop(0) if len(plans) > 1 else plans[0]
-        return SimpleNamespace(plan=plan, plane=await existing(home.store, name), world=SimpleNamespace(unled=unled))
+        unled = [each for each in leading if each.led is False]
+        world = SimpleNamespace(unled=unled, controls=all(each.works for each in leading))
+        return SimpleNamespace(plan=plan, plane=await existing(home.store, name), world=world)
 
     monkeypatch.setattr(followers.facts, "look", look)
     return plans
@@ -259,38 +261,50 @@ GHOST = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder
 
 
 async def test_a_plane_whose_controllers_nobody_leads_is_waited_for_in_vain(
-    store: MemoryStore, unled: list[Leadership]
+    store: MemoryStore, leading: list[Leadership]
 ) -> None:
-    unled.append(GHOST)
+    leading.append(GHOST)
     with pytest.raises(Unavailable) as raised:
         await asyncio.wait_for(Following(store).start(), 5)
     assert GHOST.trouble in str(raised.value)
 
 
 async def test_controllers_that_can_be_led_again_after_an_outage_are_waited_for(
-    store: MemoryStore, unled: list[Leadership]
+    store: MemoryStore, leading: list[Leadership]
 ) -> None:
-    unled.append(replace(GHOST, holder="alpha-1", expired=True))
+    leading.append(replace(GHOST, holder="alpha-1", expired=True))
     following = Following(store).start()
     await asyncio.sleep(0.1)
     assert not following.done(), "no program leads yet"
-    unled.clear()
+    leading.clear()
+    await asyncio.wait_for(following, 5)
+
+
+async def test_a_lease_that_looks_young_enough_and_that_no_program_renews_is_waited_for(
+    store: MemoryStore, leading: list[Leadership]
+) -> None:
+    held = replace(GHOST, holder="alpha-1", led=True, idle_s=20.0)
+    leading.append(held)
+    following = Following(store).start()
+    await asyncio.sleep(0.1)
+    assert not following.done(), "it is from before the outage"
+    leading[0] = replace(held, idle_s=1.0)
     await asyncio.wait_for(following, 5)
 
 
 async def test_controllers_that_are_not_led_in_time_are_waited_for_in_vain(
-    store: MemoryStore, unled: list[Leadership], monkeypatch: pytest.MonkeyPatch
+    store: MemoryStore, leading: list[Leadership], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followers, "_LEADING_S", 0.05)
-    unled.append(replace(GHOST, holder="alpha-1", expired=True))
+    leading.append(replace(GHOST, holder="alpha-1", expired=True))
     with pytest.raises(Unavailable, match="alpha-1"):
         await asyncio.wait_for(Following(store).start(), 5)
 
 
 async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_follows(
-    store: MemoryStore, unled: list[Leadership]
+    store: MemoryStore, leading: list[Leadership]
 ) -> None:
-    unled.append(GHOST)
+    leading.append(GHOST)
     await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NOBODY_LEADS)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Unavailable) as raised:

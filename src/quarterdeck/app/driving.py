@@ -112,14 +112,18 @@ async def followed(
 
 
 async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline: float | None) -> None:
-    """Wait until the controllers of a plane are led: nobody could renew a lease while the API did not serve. Raises
-    Unavailable once something keeps its programs from it, or when they have not done it in time.
+    """Wait until the controllers of a plane work: nobody could renew a lease while the API did not serve, and one from
+    before that may look young enough. Raises Unavailable once something keeps its programs from leading, or when they
+    have not done it in time.
     """
     clock = asyncio.get_running_loop().time
     until = clock() + _LEADING_S if deadline is None else min(deadline, clock() + _LEADING_S)
-    while unled_now := status.world.unled:
-        if clock() > until or any(each.hindered for each in unled_now):
+    while not status.world.controls:
+        late = clock() > until
+        if status.world.unled and (late or any(each.hindered for each in status.world.unled)):
             raise unled(status.plane.name, why_unled(status.world))
+        if late:
+            return
         await asyncio.sleep(_LOOK)
         status = await facts.look(home, name, sure=True)
 

@@ -73,8 +73,9 @@ class LeadersObserver:
         return leading
 
     def _suspects(self) -> bool:
-        unknown = any(each.led is None for each in self._leading)
-        return unknown or any(each.alone is not None and not each.foreign for each in self._watched.values())
+        """Whether another look may tell more: a renewal that is seen outweighs what clocks say of the one before."""
+        unsure = any(each.led is None or (each.led and not each.works) for each in self._leading)
+        return unsure or any(each.alone is not None and not each.foreign for each in self._watched.values())
 
     async def _observe(
         self, component: Component, reached: Mapping[Replica, bool], apiserver: Address, *, once: bool

@@ -10,6 +10,9 @@ from quarterdeck.model.components import Component
 #: Seconds without a renewal by a program of the plane after which its controllers do not work. A standby takes over
 #: after 15 s at most, unless something keeps it from that.
 UNLED_S = 30.0
+#: Seconds after which a program that could not renew its lease gives it up and ends (client-go's RenewDeadline, by its
+#: default): a lease that is older is held by none that works.
+RENEWED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,11 @@ class Leadership:
         seen = [self._state, *(each.seen for each in self.obstacles)]
         mend = [*(each.mend for each in self.obstacles), *([self._mend] if self._mend else [])]
         return f"no process of this plane leads {self.component}: {'; '.join(seen)}: {', then '.join(mend)}"
+
+    @property
+    def works(self) -> bool:
+        """Whether a program of the plane leads and has renewed its lease just now; also where it is not known."""
+        return self.led is None or (self.led and (self.idle_s is None or self.idle_s < RENEWED_S))
 
     @property
     def hindered(self) -> bool:

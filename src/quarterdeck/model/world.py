@@ -457,6 +457,11 @@ class World:
         """The kinds of controllers that nobody leads; none of a plane that is to go."""
         return () if self.deleting else tuple(each for each in self.leading if each.led is False)
 
+    @property
+    def controls(self) -> bool:
+        """Whether all kinds of controllers work, as far as it is known; also of a plane that is to go."""
+        return self.deleting or all(each.works for each in self.leading)
+
     def is_kept_from_leading(self, component: Component) -> bool:
         """Whether something else than its programs keeps all of them from leading: they end then again and again, and
         no other machine would help.
