@@ -54,6 +54,7 @@ from quarterdeck.model.steps import (
     StopUnit,
     Swap,
 )
+from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
 from quarterdeck.planner import (
     ailing,
@@ -849,8 +850,8 @@ def founders_that_hang_are_waited_for(patch: Patch) -> None:
 
 
 def nobody_is_told_of_authentication(patch: Patch) -> None:
-    real = members.awaited
-    patch.setattr(members, "awaited", lambda world, kind: "it" if kind == members.AUTHENTICATION else real(world, kind))
+    real, it = members.awaited, Wait("it", "")
+    patch.setattr(members, "awaited", lambda world, kind: it if kind == members.AUTHENTICATION else real(world, kind))
 
 
 MUTATIONS = (

@@ -130,8 +130,12 @@ def check(truth: Truth, survival: Survival) -> None:
 
 
 def whole(truth: Truth) -> bool:
-    """Whether all members of all clusters are well, so that there is nothing to be unsure of."""
-    return all(each.healthy for cluster in clusters_of(truth) for each in truth.of(cluster).voters)
+    """Whether all members of all clusters are well, so that there is nothing to be unsure of. One that belongs to no
+    replica is not asked how it is.
+    """
+    known = {record.name for record in truth.memory.replicas}
+    voters = (each for cluster in clusters_of(truth) for each in truth.of(cluster).voters)
+    return all(each.healthy and each.replica in known for each in voters)
 
 
 @pytest.mark.parametrize("search", STORIES, ids=str)
