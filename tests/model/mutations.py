@@ -167,8 +167,8 @@ def a_member_rests_whatever_voters_belong_to_no_replica(patch: Patch) -> None:
 
 
 def nobody_is_told_of_voters_that_belong_to_no_replica(patch: Patch) -> None:
-    named = membership.stray_voters
-    patch.setattr(membership, "stray_voters", lambda *of: tuple("somebody to look at it" for _ in named(*of)))
+    named, it = membership.stray_voters, Wait("somebody to look at it", "")
+    patch.setattr(membership, "stray_voters", lambda *of: tuple(it for _ in named(*of)))
 
 
 def learners_are_added_one_by_one(patch: Patch) -> None:
