@@ -105,7 +105,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     async def admit(*_: object, **__: object) -> None: ...
 
     async def look(*_: object, **__: object) -> SimpleNamespace:
-        return SimpleNamespace(world=SimpleNamespace(unled=()))
+        return SimpleNamespace(world=SimpleNamespace(unled=(), controls=True))
 
     monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)
     monkeypatch.setattr(inplace, "admit", admit)
