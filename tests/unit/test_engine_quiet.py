@@ -11,7 +11,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
 from quarterdeck.engine.quiet import EVERY, QUIET, Complaints, Heard, Quiet
-from quarterdeck.errors import Unavailable
+from quarterdeck.errors import NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
@@ -35,7 +35,8 @@ class Lab:
         self.now, self.pid, self.output, self.reads = 1000.0, 7, "it starts\n", 0
         self.ready, self.unready = False, "connection refused"
         self.health, self.lag = Health.UNREACHABLE, 50_000
-        self.founded, self.answers = True, True
+        self.founded = True
+        self.refuses: type[QuarterdeckError] | None = None
         self.silent: frozenset[Component] = frozenset()
         self.components = components
         self.memory = Memory(replicas=(RECORD,), unready=noted)
@@ -44,8 +45,8 @@ class Lab:
 
     async def logs(self, machine: str, unit: str, *, lines: int) -> str:
         self.reads += 1
-        if not self.answers:
-            raise Unavailable("reading logs", f"{machine} does not answer")
+        if self.refuses is not None:
+            raise self.refuses("reading logs", f"{machine} does not tell")
         return self.output
 
     async def look(self, later: float = EVERY) -> Complaints:
@@ -145,7 +146,8 @@ async def test_what_was_noted_before_is_quiet_for_one_who_has_just_begun_to_look
     assert await lab.look() == (), "until something new is seen of it"
 
 
-async def test_a_machine_that_does_not_tell_what_it_wrote_makes_nobody_well() -> None:
+@pytest.mark.parametrize("refuses", [NotFound, PreconditionFailed, Unavailable])
+async def test_a_machine_that_does_not_tell_what_it_wrote_makes_nobody_well(refuses: type[QuarterdeckError]) -> None:
     lab = Lab(APISERVER)
-    lab.answers = False
+    lab.refuses = refuses
     assert await lab.until_quiet() == ((APISERVER, ""),)

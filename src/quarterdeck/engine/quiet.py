@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.endings import LINES, present_reason
-from quarterdeck.engine.asking import or_none
+from quarterdeck.components.endings import present_reason
 from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
 from quarterdeck.engine.observe_sites import SeenSites, machine_of
 from quarterdeck.model.clusters import CLUSTER, Cluster
@@ -23,6 +22,7 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.model.world import Health, Membership
 from quarterdeck.planner.rolling import unit as called
+from quarterdeck.sites.endings import output_of
 
 #: Seconds for which nothing new was seen of a program before that is said, and between two looks at what it writes.
 QUIET = 30.0
@@ -111,7 +111,7 @@ class Quiet:
 
     async def _read(self, ill: _Ill, known: _Process, now: float) -> None:
         """Read what it writes. What it wrote before it was first asked is no news."""
-        output = await or_none(self.plane.site(ill.record.site).logs(ill.record.machine, ill.unit.name, lines=LINES))
+        output = await output_of(self.plane.site(ill.record.site), ill.record.machine, ill.unit.name)
         if output is None:
             return
         lines = {_plain(line) for line in output.splitlines()}

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from quarterdeck.components.endings import LINES, present_reason, why_it_ended
-from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.port import Site
+
+#: Raised by a machine that is not the site's any more, does not answer, or does not let quarterdeck in.
+_TELLS_NOTHING = (NotFound, PreconditionFailed, Unavailable)
+
+
+async def output_of(site: Site, machine: str, unit: str) -> str | None:
+    """The end of a unit's output, as ``components.endings`` reads it; None if its machine does not tell."""
+    try:
+        return await site.logs(machine, unit, lines=LINES)
+    except _TELLS_NOTHING:
+        return None
 
 
 async def why_idle(site: Site, machine: str, unit: str) -> str:
     """That a unit does not run on a machine, and why, for people; "" if it runs, or if that is not known."""
     try:
         units = {each.name: each for each in await site.units(machine)}
-    except (NotFound, Unavailable):
+    except _TELLS_NOTHING:
         return ""
     if unit in units and units[unit].state is UnitState.RUNNING:
         return ""
@@ -26,8 +37,9 @@ async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
     """
     try:
         units = await site.units(machine)
-        output = await site.logs(machine, unit, lines=LINES)
-    except (NotFound, Unavailable):
+    except _TELLS_NOTHING:
+        return ""
+    if (output := await output_of(site, machine, unit)) is None:
         return ""
     status = next((each for each in units if each.name == unit), UnitStatus(name=unit, state=UnitState.ABSENT))
     return status.refused or why_it_ended(output, status.exit_code)
@@ -35,7 +47,4 @@ async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
 
 async def complaint(site: Site, machine: str, unit: str) -> str:
     """What a unit that runs has complained of last since it was started; "" where it, or its machine, tells nothing."""
-    try:
-        return present_reason(await site.logs(machine, unit, lines=LINES))
-    except (NotFound, Unavailable):
-        return ""
+    return present_reason(await output_of(site, machine, unit) or "")
