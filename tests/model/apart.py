@@ -69,11 +69,6 @@ def steps_of(steps: tuple[Step, ...], cluster: Cluster) -> tuple[Step, ...]:
     return tuple(as_main(step) for step in steps if (cluster_of(step) or none) is cluster)
 
 
-def clusters_of(truth: Truth) -> tuple[Cluster, ...]:
-    """The clusters that there are."""
-    return tuple(Cluster) if truth.memory.events.exists else (Cluster.MAIN,)
-
-
 def in_use(truth: Truth) -> bool:
     """Whether there is a cluster that anybody keeps events in, or is to."""
     return truth.memory.events.exists and (truth.revision in truth.separate or _kept(truth))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 
-from model.apart import clusters_of, with_member
+from model.apart import with_member
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
@@ -29,7 +29,7 @@ def stray_voters(seen: Truth) -> list[str]:
 
 
 def without_stray_voters(truth: Truth) -> Truth:
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         for name in stray_voters(truth.of(cluster)):
             left = with_member(truth.replica(name), cluster, None)
             truth = truth.with_replica(name, left if (left.member or left.events) is not None else None)
@@ -40,7 +40,7 @@ def membership_by_hand(truth: Truth) -> Iterator[Fault]:
     """What a person can do to the members with etcdctl. What etcd refuses is left out, and so is what costs the quorum
     at once.
     """
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         seen, what = truth.of(cluster), " of the events' cluster" * (cluster is Cluster.EVENTS)
         if seen.elected is None:
             continue

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from model.addresses import astray, dark
-from model.apart import clusters_of
 from model.by_hand import stray_voters
 from model.faults import given_up, healable, spared, unfit, whole
 from model.invariants import Broken, check_done, claim, names
@@ -235,7 +234,7 @@ def _claim_given_up(truth: Truth, program: Component) -> None:
 
 def _claim_strays_named(state: State, plan: Plan) -> None:
     """Where a voter belongs to no replica, and a quorum answers, a person is told of it."""
-    for cluster in () if state.truth.deleting else clusters_of(state.truth):
+    for cluster in () if state.truth.deleting else state.truth.memory.clusters:
         seen = state.truth.of(cluster)
         if stray_voters(seen) and observe(state.truth).membership_of(cluster) is not None:
             told = any(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.apart import clusters_of, with_member, without_data
+from model.apart import with_member, without_data
 from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
@@ -53,10 +53,10 @@ def _faults(truth: Truth) -> Iterator[Fault]:
 
 def data_loss(truth: Truth) -> Iterator[Fault]:
     """One member's data folder is deleted under it, or all that its machine had, while all others are well."""
-    clusters = [truth.of(each) for each in clusters_of(truth)]
+    clusters = [truth.of(each) for each in truth.memory.clusters]
     if not whole(truth) or not all(name in each.healthy for each in clusters for name in each.members):
         return
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         for name in truth.of(cluster).members:
             lost = without_data(truth.replica(name), cluster)
             of = "events of" if cluster is Cluster.EVENTS else "data of"
@@ -69,7 +69,7 @@ def data_loss(truth: Truth) -> Iterator[Fault]:
 
 def survivable(truth: Truth) -> bool:
     """Whether a quorum has its data. If not, the plane itself is lost, and what to do then is the user's decision."""
-    return all(_survives(truth.of(each)) for each in clusters_of(truth))
+    return all(_survives(truth.of(each)) for each in truth.memory.clusters)
 
 
 def _survives(truth: Truth) -> bool:
@@ -82,7 +82,7 @@ def whole(truth: Truth) -> bool:
     """Whether every machine and link works and answers, and no machine is closed to new replicas."""
     broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.looping or truth.mute or _any_hangs(truth)
     broken = broken or truth.corrupt or truth.authenticates
-    broken = broken or any(stray_voters(truth.of(each)) for each in clusters_of(truth))
+    broken = broken or any(stray_voters(truth.of(each)) for each in truth.memory.clusters)
     return not broken and all(machine.power is Power.ON and not machine.cordoned for machine in truth.machines)
 
 
@@ -90,8 +90,8 @@ def spared(truth: Truth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON or machine.cordoned}
     hurt |= truth.dead_edges | truth.dead_seconds | truth.looping | _sites_that_hang(truth)
-    answer = all(truth.of(each).elected is not None for each in clusters_of(truth))
-    answer = answer and not any(stray_voters(truth.of(each)) for each in clusters_of(truth))
+    answer = all(truth.of(each).elected is not None for each in truth.memory.clusters)
+    answer = answer and not any(stray_voters(truth.of(each)) for each in truth.memory.clusters)
     answer = answer and not (truth.corrupt or truth.authenticates)
     return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
@@ -107,9 +107,9 @@ def healable(truth: Truth) -> bool:
         return False
     here = [each for each in truth.machines if each.site == site]
     well = [each for each in here if each.power is Power.ON]
-    if any(sum(map(of.lags, of.members)) > 1 or stray_voters(of) for of in map(truth.of, clusters_of(truth))):
+    if any(sum(map(of.lags, of.members)) > 1 or stray_voters(of) for of in map(truth.of, truth.memory.clusters)):
         return False
-    at_home = all(truth.of(each).home == site for each in clusters_of(truth))
+    at_home = all(truth.of(each).home == site for each in truth.memory.clusters)
     return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
 
 
@@ -346,7 +346,7 @@ def _members(truth: Truth) -> Iterator[Fault]:
     """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one; any
     voter that can lead does; and one that follows falls behind.
     """
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         seen = truth.of(cluster)
         for name, member in seen.members.items():
             yield from _member(truth, cluster, name, member)
@@ -393,7 +393,7 @@ def _room(truth: Truth) -> Iterator[Fault]:
     a larger quota is asked for they have written other keys: nothing else makes room.
     """
     fill = Fill.DATA if truth.revision in truth.roomy else Fill.HISTORY
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         seen, then = truth.of(cluster), truth
         if seen.full or seen.elected is None:
             continue
@@ -408,7 +408,7 @@ def _room(truth: Truth) -> Iterator[Fault]:
 
 def _differs(truth: Truth) -> Iterator[Fault]:
     """A voter is found to have other data than most voters, which are all well."""
-    for cluster in clusters_of(truth):
+    for cluster in truth.memory.clusters:
         seen = truth.of(cluster)
         votes = [voter.replica for voter in seen.voters]
         if len(votes) < 3 or not all(name in seen.healthy and name in seen.recorded for name in votes):

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-from model.apart import clusters_of
 from model.faults import data_loss, faults
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
@@ -77,7 +76,7 @@ def serves(truth: Truth) -> bool:
     memory, settings = truth.memory, truth.settings
     held = {site for site, since in memory.held if truth.now - since < settings.ttl + settings.drain}
     held |= {truth.record, memory.served_site, *memory.unsettled} - {None}
-    clusters = [each for each in clusters_of(truth) if truth.memory.of(each).created or each is Cluster.MAIN]
+    clusters = [each for each in truth.memory.clusters if truth.memory.of(each).created or each is Cluster.MAIN]
     well = all(has_quorum(up_to_date(truth.of(each))) for each in clusters)
     return well and truth.record is not None and all(with_data(truth, led(truth, site)) for site in held if site)
 
@@ -134,7 +133,7 @@ def whole(truth: Truth) -> bool:
     replica is not asked how it is.
     """
     known = {record.name for record in truth.memory.replicas}
-    voters = (each for cluster in clusters_of(truth) for each in truth.of(cluster).voters)
+    voters = (each for cluster in truth.memory.clusters for each in truth.of(cluster).voters)
     return all(each.healthy and each.replica in known for each in voters)
 
 

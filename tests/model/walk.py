@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from model.apart import clusters_of
 from model.clients import Clients
 from model.faults import data_loss, faults, links, new_driver, repaired, retried, survivable, whole
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
@@ -97,7 +96,7 @@ class State:
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
-        swapping = self.swapping and any(truth.of(each).home is None for each in clusters_of(truth))
+        swapping = self.swapping and any(truth.of(each).home is None for each in truth.memory.clusters)
         late, aside = self._ranked(self.late), self._ranked(self.aside)
         # Without a record there is none to be stamped, and a fixed address has none.
         stamped = self.stamped or truth.deleting or truth.fixed or truth.record is None
