@@ -20,7 +20,7 @@ from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.quorum import quorum
-from quarterdeck.planner.survivors import Fate, Survivors, survivors
+from quarterdeck.planner.survivors import Fate, Survivors, away, survivors
 from quarterdeck.planner.view import View
 
 
@@ -161,8 +161,7 @@ def _waits(world: World, left: Survivors) -> Wait | None:
     patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None
-    away = ", ".join((*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)))
-    what = f"the quorum to come back: machines of {away} do not answer"
+    what = f"the quorum to come back: {away(world, left)} do not answer"
     return Wait(what, f"volumes of dead machines are attached to others by itself after {patience:g} s")
 
 

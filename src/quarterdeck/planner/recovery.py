@@ -22,7 +22,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.attaching import may_return
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
+from quarterdeck.planner.survivors import Fate, Survivors, away, loss, survivors
 from quarterdeck.planner.view import View, view
 
 
@@ -128,21 +128,13 @@ def waits(world: World, left: Survivors) -> Wait | None:
         return None
     if consent.automatic:
         return Wait(
-            f"{_away(world, left)} to come back",
+            f"{away(world, left)} to come back",
             f"bring their machines back; after {world.settings.patience:g} s the cluster begins anew by itself",
         )
     return Wait(
-        f"{_away(world, left)} to come back with the data",
+        f"{away(world, left)} to come back with the data",
         f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
     )
-
-
-def _away(world: World, left: Survivors) -> str:
-    """The voters that do not answer. Nothing is known of where one runs that belongs to no replica."""
-    gone, known = (*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)), {each.name for each in world.memory.replicas}
-    ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
-    machines = [f"machines of {', '.join(ours)}"] if ours else []
-    return " and ".join((*machines, *(f"voter {each}, which belongs to no replica," for each in others)))
 
 
 def advice(world: World) -> str:

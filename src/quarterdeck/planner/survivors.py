@@ -124,6 +124,14 @@ def _comes(world: World, name: str) -> bool:
     )
 
 
+def away(world: World, left: Survivors) -> str:
+    """The voters that do not answer. Nothing is known of where one runs that belongs to no replica."""
+    gone, known = (*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)), {each.name for each in world.memory.replicas}
+    ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
+    machines = [f"machines of {', '.join(ours)}"] if ours else []
+    return " and ".join((*machines, *(f"voter {each}, which belongs to no replica," for each in others)))
+
+
 def loss(memory: Memory, word: MemberWord) -> str:
     """What is lost if the cluster begins anew from a member, in a sentence: never more than is known is said."""
     later = "; what was acknowledged after that, without this member having been told so, is lost"
