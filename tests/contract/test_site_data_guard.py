@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path, PurePosixPath
 
@@ -171,6 +172,17 @@ async def test_a_start_that_failed_before_there_was_data_does_not_use_up_the_per
     assert is_refused(await status(site, A, fresh.name))
     await site.start_unit(A, fresh)
     assert (await status(site, A, fresh.name)).state is UnitState.RUNNING
+
+
+async def test_a_unit_that_is_refused_can_be_asked_to_start_at_any_moment_of_its_attempts(
+    site: SiteFaults, volume: PurePosixPath
+) -> None:
+    with pytest.raises(Unavailable, match="data"):
+        await site.start_unit(A, has_no_data_yet(volume))
+    asked_until = time.monotonic() + 3  # over several attempts, each of which systemd begins and ends
+    while time.monotonic() < asked_until:
+        await site.start_unit(A, has_no_data_yet(volume))
+    assert is_refused(await status(site, A, has_no_data_yet(volume).name))
 
 
 async def test_a_running_unit_is_guarded_without_a_restart(

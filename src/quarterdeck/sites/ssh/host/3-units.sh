@@ -185,7 +185,8 @@ is_at_it() {  # $1: unit, $2: its state, $3: fresh|again: whether it runs as wan
   [ -n "$digest" ] && grep -qxF "digest $digest" "$NEW/record" && [ -L "$WANTS/quarterdeck-$1.service" ] || return 1
   case $2 in
     active | reloading) return 0 ;;
-    activating) [ ! -e "$run/refused" ] || [ "$3" != fresh ] || return 1; [ "$before" = "$(< "$NEW/exec")" ] ;;
+    # systemd ends a refused start before it waits for the next one: it is "deactivating" for that moment
+    activating | deactivating) [ ! -e "$run/refused" ] || [ "$3" != fresh ] || return 1; [ "$before" = "$(< "$NEW/exec")" ] ;;
     *) return 1 ;;
   esac
 }
