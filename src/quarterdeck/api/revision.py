@@ -7,7 +7,7 @@ import json
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from quarterdeck.api.apiserver import Admission, Tracing
 from quarterdeck.api.authentication import Authentication
@@ -85,7 +85,6 @@ class ReplicaTemplate(Model):
     controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
-    baseline: Annotated[int, Field(ge=0)]
 
     @property
     def digest(self) -> str:
