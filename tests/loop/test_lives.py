@@ -12,7 +12,7 @@ import pytest
 
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
 from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many
-from quarterdeck.engine.operations import OperationPhase
+from quarterdeck.engine.workspace.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.

@@ -16,7 +16,7 @@ from model.faults import mends, survivable
 from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 REPLICAS = (1, 3, 5)
 #: Rounds with faults, and rounds after them within which the plane has to be as wanted.

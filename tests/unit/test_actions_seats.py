@@ -16,8 +16,8 @@ from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.endpoint import LeadsTo
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.endpoint import LeadsTo
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at
 from quarterdeck.errors import Unavailable

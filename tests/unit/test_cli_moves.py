@@ -14,18 +14,19 @@ from report_lab import probe_result
 from support.cli_lab import Cli
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes, inplace
-from quarterdeck.engine import forecasts, operations, preconditions
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.watchers import Watchers
+from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes
+from quarterdeck.engine.notices.watchers import Watchers
+from quarterdeck.engine.preflight import inplace, moves
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StopBalancer
 from quarterdeck.model.waiting import Wait
-from quarterdeck.planner.dry_run import Forecast
+from quarterdeck.planner.simulated.dry_run import Forecast
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import Kind
 
@@ -88,8 +89,9 @@ class Lab:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
     made = Lab(Cli(tmp_path, monkeypatch, capsys))
 
-    async def examine(*_: object, **__: object) -> tuple[Finding, ...]:
-        return made.findings
+    async def preview(*_: object, **__: object) -> tuple[tuple[Finding, ...], DryRun | None]:
+        refused = any(each.verdict is Verdict.REFUSE for each in made.findings)
+        return made.findings, None if refused else made.forecast
 
     async def forecast(*_: object) -> DryRun:
         return made.forecast
@@ -110,8 +112,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)
     monkeypatch.setattr(inplace, "admit", admit)
     monkeypatch.setattr(changes, "admit", admit)
-    monkeypatch.setattr(preconditions, "examine", examine)
-    monkeypatch.setattr(forecasts, "forecast", forecast)
+    for module in (changes, inplace, moves):
+        monkeypatch.setattr(module, "preview", preview)
+        monkeypatch.setattr(module, "forecast", forecast)
     monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
     monkeypatch.setattr(Quarterdeck, "probing", probing)
     monkeypatch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)

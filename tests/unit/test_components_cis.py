@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
-from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import check_extra_args, component_unit

@@ -9,7 +9,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.template import settings_of
-from quarterdeck.engine.templates import audit_wanted, template_of
+from quarterdeck.engine.workspace.templates import audit_wanted, template_of
 from quarterdeck.model.components import Component
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"

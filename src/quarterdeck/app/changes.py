@@ -9,13 +9,17 @@ from datetime import UTC, datetime
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.app.comparing import compared, compared_addons
-from quarterdeck.app.examined import Examined
-from quarterdeck.app.handing import examined_hand_back, examined_hand_over
-from quarterdeck.app.inplace import examined_renewal, examined_replacement, examined_scale
-from quarterdeck.app.moves import examined_abort, examined_move
-from quarterdeck.app.reach import require_in_reach
-from quarterdeck.app.requests import (
+from quarterdeck.engine.controller_sets.declared import warnings_of
+from quarterdeck.engine.notices.findings import enforce
+from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.preflight.comparing import compared, compared_addons
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.handing import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight.inplace import examined_renewal, examined_replacement, examined_scale
+from quarterdeck.engine.preflight.moves import examined_abort, examined_move
+from quarterdeck.engine.preflight.preview import forecast, preview
+from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.requests import (
     Abort,
     Apply,
     Create,
@@ -28,14 +32,13 @@ from quarterdeck.app.requests import (
     Request,
     Scale,
 )
-from quarterdeck.engine import forecasts, operations
-from quarterdeck.engine.addons import findings
-from quarterdeck.engine.admission import admit
-from quarterdeck.engine.controllers import warnings_of
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.addons import findings
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.amend import amend
 
 
@@ -80,6 +83,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     if wanted.spec.placement.site != current.spec.placement.site:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
+    steps = await _moved(engine.home, current, wanted)
     differences = await compared(engine.home, current, wanted)
     contents, addons = await compared_addons(engine.home, current, wanted)
     return Examined(
@@ -90,8 +94,20 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         addons=addons,
         contents=contents,
         findings=(*warnings_of(wanted.spec), *findings(contents)),
+        forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
+
+
+async def _moved(home: Home, current: ControlPlane, wanted: ControlPlane) -> DryRun | None:
+    """The forecast of a plane that a change of its spec moves; None for one that stays. Raises PreconditionFailed for
+    whatever its checks find.
+    """
+    if current.spec.placement.site == wanted.spec.placement.site:
+        return None
+    checked, steps = await preview(home, current, wanted)
+    enforce(checked, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
+    return steps
 
 
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
@@ -109,10 +125,10 @@ async def _new(engine: Engine, declared: ControlPlane) -> Examined:
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
     """``examined``, and the forecast of a change of spec, too."""
     found = await examined(home, engine, request)
-    if found.kind is not OperationType.APPLY or not found.needed:
+    if found.kind is not OperationType.APPLY or not found.needed or found.forecast is not None:
         return found
     await require_in_reach(home, found.wanted)
-    return replace(found, forecast=await forecasts.forecast(engine().home, found.wanted))
+    return replace(found, forecast=await forecast(engine().home, found.wanted))
 
 
 async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:

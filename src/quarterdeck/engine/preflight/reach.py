@@ -1,0 +1,37 @@
+"""Planes on networks of their own: their machines can be reached only by a process that is in one of these."""
+
+from __future__ import annotations
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Isolation
+from quarterdeck.drivers import networks
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.errors import NotFound, PreconditionFailed
+
+
+async def manager_of(home: Home, name: str) -> str:
+    """Which process keeps the planes on a plane's network, in words; "" if none does."""
+    try:
+        network = await network_of(home.store, await operations.existing(home.store, name))
+    except NotFound:
+        return ""
+    held = await home.store.lease(leases.manager_lease(network))
+    return held.holder if held is not None else ""
+
+
+async def require_in_reach(home: Home, plane: ControlPlane) -> None:
+    """Raise PreconditionFailed for a plane whose machines this process cannot reach: looking would only time out."""
+    if await network_of(home.store, plane) is Isolation.NETNS:
+        await require_in_lab(home, f"reaching the machines of plane {plane.metadata.name}")
+
+
+async def require_in_lab(home: Home, doing: str) -> None:
+    """Raise PreconditionFailed unless this process is in one of the networks of the home's lab."""
+    if not await networks.holds_us(home.folder):
+        raise PreconditionFailed(
+            doing,
+            "they are on networks of their own, and this process is in none of them",
+            "use the command line, which goes there by itself, or start this program by quarterdeck.app.inside_argv",
+        )
