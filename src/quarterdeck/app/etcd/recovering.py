@@ -138,7 +138,7 @@ async def _hashes(plane: Plane, left: Survivors) -> dict[str, KeySpaceHash | Non
 
 
 async def _hash(plane: Plane, word: MemberWord, revision: int) -> KeySpaceHash | None:
-    url = client_url(plane, plane.memory.replica(word.replica))
+    url = client_url(plane.memory.replica(word.replica))
     try:
         return await or_none(plane.etcd.hash_keys(url, revision))
     except (NotFound, Corrupt):
