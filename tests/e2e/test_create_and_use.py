@@ -16,7 +16,7 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.kv import Get
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.smoke, pytest.mark.timeout(600)]
 
 DEPLOYMENT = """
 apiVersion: apps/v1

@@ -9,16 +9,18 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from support.tiers import sized
 
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
-from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many
+from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many, spread
 from quarterdeck.engine.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
-MOST = 6
+MOST = sized(smoke=1, full=6, soak=60)
 #: The same of what happens to the world.
-FEW = 3
+FEW = sized(smoke=1, full=3, soak=30)
+pytestmark = [pytest.mark.smoke, pytest.mark.soak, pytest.mark.timeout(sized(smoke=300, full=900, soak=7200))]
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 
 
@@ -36,7 +38,7 @@ def some_of(story: Story, most: int) -> tuple[int, ...]:
     """
     found, both = points(story), (story.start, story.wish)
     fewer = any(each is not None and (each.apart or each.cloud) for each in both)
-    return found[:: max(1, len(found) // (most // 2 if fewer else most))]
+    return tuple(spread(found, most // 2 if fewer else most))
 
 
 @pytest.fixture(autouse=True, scope="module")
