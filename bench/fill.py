@@ -14,9 +14,9 @@ from pathlib import Path
 
 import httpx2
 
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import probe_target
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.access import probe_target
+from quarterdeck.engine.workspace.home import Home
 
 _AT_ONCE = 16
 #: Small writes after the large ones, as in a cluster in use: etcd keeps its last 5,000 to 15,000 log entries in memory

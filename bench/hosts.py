@@ -13,7 +13,7 @@ import time
 from support.hosts_lab import LabHost
 from support.hosts_planes import HostsPlanes, hosts_planes
 
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.netns.layout import OUTSIDE
 
 SITE = "north"

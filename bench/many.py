@@ -29,17 +29,17 @@ from serve import look
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine import leases, operations
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.drive import Rest
-from quarterdeck.engine.driver import _LOOKING_SHARE, POLL
-from quarterdeck.engine.keeper import CADENCE
-from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.operations import Asker, wants
-from quarterdeck.engine.revisions import known
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.reconcile.drive import Rest
+from quarterdeck.engine.reconcile.keeper import CADENCE
+from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL
+from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.operations import Asker, wants
+from quarterdeck.engine.workspace.revisions import known
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World

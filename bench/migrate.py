@@ -21,7 +21,7 @@ from pathlib import Path
 from fill import fill
 from lab import Noise, markdown, quarterdeck, temporary_home, this_machine
 
-from quarterdeck.sites.local.records import LOG
+from quarterdeck.sites.local.supervisor.records import LOG
 
 SITES = ("east", "west")
 #: The columns of a row, after the first.

@@ -20,13 +20,13 @@ from lab import markdown, quarterdeck, temporary_home, this_machine
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
-from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import judged
-from quarterdeck.engine.events import happenings
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.keeper import CADENCE
-from quarterdeck.engine.observe import Observer
-from quarterdeck.engine.observing import observer_of
+from quarterdeck.engine.notices.conditions import judged
+from quarterdeck.engine.notices.events import happenings
+from quarterdeck.engine.observation.observe import Observer
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.reconcile.keeper import CADENCE
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 

@@ -12,7 +12,7 @@ import pytest
 from support.leftovers import processes_of
 
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.port import Switches
 

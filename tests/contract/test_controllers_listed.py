@@ -7,9 +7,9 @@ import os
 import pytest
 from support.cloud import fake_ccm
 
-from quarterdeck.api.controllers import Manager
-from quarterdeck.components.controller_names import KUBE_OFF, NODE_IPAM, names_of
-from quarterdeck.engine.controllers import listed_by
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.components.controller.names import KUBE_OFF, NODE_IPAM, names_of
+from quarterdeck.engine.controller_sets.declared import listed_by
 from quarterdeck.upstream import Program, Upstream, Versions
 
 PROGRAM = Program.KUBE_CONTROLLER_MANAGER

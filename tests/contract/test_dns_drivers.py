@@ -12,10 +12,10 @@ import pytest
 from support.dns_lab import PRIMARIES, ZONE, found, own_server, primary, require, until_answers
 from support.endpoint_lab import EDGE, crash, free_port, loopback
 
-from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.endpoint.records import DnsServer, ask, name_servers
-from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
-from quarterdeck.endpoint.unmanaged import UnmanagedDns
+from quarterdeck.endpoint.dns.coredns import CoreDns
+from quarterdeck.endpoint.dns.records import DnsServer, ask, name_servers
+from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigKey
+from quarterdeck.endpoint.dns.unmanaged import UnmanagedDns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim, PersonMust, Record
 from quarterdeck.sites.port import Switches

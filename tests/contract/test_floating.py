@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.floating.kernel import LIFETIME
+from quarterdeck.endpoint.addresses.floating.kernel import LIFETIME
 from quarterdeck.package import python_path
 from quarterdeck.sites.netns.lab import Lab, available
 from quarterdeck.sites.netns.layout import CLIENT, floating_address, inside
@@ -68,7 +68,7 @@ class Edges:
         file.write_text(json.dumps({**orders, "admin": str(self.folder / edge)}))
         self.agents[edge] = await asyncio.create_subprocess_exec(
             *self.lab.enter_argv(inside("east", edge)),
-            *(sys.executable, "-S", "-P", "-m", "quarterdeck.endpoint.floating.agent", str(file)),
+            *(sys.executable, "-S", "-P", "-m", "quarterdeck.endpoint.addresses.floating.agent", str(file)),
             env={"PYTHONPATH": python_path()},
         )
 

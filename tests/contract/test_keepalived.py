@@ -15,9 +15,9 @@ import pytest
 from support.endpoint_lab import MANAGER, SERVER_NAME, Authority, Backend, connect, eventually
 from support.hosts_lab import HostsLab, LabHost, why_not
 
-from quarterdeck.components.envoy import BalancerSettings
-from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, router_settings, served_file
-from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
+from quarterdeck.components.traffic.envoy import BalancerSettings
+from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, router_settings, served_file
+from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating, issue_balancer_tls
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress

@@ -19,7 +19,7 @@ from support.tiers import smoke
 
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.ownership import ours, owned_fields
-from quarterdeck.components import scheduler
+from quarterdeck.components.controller import scheduler
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube

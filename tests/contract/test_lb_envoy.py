@@ -17,8 +17,8 @@ import pytest
 from support.endpoint_lab import EDGE, MANAGER, Authority, Backend, connect, crash, eventually, free_port, loopback
 from support.lb_lab import UNIT, EnvoyLab, envoy_lab
 
-from quarterdeck.components.envoy import backends_file, balancer_unit, tls_files
-from quarterdeck.endpoint.envoy import issue_balancer_tls
+from quarterdeck.components.traffic.envoy import backends_file, balancer_unit, tls_files
+from quarterdeck.endpoint.balancers.envoy import issue_balancer_tls
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from contract.test_floating import Peer, started, until
 
-from quarterdeck.endpoint.floating.election import PATIENCE
+from quarterdeck.endpoint.addresses.floating.election import PATIENCE
 from quarterdeck.files import write_atomic
 from quarterdeck.package import python_path
 from quarterdeck.sites.netns.lab import Lab, available
@@ -51,7 +51,14 @@ class Machines:
     async def agent(self, machine: str) -> None:
         self.agents[machine] = await asyncio.create_subprocess_exec(
             *self.lab.enter_argv(inside("east", machine)),
-            *(sys.executable, "-S", "-P", "-m", "quarterdeck.endpoint.floating.agent", str(self._file(machine))),
+            *(
+                sys.executable,
+                "-S",
+                "-P",
+                "-m",
+                "quarterdeck.endpoint.addresses.floating.agent",
+                str(self._file(machine)),
+            ),
             env={"PYTHONPATH": python_path()},
         )
 

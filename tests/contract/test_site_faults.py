@@ -36,11 +36,11 @@ from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Quarterde
 from quarterdeck.model.faults import SLOW_SYNC, Fault, FaultKind
 from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus
-from quarterdeck.sites.local.altering import all_stopped
-from quarterdeck.sites.local.made_faults import FaultBook, MadeFault
+from quarterdeck.sites.local.fault.altering import all_stopped
+from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault
+from quarterdeck.sites.local.fault.tracing import TRACER, cannot_trace
 from quarterdeck.sites.local.processes import processes_of
 from quarterdeck.sites.local.site import LocalSite
-from quarterdeck.sites.local.tracing import TRACER, cannot_trace
 
 A, B = "east-a1", "east-b1"
 OFF = Fault(kind=FaultKind.POWER_OFF, machine=A)

@@ -38,21 +38,21 @@ from quarterdeck.model.jobs import JobResult
 from quarterdeck.model.programs import Program
 from quarterdeck.model.units import Priority, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
-from quarterdeck.sites.local.courtesy import LONGEST, NICE
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
-from quarterdeck.sites.local.own_user import may_give_users, user_of
-from quarterdeck.sites.local.records import NICE as NICES
 from quarterdeck.sites.local.site import LocalSite, open_local_site
-from quarterdeck.sites.local.supervised_unit import SETTLED_AFTER
-from quarterdeck.sites.local.supervisor_client import SupervisorClient
+from quarterdeck.sites.local.supervisor.client import SupervisorClient
+from quarterdeck.sites.local.supervisor.courtesy import LONGEST, NICE
+from quarterdeck.sites.local.supervisor.own_user import may_give_users, user_of
+from quarterdeck.sites.local.supervisor.records import NICE as NICES
+from quarterdeck.sites.local.supervisor.unit import SETTLED_AFTER
 
 A, B = "east-a1", "east-b1"
 ONE_RUN = """
 import asyncio, sys
 from pathlib import Path, PurePosixPath
 from quarterdeck.sites.local.loopback import open_loopback
-from quarterdeck.sites.local.supervisor_client import SupervisorClient
-from quarterdeck.sites.local.own_user import may_give_users, user_of
+from quarterdeck.sites.local.supervisor.client import SupervisorClient
+from quarterdeck.sites.local.supervisor.own_user import may_give_users, user_of
 from quarterdeck.sites.local.site import open_local_site
 from support.site_harness import runs, settings
 home = Path(sys.argv[1])

@@ -19,11 +19,11 @@ from pydantic import SecretStr
 from support.templates import template
 from support.tiers import smoke
 
-from quarterdeck.api.apiserver import Tracing
 from quarterdeck.api.base import Metadata, Resource, unknown_fields
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
+from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites

@@ -15,14 +15,14 @@ import pytest
 from pydantic import JsonValue
 from support.conditions import until
 
-from quarterdeck.api.apiserver import AdmissionPlugin
-from quarterdeck.api.authentication import JwtAuthenticator
-from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.plane.apiserver import AdmissionPlugin
+from quarterdeck.api.plane.authentication import JwtAuthenticator
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.catalogue import components_of
 from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.drivers import trials as module
 from quarterdeck.drivers.trials import LocalTrials
-from quarterdeck.engine.drive import PROGRAMS
+from quarterdeck.engine.reconcile.drive import PROGRAMS
 from quarterdeck.files import remove_folder
 from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Versions

@@ -13,16 +13,16 @@ from support.leftovers import processes_of
 from support.plane_lab import CHANGE, PlaneLab
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.engine.leases import next_manager_lease
+from quarterdeck.engine.workspace.leases import next_manager_lease
 from quarterdeck.model.units import MachineState
-from quarterdeck.sites.local.tracing import cannot_trace
+from quarterdeck.sites.local.fault.tracing import cannot_trace
 
 pytestmark = pytest.mark.timeout(240)
 
 #: Seconds within which a machine is on again after whoever had it off was killed.
 BACK = 20.0
 #: Whoever is there for a drill alone.
-HELPERS = {"drill", "quarterdeck.sites.local.fault_guard", "quarterdeck.probe.worker", "strace"}
+HELPERS = {"drill", "quarterdeck.sites.local.fault.guard", "quarterdeck.probe.worker", "strace"}
 
 
 def require_strace() -> None:

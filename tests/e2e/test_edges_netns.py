@@ -14,7 +14,7 @@ from support.plane_lab import Command, PlaneLab, plane_lab
 from support.watched import CLIENTS, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.stores.port import JournalEntry, Outcome

@@ -13,7 +13,7 @@ from support.conditions import until
 from support.dns_lab import own_server
 from support.plane_lab import Command, Done, PlaneLab
 
-from quarterdeck.endpoint.coredns import CoreDns
+from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.report.schema import Report
 from quarterdeck.stores.port import Outcome
 

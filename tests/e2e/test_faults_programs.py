@@ -16,10 +16,10 @@ from support.plane_lab import Command, PlaneLab, did
 from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import probe_target
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.settings import endpoint_port
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.access import probe_target
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.settings import endpoint_port
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.network import Direct
 from quarterdeck.probe.resolve import resolver_for

@@ -10,7 +10,7 @@ from support.plane_lab import PlaneLab, plane_lab
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.faults import EtcdFault, Reason

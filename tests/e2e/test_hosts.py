@@ -14,7 +14,7 @@ from support.hosts_planes import HostsPlanes, hosts_planes
 from support.plane_lab import Command, PlaneLab, did, managed
 from support.watched import CLIENTS, watched
 
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.seats import PortName
 from quarterdeck.report.schema import Outcome, Report

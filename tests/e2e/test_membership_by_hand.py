@@ -16,7 +16,7 @@ from support.plane_lab import Command, PlaneLab, managed
 from support.watched import watched
 
 from quarterdeck.api.conditions import find_condition
-from quarterdeck.engine.conditions import STALLED
+from quarterdeck.engine.notices.conditions import STALLED
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.sites.local.site import LocalSite
 

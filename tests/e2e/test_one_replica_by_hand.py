@@ -19,8 +19,8 @@ import psutil
 import pytest
 from support.byhand import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
 
-from quarterdeck.components import controller_manager, scheduler
 from quarterdeck.components.apiserver import AUDIT_LOG
+from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.etcd.calls import ClientTls

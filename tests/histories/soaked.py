@@ -13,9 +13,9 @@ from pathlib import Path
 from histories.operations import Operation, Outcome, lines
 from histories.registers import register_clients
 from histories.strikes import Strike, Striker, strikes
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import probe_target
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.access import probe_target
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.faults import Fail
 
 #: Seconds for which clients are at work before anything fails, and after they are served again, and how long that may

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.together import together, whole
-from quarterdeck.api.memory import memory_from_status
-from quarterdeck.app.drill_plans import planned
+from quarterdeck.api.plane.memory import memory_from_status
+from quarterdeck.app.drill.plans import planned
 from quarterdeck.drills.aim import Wish
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import MOMENTARY, Fail, Fault

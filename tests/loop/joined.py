@@ -17,7 +17,7 @@ from loop.units import etcd_of, flags_of, replica_of
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components import controller_manager, scheduler
+from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.etcd.fake import FakeEtcd

@@ -24,13 +24,20 @@ from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
 from loop.truths import Truths
 from loop.units import PLANE
-from quarterdeck.api.authentication import Authentication
-from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
-from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import ADDONS_APPLIED, AVAILABLE, CONTROLLERS_LEAD, READY, RECONCILING, STALLED
+from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.engine.notices.conditions import (
+    ADDONS_APPLIED,
+    AVAILABLE,
+    CONTROLLERS_LEAD,
+    READY,
+    RECONCILING,
+    STALLED,
+)
+from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan

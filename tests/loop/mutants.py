@@ -13,9 +13,9 @@ from loop.lives import PATIENCE, STORIES, Story
 from quarterdeck.actions import hold
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine import aside
-from quarterdeck.engine.settings import planner_settings
-from quarterdeck.engine.silence import Silence
+from quarterdeck.engine.observation.silence import Silence
+from quarterdeck.engine.reconcile import aside
+from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.world import Health
 from quarterdeck.sites.fake import FakeSite
@@ -77,7 +77,7 @@ def nobody_waits_for_connections_to_end(patch: Patch) -> None:
     def hasty(plane: ControlPlane) -> Settings:
         return replace(planner_settings(plane), drain=0.0)
 
-    patch.setattr("quarterdeck.engine.observing.planner_settings", hasty)
+    patch.setattr("quarterdeck.engine.observation.observing.planner_settings", hasty)
 
 
 def time_passes_twenty_times_as_fast(patch: Patch) -> None:

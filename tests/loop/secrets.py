@@ -48,8 +48,8 @@ def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, gen
 def cheap_secrets() -> Iterator[None]:
     """Within the block nothing is signed."""
     with (
-        patch("quarterdeck.engine.belongings.create_plane_secrets", plane_secrets),
+        patch("quarterdeck.engine.workspace.belongings.create_plane_secrets", plane_secrets),
         patch("quarterdeck.actions.certificates.with_replica", with_replica),
-        patch("quarterdeck.engine.renewal.certificates", lambda secrets: ()),  # none of them says how long it lasts
+        patch("quarterdeck.engine.background.renewal.certificates", lambda secrets: ()),
     ):
         yield

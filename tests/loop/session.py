@@ -24,13 +24,13 @@ from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.belongings import drop, secrets_of
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.revisions import known
-from quarterdeck.engine.settings import front_site
-from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace.belongings import drop, secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.revisions import known
+from quarterdeck.engine.workspace.settings import front_site
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
@@ -41,7 +41,7 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, StopUnit, Swap
 from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
-from quarterdeck.planner.things import edge
+from quarterdeck.planner.simulated.things import edge
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease

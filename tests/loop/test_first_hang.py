@@ -17,8 +17,8 @@ from loop.members import Members
 from loop.test_first_revision import Mistaken
 from loop.units import replica_of
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.conditions import READY, RECONCILING, STALLED
-from quarterdeck.engine.settings import planner_settings
+from quarterdeck.engine.notices.conditions import READY, RECONCILING, STALLED
+from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
@@ -97,7 +97,7 @@ def hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Members, "_found", _found)
     monkeypatch.setattr(Joined, "_apiservers", _apiservers)
     monkeypatch.setattr(Joined, "_controllers", _controllers)
-    monkeypatch.setattr("quarterdeck.engine.observing.planner_settings", soon)
+    monkeypatch.setattr("quarterdeck.engine.observation.observing.planner_settings", soon)
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER, SCHEDULER])

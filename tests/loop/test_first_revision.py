@@ -15,7 +15,7 @@ from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
 from loop.units import PLANE, replica_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.conditions import READY, STALLED
+from quarterdeck.engine.notices.conditions import READY, STALLED
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec

@@ -14,7 +14,7 @@ from loop.calls import Call
 from loop.faults import Kind, OneFault, Recorded
 from loop.joined import Joined
 from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many, spread
-from quarterdeck.engine import liveness
+from quarterdeck.engine.observation import liveness
 from quarterdeck.model.components import Component
 from quarterdeck.stores.port import Outcome
 

@@ -18,12 +18,12 @@ from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
-from quarterdeck.components import controller_manager, scheduler
-from quarterdeck.engine import manager as managing
-from quarterdeck.engine.addon_duty import KEPT_PATIENCE, AddonDuty
-from quarterdeck.engine.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
-from quarterdeck.engine.keeper import CADENCE
-from quarterdeck.engine.manager import Manager
+from quarterdeck.components.controller import controller_manager, scheduler
+from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, AddonDuty
+from quarterdeck.engine.notices.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
+from quarterdeck.engine.reconcile import manager as managing
+from quarterdeck.engine.reconcile.keeper import CADENCE
+from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from loop.lives import EAST3, PLANE, WEST3
 from loop.session import Books, Session
 from loop.test_kept import Kept, cheap, kept
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.operation import OperationPhase, OperationType
-from quarterdeck.engine import operations
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.engine.workspace import operations
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.components import Component
 from quarterdeck.stores.port import JournalEntry

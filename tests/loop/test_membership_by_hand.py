@@ -15,8 +15,8 @@ from loop.test_kept import Kept, kept
 from loop.units import PLANE
 from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.operation import OperationPhase
-from quarterdeck.app import strays
-from quarterdeck.engine.conditions import READY, STALLED
+from quarterdeck.app.etcd import strays
+from quarterdeck.engine.notices.conditions import READY, STALLED
 from quarterdeck.etcd.fake_cluster import FakeCluster, Member
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster

@@ -14,7 +14,7 @@ from loop.lives import STORIES, Life, many
 from loop.units import PLANE
 from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.conditions import RECONCILING
+from quarterdeck.engine.notices.conditions import RECONCILING
 from quarterdeck.model.units import UnitSpec
 
 #: Who cannot be started, and who dies meanwhile.

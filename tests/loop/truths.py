@@ -11,13 +11,13 @@ from model.invariants import check_blind, check_calm, check_step, claim
 from loop.joined import Joined, Process
 from loop.units import PLANE, owner_of, replica_of
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.etcd import PORTS
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.settings import goal_of, planner_settings
+from quarterdeck.engine.workspace.settings import goal_of, planner_settings
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
@@ -26,9 +26,9 @@ from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import RemoveMember, Step
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
-from quarterdeck.planner.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.things import apiserver_of, edge, etcd_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
+from quarterdeck.planner.simulated.things import apiserver_of, edge, etcd_of
+from quarterdeck.planner.simulated.truth import Truth
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 

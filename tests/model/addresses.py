@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from model.clients import Clients
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.planner.things import DNS
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import DNS
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def felt(truth: Truth) -> bool:

@@ -27,8 +27,8 @@ from quarterdeck.model.steps import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.planner.parts import SimMember, SimReplica
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import SimMember, SimReplica
+from quarterdeck.planner.simulated.truth import Truth
 
 Unit = StartUnit | StopUnit | RestartUnit
 #: Steps that are about a cluster.

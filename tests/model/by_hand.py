@@ -12,10 +12,10 @@ from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Promote, RemoveMember
-from quarterdeck.planner.parts import ELSEWHERE, SimMember, SimReplica
 from quarterdeck.planner.simulated.effects import RefusedError
 from quarterdeck.planner.simulated.members import changed
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember, SimReplica
+from quarterdeck.planner.simulated.truth import Truth
 
 #: Ticks until a member that a person has added would have caught up.
 BEHIND = 2

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetRecord, Step
-from quarterdeck.planner.things import apiserver_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import apiserver_of
+from quarterdeck.planner.simulated.truth import Truth
 
 #: Seconds by which sums of floating point numbers that stand for the same moment may differ.
 _ODD = 1e-6

@@ -18,7 +18,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan, SetBackends
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 Budget = tuple[int, int, bool, bool]
 #: The way to a state: how the last step of it is called, and the way before it.

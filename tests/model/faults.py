@@ -13,10 +13,10 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import NoteDiffering, RetryRevision
 from quarterdeck.planner.ailing import LOOKED_AFTER
-from quarterdeck.planner.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Fill, Power, SimMember, SimReplica
+from quarterdeck.planner.simulated.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
+from quarterdeck.planner.simulated.truth import Truth
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3

@@ -77,10 +77,10 @@ from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
 from quarterdeck.planner.members import serves
-from quarterdeck.planner.parts import Fill, Power
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.things import apiserver_of, edge, second
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Fill, Power
+from quarterdeck.planner.simulated.things import apiserver_of, edge, second
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.

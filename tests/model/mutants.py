@@ -102,9 +102,15 @@ class Mutant:
         return hashlib.sha256(ast.unparse(ast.Module(top[-1:], [])).encode()).hexdigest()[:16]
 
 
+def _place(module: str) -> str:
+    """The full name of a module of the planner: the rules are in a package of their own."""
+    rule = ROOT / "src" / "quarterdeck" / "planner" / "rules" / f"{module}.py"
+    return f"{PACKAGE}.rules.{module}" if rule.exists() else f"{PACKAGE}.{module}"
+
+
 def mutants(module: str) -> tuple[Mutant, ...]:
     """All mutants of one module, in the order of its lines."""
-    original = (ROOT / "src" / "quarterdeck" / "planner" / f"{module}.py").read_text()
+    original = (ROOT / "src" / _place(module).replace(".", "/")).with_suffix(".py").read_text()
     tree = ast.parse(original)
     found: list[Mutant] = []
     count: Counter[str] = Counter()
@@ -247,7 +253,7 @@ class _Finder(MetaPathFinder, Loader):
         self.mutant = mutant
 
     def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if name == f"{PACKAGE}.{self.mutant.module}" else None
+        return ModuleSpec(name, self) if name == _place(self.mutant.module) else None
 
     def exec_module(self, module: ModuleType) -> None:
         exec(compile(self.mutant.source, f"<{self.mutant.key}>", "exec"), module.__dict__)

@@ -56,31 +56,22 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
-from quarterdeck.planner import (
-    ailing,
-    claims,
-    clusters,
+from quarterdeck.planner import ailing, claims, clusters, machines, members, planner, resting, revisions, stage, view
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.planner import Rule
+from quarterdeck.planner.rules import (
     founding,
     healing,
-    machines,
-    members,
     membership,
     notes,
-    planner,
     release,
     reloading,
-    resting,
-    revisions,
     rolling,
     round_robin,
     serving,
-    stage,
     traffic,
     upkeep,
-    view,
 )
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.planner import Rule
 from quarterdeck.planner.stage import Stage
 from quarterdeck.planner.view import View
 

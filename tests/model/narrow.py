@@ -25,9 +25,10 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner import attaching, notes, planner, serving, traffic, upkeep
+from quarterdeck.planner import planner
 from quarterdeck.planner import view as views
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules import attaching, notes, serving, traffic, upkeep
 from quarterdeck.planner.view import View, view
 
 Patch = pytest.MonkeyPatch

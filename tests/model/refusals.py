@@ -32,7 +32,7 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.world import World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 

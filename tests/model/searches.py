@@ -28,7 +28,7 @@ from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.planner.planner import plan as real_plan
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 #: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.
 OTHERWISE = "clients led otherwise"

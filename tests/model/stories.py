@@ -14,7 +14,7 @@ from quarterdeck.model.world import BalancerFact, MemberFact, Membership, Replic
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 Stop = Callable[[Truth, Plan], bool]
 

@@ -19,7 +19,7 @@ from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import attaching, tick
-from quarterdeck.planner.truth import Power, Truth
+from quarterdeck.planner.simulated.truth import Power, Truth
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -11,13 +11,13 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.tiers import sized
+from support.tiers import in_each_tier, sized
 
 from model.faults import mends, survivable
 from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 REPLICAS = (1, 3, 5)
 #: Rounds with faults, and rounds after them within which the plane has to be as wanted.
@@ -26,7 +26,7 @@ MOST_ROUNDS = 300
 #: How many planes live.
 EXAMPLES = sized(smoke=15, full=90, soak=1_000)
 
-pytestmark = [pytest.mark.smoke, pytest.mark.soak, pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))]
+pytestmark = pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))
 
 WISHES = tuple(Wish(f"{count} at {site}", wanted(site, count)) for site in SITES for count in REPLICAS)
 
@@ -109,6 +109,7 @@ def lived(start: Truth, goal: Wish, faults: int, draw: Draw, *, losing: bool) ->
     return walker.steps
 
 
+@in_each_tier
 @pytest.mark.parametrize("losing", [False, True], ids=["faults", "faults and data loss"])
 def test_planes_survive_whatever_happens(losing: bool) -> None:
     planes = [settled(empty("east", count, front=front)) for count in REPLICAS for front in (None, "east", "north")]

@@ -17,10 +17,10 @@ from model.worlds import empty, settled
 from quarterdeck.model.steps import Plan, ReleaseReplica, StopUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Consent, World
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.truth import Truth
 
 pytestmark = pytest.mark.timeout(600)
 

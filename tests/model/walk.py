@@ -36,7 +36,7 @@ from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan
 from quarterdeck.planner.simulated import RefusedError, apply, observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 Planner = Callable[[World], Plan]
 

@@ -13,11 +13,11 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.planner.parts import SimMachine, SimReplica
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.simulated.parts import SimMachine, SimReplica
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.slots import slots
-from quarterdeck.planner.truth import Truth
 
 #: The id that is noted of a member which is gone.
 GONE = -1

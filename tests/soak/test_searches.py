@@ -8,7 +8,7 @@ import pytest
 from model.searches import BACK, HEALS_MORE, MORE, NORTH, Search, sampled
 from model.test_recovery import ALL_THE_SAME, lost, searched
 
-from quarterdeck.planner.parts import Power
+from quarterdeck.planner.simulated.parts import Power
 from soak.conftest import Soak
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]

@@ -9,10 +9,10 @@ from typing import Any
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
 from quarterdeck.addons.applyset import Parent
-from quarterdeck.api.addons import Addon, AddonStatus
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine import addons
-from quarterdeck.engine.addon_duty import AddonDuty
+from quarterdeck.api.plane.addons import Addon, AddonStatus
+from quarterdeck.engine.background.addon_duty import AddonDuty
+from quarterdeck.engine.workspace import addons
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.fake_objects import FakeObjects
 from quarterdeck.kube.port import Address

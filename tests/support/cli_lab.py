@@ -13,9 +13,9 @@ import pytest
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.cli.main import main
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 
 T = TypeVar("T")
 

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.components.coredns import DnsSettings
-from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.endpoint.records import DnsServer, ask
-from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigKey
+from quarterdeck.components.traffic.coredns import DnsSettings
+from quarterdeck.endpoint.dns.coredns import CoreDns
+from quarterdeck.endpoint.dns.records import DnsServer, ask
+from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.errors import Unavailable
 from quarterdeck.upstream import Program, Upstream, Versions
 from support.endpoint_lab import EDGE, free_port, local_site, loopback

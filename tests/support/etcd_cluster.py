@@ -31,7 +31,7 @@ from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import Request, Usage, create_authority, issue
-from quarterdeck.sites.local.altering import all_stopped
+from quarterdeck.sites.local.fault.altering import all_stopped
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 

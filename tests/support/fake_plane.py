@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress

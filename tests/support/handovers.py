@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.tenures import Tenure
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
-from quarterdeck.components.keepalived import KEEPALIVED, RouterSettings, router_settings
+from quarterdeck.components.traffic.keepalived import KEEPALIVED, RouterSettings, router_settings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.findings import Checked, HostFinding
 from quarterdeck.model.units import Machine, MachineRole, UnitSpec, UnitState, UnitStatus

@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from quarterdeck.actions.status import refresh
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.nodes import Nodes
+from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.app import nodes
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.fake_objects import Stored

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.components.envoy import BalancerSettings
-from quarterdeck.endpoint.envoy import EnvoyBalancer, issue_balancer_tls
+from quarterdeck.components.traffic.envoy import BalancerSettings
+from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.upstream import Program, Upstream, Versions

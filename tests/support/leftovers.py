@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from quarterdeck.api.site import AddressSpace, Site
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.netns.lab import Lab
 
 #: Seconds that processes get to end by themselves once everything was taken down.

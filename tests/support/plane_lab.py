@@ -25,9 +25,9 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
-from quarterdeck.engine import operations
-from quarterdeck.engine.facts import Status, look
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.status.facts import Status, look
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.port import Switches

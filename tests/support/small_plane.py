@@ -13,11 +13,11 @@ from typing import cast
 from quarterdeck.actions.addresses import apiserver_address, backend_address, client_url, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
-from quarterdeck.engine.observe import Observer
+from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.kube.fake import FakeApiserver, FakeKube

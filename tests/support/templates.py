@@ -16,7 +16,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, ReplicaSettings
 from quarterdeck.components.template import Revisions, settings_of
-from quarterdeck.engine.templates import audit_wanted, declared, template_of
+from quarterdeck.engine.workspace.templates import audit_wanted, declared, template_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica

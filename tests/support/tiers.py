@@ -14,6 +14,7 @@ from typing import TypeVar
 import pytest
 
 T = TypeVar("T")
+Test = TypeVar("Test", bound=Callable[..., object])
 
 #: The environment variable that names the tier of a run.
 VARIABLE = "QUARTERDECK_TEST_TIER"
@@ -43,6 +44,11 @@ def tiers_of(markers: Collection[str], *, unit: bool) -> frozenset[Tier]:
 def sized(*, smoke: T, full: T, soak: T) -> T:
     """The one of these values that the tier of this run has."""
     return {Tier.SMOKE: smoke, Tier.FULL: full, Tier.SOAK: soak}[tier_of_run()]
+
+
+def in_each_tier(test: Test) -> Test:
+    """A test that does as much as its tier has time for (``sized``)."""
+    return pytest.mark.smoke(pytest.mark.soak(test))
 
 
 def smoke(*values: object) -> tuple[object, ...]:

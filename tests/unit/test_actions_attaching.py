@@ -11,9 +11,9 @@ from quarterdeck.actions.addresses import backend_address, client_url, peer_url
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import write_status
-from quarterdeck.engine.assemble import Dated
-from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.observe_traffic import TrafficObserver
+from quarterdeck.engine.observation.assemble import Dated
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
 from quarterdeck.etcd.fake_cluster import MemberAddress
 from quarterdeck.model.endpoints import NameFact

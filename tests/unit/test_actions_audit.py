@@ -12,7 +12,7 @@ from quarterdeck.actions.audit import delete_audit_logs, forget_old_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster

@@ -14,9 +14,9 @@ from quarterdeck.actions.status import write_status
 from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Memory, Replica

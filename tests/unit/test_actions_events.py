@@ -16,8 +16,8 @@ from quarterdeck.actions.units import _initial_cluster, _with_room
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.components.ports import seat_with
 from quarterdeck.components.settings import ClusterState
-from quarterdeck.engine.conditions import judged
-from quarterdeck.engine.events import warnings
+from quarterdeck.engine.notices.conditions import judged
+from quarterdeck.engine.notices.events import warnings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component

@@ -17,7 +17,7 @@ from quarterdeck.actions.hold import held, let_go_all
 from quarterdeck.actions.members import transfer_leadership
 from quarterdeck.actions.units import stop_unit
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.endpoint.fakes import FakeBalancer
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.etcd.fake import FakeEtcd

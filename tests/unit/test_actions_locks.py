@@ -17,14 +17,14 @@ from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.locks import allow_locks, kept_for_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import stop_unit
-from quarterdeck.api.addons import LOCKS_ADDON
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.addons import LOCKS_ADDON
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine import handing
-from quarterdeck.engine.handing import taken_up
+from quarterdeck.engine.controller_sets import handing
+from quarterdeck.engine.controller_sets.handing import taken_up
 from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName

@@ -13,10 +13,10 @@ from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.volumes import replica_settings
-from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import ports_of, seat_with
-from quarterdeck.engine.settings import front_site, planner_settings
+from quarterdeck.engine.workspace.settings import front_site, planner_settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitSpec

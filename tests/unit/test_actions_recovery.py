@@ -16,7 +16,7 @@ from quarterdeck.actions.units import _begins_without_data, token_of
 from quarterdeck.api.controlplane import NewEpoch
 from quarterdeck.components.etcd import BUMP
 from quarterdeck.components.ports import seat_with
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

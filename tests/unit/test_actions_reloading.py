@@ -13,11 +13,11 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_status
-from quarterdeck.api.authentication import Authentication
+from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.components.template import Revisions, loaded_hash
-from quarterdeck.engine.assemble import ServerFacts
-from quarterdeck.engine.observe_servers import ServersObserver
-from quarterdeck.engine.observe_sites import SitesObserver
+from quarterdeck.engine.observation.assemble import ServerFacts
+from quarterdeck.engine.observation.observe_servers import ServersObserver
+from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.kube.port import Address

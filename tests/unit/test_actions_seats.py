@@ -16,7 +16,7 @@ from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.endpoint import LeadsTo
+from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import LAST_BLOCK, completed, ports_of, seat_at, seat_of_before, seat_with
 from quarterdeck.errors import Unavailable

@@ -9,14 +9,14 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.upkeep import HANDLERS, defragment
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import Compact, Defragment, Disarm, Step, TransferLeadership
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import MemberFact, ReplicaFact, Space, World
-from quarterdeck.planner.upkeep import make_room
+from quarterdeck.planner.rules.upkeep import make_room
 from quarterdeck.planner.view import view
 
 QUOTA = 64 << 20

@@ -18,10 +18,10 @@ from quarterdeck.addons.manifests import parsed
 from quarterdeck.addons.objects import GroupKind, items, mapping
 from quarterdeck.addons.ownership import ours
 from quarterdeck.addons.webhooks import has_ready, services
-from quarterdeck.api.addons import Addon
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import parse
-from quarterdeck.engine import addon_sources, addons
+from quarterdeck.api.plane.addons import Addon
+from quarterdeck.engine.workspace import addon_sources, addons
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 
 

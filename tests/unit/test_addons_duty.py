@@ -9,7 +9,7 @@ from support.addons_lab import AddonLab, addon, config_map, namespace
 from support.fake_plane import host_of
 
 from quarterdeck.addons.applyset import PART_OF, Parent
-from quarterdeck.engine.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
+from quarterdeck.engine.background.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.kube.objects import Refusal, Refused
 from quarterdeck.kube.port import Address
@@ -264,7 +264,7 @@ async def test_a_change_of_add_ons_waits_for_what_it_needs_but_not_for_ever(
     async def sleep(_: float) -> None:
         lab.now += PATIENCE / 3
 
-    monkeypatch.setattr("quarterdeck.engine.addon_duty.asyncio.sleep", sleep)
+    monkeypatch.setattr("quarterdeck.engine.background.addon_duty.asyncio.sleep", sleep)
     told: list[str] = []
 
     async def tell(error: QuarterdeckError) -> None:
@@ -288,7 +288,7 @@ async def test_what_a_manager_waits_for_no_longer_comes_with_a_later_turn(
     async def tell(_: QuarterdeckError) -> None:
         pass
 
-    monkeypatch.setattr("quarterdeck.engine.addon_duty.asyncio.sleep", sleep)
+    monkeypatch.setattr("quarterdeck.engine.background.addon_duty.asyncio.sleep", sleep)
     await lab.want(addon("things", THING))
     began = lab.now
     with pytest.raises(NotApplied, match=r"kind Thing of example\.com/v1 is not served"):

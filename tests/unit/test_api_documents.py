@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from quarterdeck.api.controllers import Manager
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
-from quarterdeck.api.endpoint import EndpointMode
 from quarterdeck.api.errors import explained
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import Site, default_sites
-from quarterdeck.components.controller_names import Listed
-from quarterdeck.engine.controllers import admit_sets
+from quarterdeck.components.controller.names import Listed
+from quarterdeck.engine.controller_sets.declared import admit_sets
 from quarterdeck.errors import InvalidInput
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -17,8 +17,9 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
-from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.memory import (
+from quarterdeck.api.operation import Goal, OperationSpec, OperationType
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.memory import (
     ClusterStatus,
     KeptDataStatus,
     MemberStatus,
@@ -30,7 +31,6 @@ from quarterdeck.api.memory import (
     memory_from_status,
     memory_to_status,
 )
-from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput

@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 import pytest
 from support.templates import template
 
-from quarterdeck.api.apiserver import Tracing
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
+from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.api.site import default_sites
-from quarterdeck.engine.templates import audit_wanted, template_of
+from quarterdeck.engine.workspace.templates import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput
 
 

@@ -10,13 +10,14 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.memory import memory_to_status
-from quarterdeck.app import Asker, alarms
-from quarterdeck.engine.findings import Verdict
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.move import Move
-from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.preconditions import alarms as precondition
+from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.app import Asker
+from quarterdeck.app.etcd import alarms
+from quarterdeck.engine.notices.findings import Verdict
+from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.preflight.preconditions import alarms as precondition
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.clusters import Cluster

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import authentication
+from quarterdeck.app.etcd import authentication
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.etcd.fake import FakeEtcd
 

@@ -11,13 +11,14 @@ from support.cli_lab import Cli
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon
-from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.operation import OperationType
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
-from quarterdeck.app import Asker, Examined, Quarterdeck, drains
-from quarterdeck.app.inplace import with_spec
-from quarterdeck.engine import cordons, operations
-from quarterdeck.engine.drive import Engine
+from quarterdeck.app import Asker, Examined, Quarterdeck
+from quarterdeck.app.operations import drains
+from quarterdeck.app.operations.inplace import with_spec
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import cordons, operations
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot

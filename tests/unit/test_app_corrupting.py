@@ -10,9 +10,9 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import corrupting
-from quarterdeck.app.corrupting import Corrupting
-from quarterdeck.engine.leases import comparison_lease
+from quarterdeck.app.drill import corrupting
+from quarterdeck.app.drill.corrupting import Corrupting
+from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 

@@ -16,14 +16,15 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
-from quarterdeck.api.drills import DrillSchedule
-from quarterdeck.app import Asker, Quarterdeck, Wish, drilling, drills
-from quarterdeck.app.drill_duty import DrillDuty
-from quarterdeck.app.drilling import Course, Drilling
-from quarterdeck.app.drills import LEASE
+from quarterdeck.api.plane.drills import DrillSchedule
+from quarterdeck.app import Asker, Quarterdeck, Wish
+from quarterdeck.app.drill import drilling, drills
+from quarterdeck.app.drill.drilling import Course, Drilling
+from quarterdeck.app.drill.drills import LEASE
+from quarterdeck.app.drill.duty import DrillDuty
 from quarterdeck.drills.judgement import Sight
-from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import DRILLED
+from quarterdeck.engine.notices.conditions import DRILLED
+from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import MachineState

@@ -19,10 +19,10 @@ from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
 from quarterdeck.app.reach import manager_of
-from quarterdeck.engine.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
-from quarterdeck.engine.home import SENDS_PROGRAM, Home
-from quarterdeck.engine.leases import lease_name, manager_lease
-from quarterdeck.engine.operations import existing
+from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
+from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home
+from quarterdeck.engine.workspace.leases import lease_name, manager_lease
+from quarterdeck.engine.workspace.operations import existing
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership

@@ -13,8 +13,8 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.app import Abort, Apply, Asker, Delete, Migrate, Quarterdeck
-from quarterdeck.app.sites import Change
-from quarterdeck.engine import operations
+from quarterdeck.app.site.sites import Change
+from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, Gone, InvalidInput, NotFound, PreconditionFailed
 
 ASKER = Asker(who="a test")

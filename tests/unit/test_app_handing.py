@@ -8,19 +8,19 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.memory import ReplicaStatus
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import handing
-from quarterdeck.app.examined import Examined
-from quarterdeck.app.handing import examined_hand_back, examined_hand_over
-from quarterdeck.app.requests import HandBack, HandOver
-from quarterdeck.engine import operations, revisions
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.memory import ReplicaStatus
+from quarterdeck.app.operations import handing
+from quarterdeck.app.operations.examined import Examined
+from quarterdeck.app.operations.handing import examined_hand_back, examined_hand_over
+from quarterdeck.app.operations.requests import HandBack, HandOver
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.memory import MemoryStore

@@ -16,7 +16,7 @@ import pytest
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY
 from quarterdeck.app.keeping import Keeping, why_unkillable
-from quarterdeck.engine.leases import lease_name, manager_lease, next_manager_lease
+from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.stores import Lease, MemoryStore, this_process

@@ -11,8 +11,8 @@ import pytest
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import replicas
 from quarterdeck.app.certificates import PURPOSES, Certificate
-from quarterdeck.engine.facts import Status
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.status.facts import Status
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import Plan

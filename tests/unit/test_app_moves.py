@@ -11,14 +11,14 @@ import pytest
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.app import Abort, Asker, Examined, Finding, Migrate, Verdict
-from quarterdeck.app.changes import put_down
-from quarterdeck.app.moves import at_site, destination, examined_abort, require_done
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
+from quarterdeck.app.operations.changes import put_down
+from quarterdeck.app.operations.moves import at_site, destination, examined_abort, require_done
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
 from quarterdeck.model.steps import NoteCreated, Plan
 from quarterdeck.model.waiting import Wait
-from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.memory import MemoryStore
 
 ASKER = Asker(who="a test")

@@ -16,10 +16,10 @@ from support.joining_lab import JoiningLab, signing_request
 
 from quarterdeck.addons.nodes import GROUP
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.nodes import Nodes
+from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.app import NewToken
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.pki.authority import public_key_hash
 from quarterdeck.pki.tokens import create_token, is_token_id

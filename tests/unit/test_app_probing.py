@@ -12,7 +12,7 @@ from support.host_sites import host, host_site
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import Asker, Quarterdeck, onlookers
 from quarterdeck.drivers.ssh import SshSites
-from quarterdeck.engine import operations
+from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.model.findings import Checked
 from quarterdeck.probe.target import ProbeTarget, Source

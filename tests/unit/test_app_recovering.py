@@ -15,10 +15,10 @@ from support.fake_plane import FakePlane
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
 from quarterdeck.app import Asker, LostQuorum, Quarterdeck, Survivor
-from quarterdeck.app.recovering import _differ, _hashes, _required
-from quarterdeck.cli.recovering import _lines
-from quarterdeck.engine import operations
-from quarterdeck.engine.settings import consent_of
+from quarterdeck.app.etcd.recovering import _differ, _hashes, _required
+from quarterdeck.cli.commands.recovering import _lines
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.settings import consent_of
 from quarterdeck.errors import Conflict, Gone, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.memory import MemberWord

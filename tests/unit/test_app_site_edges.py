@@ -12,9 +12,10 @@ from model.worlds import empty, settled
 from support.host_sites import HostSites, host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.app import Asker, Quarterdeck, site_hosts
+from quarterdeck.app import Asker, Quarterdeck
+from quarterdeck.app.site import hosts as site_hosts
 from quarterdeck.drivers.sites import Sites as Drivers
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict
 from quarterdeck.model.world import EdgeFact, World
 from quarterdeck.planner.simulated import observe

@@ -11,14 +11,21 @@ import pytest
 from support.host_sites import HostSites, HubOfHosts, host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.hosts import Host, SshLogin
-from quarterdeck.api.memory import KeptDataStatus, LeftBehindStatus, MemoryStatus, Moment, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import (
+    KeptDataStatus,
+    LeftBehindStatus,
+    MemoryStatus,
+    Moment,
+    ReplicaStatus,
+    SlotStatus,
+)
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
+from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import Asker, Quarterdeck
-from quarterdeck.app.sites import Sites
+from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import Sites as Drivers
-from quarterdeck.engine import new_name_servers
+from quarterdeck.engine.workspace import new_name_servers
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 

@@ -9,9 +9,10 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import Asker, strays
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.app import Asker
+from quarterdeck.app.etcd import strays
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.world import World

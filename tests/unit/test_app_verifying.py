@@ -14,17 +14,17 @@ from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
 from support.small_plane import small_plane
 
 from quarterdeck.actions.audit_lines import Placed
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
-from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.app.duties import duties, placed
 from quarterdeck.app.verifying import verified
-from quarterdeck.engine import operations
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.journal import tell_step
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.notices.journal import tell_step
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.verdicts import Finding
 from quarterdeck.model.slots import Slot

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
-from quarterdeck.app import changes
+from quarterdeck.app.operations import changes
 
 PLANE = """
 apiVersion: quarterdeck.dev/v1alpha1
@@ -43,7 +43,7 @@ def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
     async def admit(*_: object, **__: object) -> None: ...
 
     monkeypatch.setattr(changes, "admit", admit)
-    monkeypatch.setattr("quarterdeck.cli.planes.detach", lambda name, **_: None)
+    monkeypatch.setattr("quarterdeck.cli.commands.planes.detach", lambda name, **_: None)
     said = cli("apply", "-f", "-", *argv, stdin=PLANE)
     assert said.code == 0, said
     assert WORDS in said.out

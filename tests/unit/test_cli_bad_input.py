@@ -17,9 +17,9 @@ from typer.main import get_command
 
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.cli.main import app
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 
 INVALID, MISSING, CONFLICT, PRECONDITION, UNAVAILABLE, CORRUPT = 2, 3, 4, 5, 6, 8
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
-from quarterdeck.api.controllers import Manager
+from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.app import SetHeld
 from quarterdeck.app.looking import Looks
 

@@ -11,9 +11,9 @@ from support.cli_lab import Cli
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import strays
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.app.etcd import strays
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.world import World
 

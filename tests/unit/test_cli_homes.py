@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.cli.main import app
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.home_folder import home_key
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.home_folder import home_key
 from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError
 from quarterdeck.upstream.upstream import Upstream
 

@@ -9,7 +9,8 @@ import pytest
 
 import quarterdeck
 from quarterdeck.app.logs import Tail
-from quarterdeck.cli import main, planes
+from quarterdeck.cli import main
+from quarterdeck.cli.commands import planes
 from quarterdeck.cli.context import NAMED, note_plane
 from quarterdeck.model.components import Component
 

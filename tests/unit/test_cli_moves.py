@@ -14,18 +14,20 @@ from report_lab import probe_result
 from support.cli_lab import Cli
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.memory import memory_to_status
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes, inplace
-from quarterdeck.engine import forecasts, operations, preconditions
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.watchers import Watchers
+from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher
+from quarterdeck.app.operations import changes, inplace
+from quarterdeck.engine.notices.watchers import Watchers
+from quarterdeck.engine.preflight import forecasts, preconditions
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StopBalancer
 from quarterdeck.model.waiting import Wait
-from quarterdeck.planner.dry_run import Forecast
+from quarterdeck.planner.simulated.dry_run import Forecast
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import Kind
 

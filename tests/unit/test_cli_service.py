@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
-from quarterdeck.cli import services
+from quarterdeck.cli.commands import services
 from quarterdeck.cli.service_files import service
 
 THEIRS = "0 3 * * * backup\n"

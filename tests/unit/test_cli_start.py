@@ -12,8 +12,8 @@ import pytest
 from support.cli_lab import Cli
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
 
 #: What only other commands need, and takes long to load.
 HEAVY = (
@@ -24,7 +24,7 @@ HEAVY = (
     "quarterdeck.actions.carry_out",
     "quarterdeck.api.documents",
     "quarterdeck.app.face",
-    "quarterdeck.engine.drive",
+    "quarterdeck.engine.reconcile.drive",
     "quarterdeck.planner.simulated",
     "quarterdeck.probe",
     "quarterdeck.report",
@@ -66,7 +66,7 @@ def test_a_status_loads_nothing_that_only_other_commands_need(
     cli.plane("demo")
     cli.with_store(with_keys)
     found = loaded(cli.home, "status", "demo")
-    assert "quarterdeck.engine.observe" in found, "it looked"
+    assert "quarterdeck.engine.observation.observe" in found, "it looked"
     assert not [each for each in found if each.startswith(HEAVY)]
 
 

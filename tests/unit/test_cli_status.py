@@ -22,9 +22,9 @@ from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.plane_text import status_lines
 from quarterdeck.cli.screen import screen
-from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.engine.facts import Status, summary
-from quarterdeck.engine.home import Home
+from quarterdeck.endpoint.dns.coredns import CoreDns
+from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import Sighting

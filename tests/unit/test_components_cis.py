@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 import yaml
 
-from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.ciphers import STRONG
 from quarterdeck.components.ports import seat_at

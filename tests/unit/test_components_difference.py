@@ -10,14 +10,14 @@ import yaml
 from pydantic import BaseModel
 from support.templates import template, units_of
 
-from quarterdeck.api.apiserver import Admission, AdmissionPlugin, Tracing
-from quarterdeck.api.authentication import Authentication
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
+from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
+from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
-from quarterdeck.components.controller_sets import at_rest
+from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions, settings_of

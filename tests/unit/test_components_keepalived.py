@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from quarterdeck.components.keepalived import (
+from quarterdeck.components.traffic.keepalived import (
     KEEPALIVED,
     configuration,
     keepalived_unit,

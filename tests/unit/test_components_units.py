@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
-from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.catalogue import CATALOGUE, components_of
 from quarterdeck.components.credentials import (
     Authority,

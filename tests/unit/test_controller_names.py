@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.api.controllers import Manager
+from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
-from quarterdeck.components.controller_names import (
+from quarterdeck.components.controller.names import (
     ALWAYS_KUBE,
     CLOUDS_ALONE,
     KUBE_OFF,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.controllers import Manager
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.controller_names import Listed
-from quarterdeck.engine import controllers
-from quarterdeck.engine.controllers import admit_controllers, admit_sets, listed_by, warnings_of
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.components.controller.names import Listed
+from quarterdeck.engine.controller_sets import declared as controllers
+from quarterdeck.engine.controller_sets.declared import admit_controllers, admit_sets, listed_by, warnings_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Verdict
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
-from quarterdeck.api.drills import DrillSchedule
+from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
@@ -20,7 +20,7 @@ from quarterdeck.drills.finding import HOLD, Finding, finding, hold_of
 from quarterdeck.drills.judgement import Answered, Sight
 from quarterdeck.drills.refusals import Standing, dangers, reasons
 from quarterdeck.drills.schedule import due, proven
-from quarterdeck.engine.slowness import DISK
+from quarterdeck.engine.observation.slowness import DISK
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import SLOW_SYNC, Fail, FaultKind

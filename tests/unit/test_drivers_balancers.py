@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.endpoint import EndpointMode
-from quarterdeck.api.memory import MemoryStatus, Moment
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.memory import MemoryStatus, Moment
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.keepalived import KEEPALIVED
-from quarterdeck.endpoint.envoy import EnvoyBalancer
-from quarterdeck.endpoint.external import ExternalBalancer
+from quarterdeck.components.traffic.keepalived import KEEPALIVED
+from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer
+from quarterdeck.endpoint.balancers.external import ExternalBalancer
 from quarterdeck.endpoint.port import LoadBalancer
-from quarterdeck.engine.home import _balancers
+from quarterdeck.engine.workspace.home import _balancers
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer
 from quarterdeck.model.units import MachineRole, MachineState

@@ -9,12 +9,12 @@ import pytest
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.api.hosts import SshLogin
 from quarterdeck.api.site import AddressSpace
+from quarterdeck.api.sites.hosts import SshLogin
 from quarterdeck.drivers.names import DNS_PORTS, Hub
 from quarterdeck.drivers.ssh import SshSites, login_of, owner_of, settings_of
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.places import space_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.places import space_of
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.units import MachineRole

@@ -9,11 +9,11 @@ from pathlib import PurePosixPath
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.components.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls, backends_file, balancer_unit, tls_files
-from quarterdeck.components.floating import FloatingSettings, floating_unit
-from quarterdeck.endpoint.floating.agent import Orders
+from quarterdeck.components.traffic.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
+from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls, backends_file, balancer_unit, tls_files
+from quarterdeck.components.traffic.floating import FloatingSettings, floating_unit
+from quarterdeck.endpoint.addresses.floating.agent import Orders
 from quarterdeck.model.endpoints import BackendAddress, Record
 
 MANAGER = "CN=quarterdeck,O=system:masters"

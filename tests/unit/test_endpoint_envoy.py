@@ -10,8 +10,8 @@ from typing import cast
 import pytest
 
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls
-from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating
+from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls
+from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.model.endpoints import BackendAddress

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from quarterdeck.endpoint.outside import Nobody, Sample, enough, unsure
+from quarterdeck.endpoint.balancers.outside import Nobody, Sample, enough, unsure
 from quarterdeck.model.edges import EdgeSeen, joined
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
 

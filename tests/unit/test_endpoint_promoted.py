@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.endpoint.promoted import PromotedAddress
+from quarterdeck.endpoint.addresses.promoted import PromotedAddress
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts

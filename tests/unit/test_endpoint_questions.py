@@ -13,8 +13,8 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from quarterdeck.endpoint.questions import ask_server
-from quarterdeck.endpoint.records import DnsServer, ask, look_at_equals
+from quarterdeck.endpoint.dns.questions import ask_server
+from quarterdeck.endpoint.dns.records import DnsServer, ask, look_at_equals
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.endpoints import Record
 

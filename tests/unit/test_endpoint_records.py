@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.endpoint.fixed import FixedAddress
-from quarterdeck.endpoint.records import DnsServer, absolute, record_of
-from quarterdeck.endpoint.unmanaged import system_servers
+from quarterdeck.endpoint.dns.fixed import FixedAddress
+from quarterdeck.endpoint.dns.records import DnsServer, absolute, record_of
+from quarterdeck.endpoint.dns.unmanaged import system_servers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import PersonMust, Record
 

@@ -9,14 +9,14 @@ import pytest
 from support.addons_lab import addon, config_map, namespace, text
 
 from quarterdeck.api.addon_manifests import AddonManifests
-from quarterdeck.api.addons import Addon
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
-from quarterdeck.app.comparing import compared_addons
-from quarterdeck.engine import addons, belongings, operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.api.plane.addons import Addon
+from quarterdeck.app.operations.comparing import compared_addons
+from quarterdeck.engine.workspace import addons, belongings, operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
 from quarterdeck.stores.sealing import Key, reseal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.joining_lab import JoiningLab, signing_request
 
-from quarterdeck.api.nodes import Nodes
-from quarterdeck.engine.approving import ApproveNodes
+from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.engine.background.approving import ApproveNodes
 from quarterdeck.kube.objects import Refusal, Refused
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World

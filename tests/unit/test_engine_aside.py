@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.engine.aside import LONGEST, SHORTEST, Aside
+from quarterdeck.engine.reconcile.aside import LONGEST, SHORTEST, Aside
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import NoteCreated, Plan, Promote, StartUnit, Swap
 

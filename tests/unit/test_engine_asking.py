@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.engine.asking import or_none
+from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.engine.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
+from quarterdeck.engine.observation.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.model.components import Component
 from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact

@@ -9,8 +9,8 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import find_condition
-from quarterdeck.engine.clock_skew import MOST_SKEW, WatchClocks
-from quarterdeck.engine.conditions import CLOCKS_AGREE
+from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
+from quarterdeck.engine.observation.clock_skew import MOST_SKEW, WatchClocks
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World

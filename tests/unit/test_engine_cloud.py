@@ -19,18 +19,18 @@ from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import write_status
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.actions.volumes import replica_settings
-from quarterdeck.api.addons import CLOUD_ADDON
-from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
-from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationSpec, OperationStatus, OperationType
+from quarterdeck.api.plane.addons import CLOUD_ADDON
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.secrets import PlaneSecrets
-from quarterdeck.components import cloud_controller_manager
+from quarterdeck.components.controller import cloud_controller_manager
 from quarterdeck.components.ports import seat_with
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.cloud import admit_cloud
-from quarterdeck.engine.leaders import leaders
-from quarterdeck.engine.operations import asks_for_addons, goal_of
+from quarterdeck.engine.status.leaders import leaders
+from quarterdeck.engine.workspace.cloud import admit_cloud
+from quarterdeck.engine.workspace.operations import asks_for_addons, goal_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component

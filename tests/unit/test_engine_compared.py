@@ -9,11 +9,11 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.app import MemberHash
-from quarterdeck.cli.etcd import _advice
-from quarterdeck.engine import compared
-from quarterdeck.engine.compared import Compared, compare, compare_all, same_data
-from quarterdeck.engine.findings import Verdict
-from quarterdeck.engine.move import Move
+from quarterdeck.cli.commands.etcd import _advice
+from quarterdeck.engine.notices.findings import Verdict
+from quarterdeck.engine.observation import compared
+from quarterdeck.engine.observation.compared import Compared, compare, compare_all, same_data
+from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.etcd.fake import FakeEtcd

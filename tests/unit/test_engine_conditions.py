@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.api.conditions import Condition, ConditionStatus
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.engine.conditions import (
+from quarterdeck.engine.notices.conditions import (
     AVAILABLE,
     CONTROLLERS_LEAD,
     KINDS,

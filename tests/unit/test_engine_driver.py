@@ -14,13 +14,13 @@ from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import R
 from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine import aside
-from quarterdeck.engine import driver as driving
-from quarterdeck.engine.conditions import LINKS_WELL, READY
-from quarterdeck.engine.driver import Driver
-from quarterdeck.engine.timeline import CONNECTIONS_EVERY
-from quarterdeck.engine.troubles import Fate, Troubles, fate
-from quarterdeck.engine.watchers import Unwatched, Watchers
+from quarterdeck.engine.notices.conditions import LINKS_WELL, READY
+from quarterdeck.engine.notices.timeline import CONNECTIONS_EVERY
+from quarterdeck.engine.notices.troubles import Fate, Troubles, fate
+from quarterdeck.engine.notices.watchers import Unwatched, Watchers
+from quarterdeck.engine.reconcile import aside
+from quarterdeck.engine.reconcile import loop as driving
+from quarterdeck.engine.reconcile.loop import Driver
 from quarterdeck.errors import (
     Conflict,
     Corrupt,
@@ -242,7 +242,7 @@ def test_what_nobody_foresaw_is_not_tried_again() -> None:
 
 
 async def test_a_step_that_takes_long_is_told_of_while_it_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.engine.driver._LASTS", 0.0)
+    monkeypatch.setattr("quarterdeck.engine.reconcile.loop._LASTS", 0.0)
     lab.ready.clear()
 
     class Told(Recorder):

@@ -11,13 +11,13 @@ import pytest
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.endpoint import Endpoint
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.endpoint import Endpoint
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.engine.endpoint_changes import admit_change
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.preflight.endpoint_changes import admit_change
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.memory import Memory, Replica

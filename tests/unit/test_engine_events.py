@@ -8,8 +8,8 @@ import pytest
 from model.stories import with_fact
 from model.worlds import empty, settled
 
-from quarterdeck.engine.events import Happening, happenings, told_of
-from quarterdeck.engine.events import warnings as told
+from quarterdeck.engine.notices.events import Happening, happenings, told_of
+from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned

@@ -14,17 +14,17 @@ from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
-from quarterdeck.api.endpoint import EndpointMode, Rfc2136, Tsig
-from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
+from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Site
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
-from quarterdeck.engine import operations
-from quarterdeck.engine.belongings import renew_manager, secrets_of
-from quarterdeck.engine.facts import look
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.status.facts import look
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.belongings import renew_manager, secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.engine.findings import Verdict
-from quarterdeck.engine.host_files import host_files
-from quarterdeck.engine.move import Move
+from quarterdeck.engine.notices.findings import Verdict
+from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.preflight.host_files import host_files
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.units import Machine, MachineState

@@ -8,8 +8,8 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.identity import note_cluster
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.identity import note_cluster
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster

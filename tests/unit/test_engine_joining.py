@@ -8,17 +8,17 @@ from support.addons_lab import addon, config_map
 from support.joining_lab import JoiningLab
 
 from quarterdeck.actions.status import remember_seats
-from quarterdeck.api.addons import NODES_ADDON
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, Placement, new_control_plane
-from quarterdeck.api.nodes import Nodes
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
+from quarterdeck.api.plane.addons import NODES_ADDON
+from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.ports import LAST_BLOCK, seat_at
 from quarterdeck.components.settings import Baseline
-from quarterdeck.engine import operations
-from quarterdeck.engine.addon_duty import DRIFT_EVERY
-from quarterdeck.engine.operations import asks_for_addons
-from quarterdeck.engine.templates import takes_nodes
+from quarterdeck.engine.background.addon_duty import DRIFT_EVERY
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.operations import asks_for_addons
+from quarterdeck.engine.workspace.templates import takes_nodes
 
 INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 KUBELET = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"

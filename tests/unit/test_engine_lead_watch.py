@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.engine.lead_watch import GAP_S, SURE_S, Watched
+from quarterdeck.engine.observation.lead_watch import GAP_S, SURE_S, Watched
 from quarterdeck.kube.port import SeenLease
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import UNLED_S, Leadership

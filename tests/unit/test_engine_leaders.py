@@ -11,8 +11,8 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components import controller_manager, scheduler
-from quarterdeck.engine.leaders import Leader, leaders, leading, lease_facts
+from quarterdeck.components.controller import controller_manager, scheduler
+from quarterdeck.engine.status.leaders import Leader, leaders, leading, lease_facts
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component

@@ -10,8 +10,8 @@ import pytest
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
-from quarterdeck.engine.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
+from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
 from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster

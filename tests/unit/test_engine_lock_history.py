@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.engine.lock_history import Left, Taken, Tenures
+from quarterdeck.engine.controller_sets.lock_history import Left, Taken, Tenures
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.port import SeenLease
 from quarterdeck.stores.port import JournalEntry

@@ -12,15 +12,15 @@ from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import Manager
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine import lock_holders, lock_watch
-from quarterdeck.engine.lock_watch import locks_watched
-from quarterdeck.engine.troubles import Troubles
+from quarterdeck.engine.controller_sets import lock_holders, lock_watch
+from quarterdeck.engine.controller_sets.lock_watch import locks_watched
+from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.fake import FakeApiserver

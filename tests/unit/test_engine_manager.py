@@ -15,11 +15,11 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
-from quarterdeck.engine.drive import Rest
-from quarterdeck.engine.keeper import CADENCE, SHORTEST
-from quarterdeck.engine.leases import lease_name, loan_name, manager_lease, next_manager_lease
-from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.operations import Asker, wants
+from quarterdeck.engine.reconcile.drive import Rest
+from quarterdeck.engine.reconcile.keeper import CADENCE, SHORTEST
+from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.workspace.leases import lease_name, loan_name, manager_lease, next_manager_lease
+from quarterdeck.engine.workspace.operations import Asker, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model.seen import learner, seen, voters_at
 
-from quarterdeck.engine.membership_watch import MembershipWatch
+from quarterdeck.engine.observation.membership_watch import MembershipWatch
 from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact, Space, World
 from quarterdeck.stores.port import EventType

@@ -9,10 +9,10 @@ import pytest
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
+from quarterdeck.endpoint.dns.fixed import FixedAddress
+from quarterdeck.endpoint.dns.unusable import UnusableDns
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
-from quarterdeck.endpoint.fixed import FixedAddress
-from quarterdeck.endpoint.unusable import UnusableDns
-from quarterdeck.engine.name_seen import see_name
+from quarterdeck.engine.observation.name_seen import see_name
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.endpoints import APISERVERS, BackendAddress, Claim, NameFact, Ownership, Record
 from quarterdeck.model.memory import Memory, Replica

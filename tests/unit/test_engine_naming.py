@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.api.endpoint import Endpoint
+from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.drivers.names import Hub, open_dns
-from quarterdeck.endpoint.rfc2136 import Rfc2136Dns
+from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns
 from quarterdeck.errors import InvalidInput
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings

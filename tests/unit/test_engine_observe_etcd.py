@@ -9,11 +9,11 @@ import pytest
 from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.memory import memory_to_status
-from quarterdeck.engine.asking import SOON
-from quarterdeck.engine.lagging import MORE, STUCK
-from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.silence import GRACE
+from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.engine.observation.asking import SOON
+from quarterdeck.engine.observation.lagging import MORE, STUCK
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.silence import GRACE
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import Member

@@ -11,8 +11,8 @@ from support.fake_plane import FakePlane
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import PART_OF, Parent
-from quarterdeck.components import controller_manager, scheduler
-from quarterdeck.engine.observe_leaders import EVERY_S, LeadersObserver
+from quarterdeck.components.controller import controller_manager, scheduler
+from quarterdeck.engine.observation.observe_leaders import EVERY_S, LeadersObserver
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import UNLED_S, Leadership

@@ -13,8 +13,8 @@ from quarterdeck.actions.addresses import backend_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_status
 from quarterdeck.endpoint.fakes import FakeBalancer
-from quarterdeck.engine.assemble import Dated
-from quarterdeck.engine.observe_traffic import TrafficObserver
+from quarterdeck.engine.observation.assemble import Dated
+from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitStatus

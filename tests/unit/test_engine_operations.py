@@ -20,11 +20,11 @@ from quarterdeck.api.controlplane import (
     new_control_plane,
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.engine import operations
-from quarterdeck.engine.drive import Engine, _Hold, _require_accepted
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.troubles import Troubles
+from quarterdeck.engine.notices.troubles import Troubles
+from quarterdeck.engine.reconcile.drive import Engine, _Hold, _require_accepted
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.stores.lease import LeaseGuard

@@ -15,14 +15,13 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon, CordonedReplica
-from quarterdeck.api.endpoint import LeadsTo
+from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.site import LocalSpec, Site, default_sites
 from quarterdeck.components.ports import seat_of_before
 from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.findings import Finding, Verdict
-from quarterdeck.engine.move import Move
-from quarterdeck.engine.preconditions import (
+from quarterdeck.engine.notices.findings import Finding, Verdict
+from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.preflight.preconditions import (
     _answer,
     certificates,
     clocks,
@@ -34,8 +33,9 @@ from quarterdeck.engine.preconditions import (
     name,
     ports,
 )
-from quarterdeck.engine.room import _room
-from quarterdeck.engine.room import free_memory as free_memory_check
+from quarterdeck.engine.preflight.room import _room
+from quarterdeck.engine.preflight.room import free_memory as free_memory_check
+from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.measures import ClockOffset, FreeMemory

@@ -9,8 +9,8 @@ import pytest
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.assemble import Dated, Place, ServerFacts, Silent
-from quarterdeck.engine.quiet import EVERY, QUIET, Complaints, Heard, Quiet
+from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.quiet import EVERY, QUIET, Complaints, Heard, Quiet
 from quarterdeck.errors import NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

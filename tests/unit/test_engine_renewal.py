@@ -12,9 +12,9 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.renewal import RenewCertificates
+from quarterdeck.engine.background.renewal import RenewCertificates
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.world import World
 from quarterdeck.pki.issuing import LEAF_LIFETIME
 

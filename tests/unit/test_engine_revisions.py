@@ -18,18 +18,18 @@ from quarterdeck.actions.status import write_status
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
-from quarterdeck.api.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.operation import OperationType
+from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine import operations, revisions
-from quarterdeck.engine.belongings import drop, secrets_of
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace.belongings import drop, secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Rejection

@@ -9,7 +9,7 @@ import pytest
 from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.components.ports import seat_of_before
-from quarterdeck.engine.service_addresses import ServiceAddresses
+from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.memory import Replica

@@ -12,13 +12,13 @@ from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.sets_held import SetHeld, sets_held
+from quarterdeck.engine.controller_sets.sets_held import SetHeld, sets_held
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeApiserver
 

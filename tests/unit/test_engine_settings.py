@@ -11,10 +11,10 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.template import settings_of
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.templates import audit_wanted, template_of
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.templates import audit_wanted, template_of
 from quarterdeck.model.components import Component
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.engine.silence import AWAY, GRACE, LONGEST_LOOK, LOOKS, PAUSE, Silence, Word
+from quarterdeck.engine.observation.silence import AWAY, GRACE, LONGEST_LOOK, LOOKS, PAUSE, Silence, Word
 from quarterdeck.model.world import Health
 
 OWES = Word(leader=1, term=2, match=10, committed=11)

@@ -10,9 +10,9 @@ import pytest
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
 from quarterdeck.api.site import Site
-from quarterdeck.engine.site_use import require_safe_change, require_unused, sites_of
+from quarterdeck.engine.workspace.site_use import require_safe_change, require_unused, sites_of
 from quarterdeck.errors import Conflict
 
 

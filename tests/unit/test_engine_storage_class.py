@@ -9,10 +9,10 @@ import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.site import Site
-from quarterdeck.engine.admission import admit
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.upstream.upstream import Upstream
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from quarterdeck.engine.events import Happening
-from quarterdeck.engine.troubles import Troubles
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event
 

@@ -8,12 +8,12 @@ import pytest
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine import compared
-from quarterdeck.engine.conditions import STALLED, judged
-from quarterdeck.engine.events import warnings
-from quarterdeck.engine.leases import comparison_lease
-from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.upkeep import CompareData
+from quarterdeck.engine.background.upkeep import CompareData
+from quarterdeck.engine.notices.conditions import STALLED, judged
+from quarterdeck.engine.notices.events import warnings
+from quarterdeck.engine.observation import compared
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.steps import Plan

@@ -13,12 +13,12 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import Condition, find_condition
-from quarterdeck.engine import watching
-from quarterdeck.engine.conditions import DISKS_WELL, LINKS_WELL
-from quarterdeck.engine.observe_etcd import EtcdObserver
-from quarterdeck.engine.slowness import DISK, answered, eased
-from quarterdeck.engine.tidying import MOST, Tidy, tidied
-from quarterdeck.engine.watching import LITTLE, WatchMembers
+from quarterdeck.engine.background import watching
+from quarterdeck.engine.background.tidying import MOST, Tidy, tidied
+from quarterdeck.engine.background.watching import LITTLE, WatchMembers
+from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.slowness import DISK, answered, eased
 from quarterdeck.etcd.facts import Durations, MemberTimes
 from quarterdeck.model.steps import Defragment, TransferLeadership
 from quarterdeck.model.units import MachineState

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quarterdeck.endpoint.floating.election import BEAT, PATIENCE, SILENCE, Election, Word
+from quarterdeck.endpoint.addresses.floating.election import BEAT, PATIENCE, SILENCE, Election, Word
 
 OWNERS = {"x1": "e1", "x2": "e2", "x3": "e3"}
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 from support.handovers import ACCOUNT, CCM, CLOUD_AGENT, KCM, SET, ZERO, line
 
-from quarterdeck.api.controllers import ControllerSet
+from quarterdeck.api.plane.controllers import ControllerSet
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.clients import client_of
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
 
-from quarterdeck.api.controllers import Manager
+from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.holding import Duty
 from quarterdeck.handover.judging import judged

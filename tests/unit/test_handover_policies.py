@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.handovers import KCM, SET
 
-from quarterdeck.api.controllers import ControllerSet
+from quarterdeck.api.plane.controllers import ControllerSet
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.handover.policies import left_out
 from quarterdeck.yaml_text import dumped

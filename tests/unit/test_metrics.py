@@ -24,7 +24,7 @@ from quarterdeck.api.site import Isolation
 from quarterdeck.app import piped
 from quarterdeck.app.piped import Asked, Parent, attended
 from quarterdeck.app.serving import measured
-from quarterdeck.engine.manager import Manager
+from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Durations
 from quarterdeck.metrics import catalogue, dashboard

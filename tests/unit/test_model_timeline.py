@@ -10,7 +10,7 @@ from support.fake_plane import Clocks, FakePlane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import MemoryStatus, memory_from_status, memory_to_status
+from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.model.memory import Condemned, Lifetime, Memory, Timeline
 from quarterdeck.model.steps import NoteDraining, NoteRecord
 from quarterdeck.model.timeline import adopted

@@ -19,10 +19,10 @@ from quarterdeck.actions.units import start_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
 from quarterdeck.components.ports import completed
-from quarterdeck.engine.facts import Status, summary
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.observing import observer_of
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program

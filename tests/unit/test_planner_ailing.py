@@ -18,13 +18,13 @@ from quarterdeck.model.steps import AddLearner, AdoptRevision, Condemn, ReviveUn
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
-from quarterdeck.planner.healing import heal, held_back
 from quarterdeck.planner.machines import machine_for
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.healing import heal, held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.things import apiserver_of, etcd_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.things import apiserver_of, etcd_of
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)

@@ -11,7 +11,7 @@ from model.worlds import still
 from quarterdeck.model.components import Component, programs, with_dependents
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 

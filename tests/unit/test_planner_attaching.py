@@ -8,18 +8,18 @@ import pytest
 from model.stories import is_done, steps_until, until
 from model.worlds import empty, settled
 
-from quarterdeck.engine.events import happenings
+from quarterdeck.engine.notices.events import happenings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.steps import AttachVolumes, BeginEpoch, Condemn, LeaveMachine, ReaddressMember, WithdrawConsent
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
-from quarterdeck.planner.parts import Power, SimMachine
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.recovery import advice
+from quarterdeck.planner.rules.recovery import advice
 from quarterdeck.planner.simulated import observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power, SimMachine
+from quarterdeck.planner.simulated.truth import Truth
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)
 YES = Consent(epoch=1)

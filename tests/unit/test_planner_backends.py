@@ -14,8 +14,8 @@ from quarterdeck.model.steps import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.traffic import backends, relight
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.traffic import backends, relight
 from quarterdeck.planner.view import view
 
 ALL = ("east-1", "east-2", "east-3")

@@ -17,11 +17,11 @@ from quarterdeck.planner.ailing import is_due
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
-from quarterdeck.planner.rolling import roll
-from quarterdeck.planner.serving import control, dismiss
-from quarterdeck.planner.serving import settled as is_settled
+from quarterdeck.planner.rules.rolling import roll
+from quarterdeck.planner.rules.serving import control, dismiss
+from quarterdeck.planner.rules.serving import settled as is_settled
 from quarterdeck.planner.simulated import apply, observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 CLOUD, SCHEDULER = Component.CLOUD_CONTROLLER_MANAGER, Component.SCHEDULER

@@ -8,15 +8,15 @@ import pytest
 from model.stories import after_round, is_done, steps_until, until, whats
 from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wanted
 
-from quarterdeck.app.drains import forecast
+from quarterdeck.app.operations.drains import forecast
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.planner.machines import machine_for
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 A_FLAG = Change(restart=frozenset({Component.APISERVER}))

@@ -8,16 +8,16 @@ import pytest
 from model.stories import about_to, is_done, serving, told, until, whats, with_fact
 from model.worlds import empty, moving, settled
 
-from quarterdeck.engine.events import warnings
+from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import AddLearner, NoteCluster, NoteCreated, Promote, StopUnit, Swap
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Membership, World, WrongData
-from quarterdeck.planner.data import withhold
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

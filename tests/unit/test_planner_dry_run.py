@@ -12,8 +12,8 @@ from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.components import controllers
 from quarterdeck.model.steps import RemoveMember, StartUnit, Step, StopUnit, Swap
-from quarterdeck.planner.dry_run import DryRun, dry_run
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
 
 CONTROLLERS = controllers()
 

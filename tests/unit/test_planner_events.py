@@ -31,17 +31,17 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, ReplicaFact, World
-from quarterdeck.planner import membership
 from quarterdeck.planner.clusters import ask
-from quarterdeck.planner.dry_run import dry_run
 from quarterdeck.planner.events import dissolve, is_stale, left_behind, renew, wants_events
-from quarterdeck.planner.parts import Power, SimMember, SimReplica
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.release import release
-from quarterdeck.planner.rolling import roll
-from quarterdeck.planner.serving import serve
+from quarterdeck.planner.rules import membership
+from quarterdeck.planner.rules.release import release
+from quarterdeck.planner.rules.rolling import roll
+from quarterdeck.planner.rules.serving import serve
 from quarterdeck.planner.simulated import apply, observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.dry_run import dry_run
+from quarterdeck.planner.simulated.parts import Power, SimMember, SimReplica
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 ANEW = Change(restart=frozenset({Component.APISERVER}))

@@ -15,9 +15,9 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner.founding import found, place
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.founding import found, place
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

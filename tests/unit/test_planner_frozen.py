@@ -12,8 +12,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.frozen import stop_frozen
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.frozen import stop_frozen
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

@@ -15,10 +15,10 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import next_revision, wanted_revision
-from quarterdeck.planner.rolling import roll
-from quarterdeck.planner.serving import control
+from quarterdeck.planner.rules.rolling import roll
+from quarterdeck.planner.rules.serving import control
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 KUBE, CLOUD = Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER

@@ -12,13 +12,13 @@ from quarterdeck.model.bounds import Healing
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps import Condemn, Pardon, RemoveMember
 from quarterdeck.model.world import Health
-from quarterdeck.planner.healing import held_back
 from quarterdeck.planner.machines import flapping, machine_for
-from quarterdeck.planner.parts import Power, SimMachine
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.things import all_of, etcd_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power, SimMachine
+from quarterdeck.planner.simulated.things import all_of, etcd_of
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)

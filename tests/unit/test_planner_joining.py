@@ -10,13 +10,13 @@ from model.stories import all_told, whats
 
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
-from quarterdeck.planner.membership import (
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.membership import (
     join,
     keep_running,
     promote,
     rejoin,
 )
-from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import view
 
 CUT_OFF = MachineState.UNREACHABLE

@@ -11,8 +11,8 @@ from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 
 from quarterdeck.api.controlplane import Healing as HealingSpec
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.engine.events import happenings
-from quarterdeck.engine.settings import planner_settings
+from quarterdeck.engine.notices.events import happenings
+from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -21,10 +21,10 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import NoteAiling, RejectRevision, ReviveUnit
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.ailing import ailing
-from quarterdeck.planner.healing import heal, held_back
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.healing import heal, held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 #: ``start`` of the simulated worlds is 3 s: a joiner has longer than a voter.

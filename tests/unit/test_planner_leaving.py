@@ -11,7 +11,8 @@ from model.stories import all_told, told, whats
 from quarterdeck.model.steps import Swap
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact
-from quarterdeck.planner.membership import (
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.membership import (
     lead,
     remove,
     remove_dead,
@@ -19,7 +20,6 @@ from quarterdeck.planner.membership import (
     stop_removed,
     swap,
 )
-from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View, view
 
 OFF = MachineState.DOWN

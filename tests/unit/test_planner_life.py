@@ -10,10 +10,10 @@ from model.worlds import empty, machines, moving, settled, wanted
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def test_each_zone_gets_its_replica() -> None:

@@ -35,12 +35,12 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
-from quarterdeck.planner.membership import remove_dead
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.membership import remove_dead
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.things import ETCD
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.things import ETCD
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 

@@ -12,9 +12,9 @@ from model.worlds import empty, moving
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner.notes import note
+from quarterdeck.planner.rules.notes import note
+from quarterdeck.planner.rules.traffic import let_go, may_drain, record
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.traffic import let_go, may_drain, record
 from quarterdeck.planner.view import view
 
 EVERYONE = frozenset({"east-1", "east-2", "east-3", "west-4", "west-5"})

@@ -14,8 +14,8 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.recovery import drop_kept
-from quarterdeck.planner.release import take_down
+from quarterdeck.planner.rules.recovery import drop_kept
+from quarterdeck.planner.rules.release import take_down
 
 WHY = "sudo asks for a password"
 BACK = "(bring it back; 'quarterdeck site check east' says what is in the way)"

@@ -24,8 +24,8 @@ from quarterdeck.model.steps import (
 )
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, Health, Membership, World
-from quarterdeck.planner.notes import note
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

@@ -15,9 +15,9 @@ from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, St
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, ReplicaFact, World, WrongData
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.traffic import backends
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.traffic import backends
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 

@@ -11,15 +11,15 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.actions.members import readdress_member
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import EtcdConflict
 from quarterdeck.model.steps import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.attaching import readdress
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.attaching import readdress
 from quarterdeck.planner.view import view
 
 EAST1, EAST2, WEST1 = (f"https://{host}:2380" for host in ("127.0.1.1", "127.0.1.2", "127.0.2.1"))

@@ -10,21 +10,21 @@ import pytest
 from model.stories import is_done, planned, told, until, whats, with_fact
 from model.worlds import empty, settled
 
-from quarterdeck.engine.conditions import judged, unseen
-from quarterdeck.engine.events import happenings, warnings
+from quarterdeck.engine.notices.conditions import judged, unseen
+from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.steps import NOTES, BeginEpoch, PlaceReplica, ReleaseReplica, RestoreMember, StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
-from quarterdeck.planner.data import withhold
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survivors import Fate, loss, survivors
-from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 NO, YES = Consent(), Consent(epoch=1)

@@ -13,9 +13,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
-from quarterdeck.planner.release import release, take_down
+from quarterdeck.planner.rules.release import release, take_down
+from quarterdeck.planner.rules.traffic import let_go
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.traffic import let_go
 from quarterdeck.planner.view import view
 
 EAST = ("east-1", "east-2", "east-3")

@@ -17,9 +17,9 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import AdoptRevision
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.dry_run import dry_run
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.simulated.dry_run import dry_run
 
 APISERVER = Component.APISERVER
 

@@ -14,11 +14,11 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps import LeadTo, Plan, SetRecord, StopBalancer, StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
-from quarterdeck.planner.round_robin import follow
+from quarterdeck.planner.rules.round_robin import follow
+from quarterdeck.planner.rules.traffic import record
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survival import Answer, survivals
-from quarterdeck.planner.traffic import record
-from quarterdeck.planner.truth import Truth
 from quarterdeck.planner.view import view
 
 ALL = ("east-1", "east-2", "east-3")

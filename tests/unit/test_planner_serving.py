@@ -15,8 +15,8 @@ from quarterdeck.model.steps import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.serving import control, rescue, retire, serve
-from quarterdeck.planner.serving import settled as as_wanted
+from quarterdeck.planner.rules.serving import control, rescue, retire, serve
+from quarterdeck.planner.rules.serving import settled as as_wanted
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

@@ -17,9 +17,9 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
-from quarterdeck.planner.founding import place
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
-from quarterdeck.planner.serving import settled
+from quarterdeck.planner.rules.founding import place
+from quarterdeck.planner.rules.serving import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

@@ -9,19 +9,19 @@ from model.seen import left, seen, voters_at
 from model.stories import whats, with_member
 from model.worlds import changing, empty, moving, settled
 
-from quarterdeck.engine.events import happenings
+from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.samples import samples
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.world import Health, MemberFact, World
-from quarterdeck.planner.dry_run import dry_run
 from quarterdeck.planner.members import can_spare, voters
-from quarterdeck.planner.membership import removable
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin
+from quarterdeck.planner.rules.membership import removable
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.simulated.dry_run import dry_run
 from quarterdeck.planner.view import view
 
 

@@ -21,11 +21,11 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.serving import control
+from quarterdeck.planner.rules.serving import control
+from quarterdeck.planner.rules.traffic import backends, let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.things import DNS, edge, second
-from quarterdeck.planner.traffic import backends, let_go, may_drain
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 CONTROLLERS = controllers()

@@ -9,7 +9,7 @@ import pytest
 from model.stories import told, until, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing, creating
 
-from quarterdeck.engine.events import warnings
+from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
@@ -19,7 +19,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.resting import rest
-from quarterdeck.planner.rolling import reject, watch
+from quarterdeck.planner.rules.rolling import reject, watch
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

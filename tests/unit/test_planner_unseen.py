@@ -26,8 +26,8 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.things import all_of, edge
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import all_of, edge
+from quarterdeck.planner.simulated.truth import Truth
 
 UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 

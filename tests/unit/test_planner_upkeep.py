@@ -30,14 +30,14 @@ from quarterdeck.model.steps import (
     TransferLeadership,
 )
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
-from quarterdeck.planner.dry_run import dry_run
-from quarterdeck.planner.membership import join
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.membership import join
+from quarterdeck.planner.rules.upkeep import AGAIN, make_room
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.simulated.dry_run import dry_run
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.space import lacks_quota
-from quarterdeck.planner.truth import Truth
-from quarterdeck.planner.upkeep import AGAIN, make_room
 from quarterdeck.planner.view import view
 
 ROOM, FREE, CRAMPED = (Space(size=size, in_use=used, quota=100) for size, used in ((50, 40), (95, 50), (95, 90)))

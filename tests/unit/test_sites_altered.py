@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from quarterdeck.model.units import UnitFile, UnitSpec, hashes_of
-from quarterdeck.sites.local.records import RECORD, UnitRecord, is_altered, read_record, write_record
+from quarterdeck.sites.local.supervisor.records import RECORD, UnitRecord, is_altered, read_record, write_record
 
 
 @pytest.fixture

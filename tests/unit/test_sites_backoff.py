@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from supervisor.states import ProcessStates
 
-from quarterdeck.sites.local.supervised_unit import BEGINS_WITHIN, FIRST_PAUSE, LONGEST_PAUSE, UnitProcess
+from quarterdeck.sites.local.supervisor.unit import BEGINS_WITHIN, FIRST_PAUSE, LONGEST_PAUSE, UnitProcess
 
 
 def pauses(failures: int) -> list[float]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.sites.local import courtesy
-from quarterdeck.sites.local.courtesy import NICE, Courtesy
+from quarterdeck.sites.local.supervisor import courtesy
+from quarterdeck.sites.local.supervisor.courtesy import NICE, Courtesy
 
 BUSY = "while True: pass"
 CALM = "import time; time.sleep(100)"

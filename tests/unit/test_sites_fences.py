@@ -10,9 +10,9 @@ import pytest
 
 from quarterdeck.errors import InvalidInput, LeaseLost, Unavailable
 from quarterdeck.model.units import Fence
-from quarterdeck.sites.local import supervisor_client
-from quarterdeck.sites.local.fences import FENCED, Fences, off_the_wire, on_the_wire
-from quarterdeck.sites.local.supervisor_client import Outdated, SupervisorClient
+from quarterdeck.sites.local.supervisor import client as supervisor_client
+from quarterdeck.sites.local.supervisor.client import Outdated, SupervisorClient
+from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire, on_the_wire
 
 
 def test_a_fence_only_grows_and_is_remembered(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from supervisor.options import NotFound
 from supervisor.process import Subprocess
 from supervisor.states import ProcessStates
 
-from quarterdeck.sites.local import supervised_unit
-from quarterdeck.sites.local.supervised_unit import UnitProcess
+from quarterdeck.sites.local.supervisor import unit as supervised_unit
+from quarterdeck.sites.local.supervisor.unit import UnitProcess
 
 BEGINS = "quarterdeck: starting"
 EXITED, KILLED = 3 << 8, int(signal.SIGKILL)  # as wait(2) says it

@@ -11,9 +11,9 @@ import pytest
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.sites.local.logs import last_lines
-from quarterdeck.sites.local.own_user import COUNT, FIRST, may_give_users, user_of
-from quarterdeck.sites.local.records import UnitRecord, folder_names, read_record, unit_folders, write_record
-from quarterdeck.sites.local.unit_files import remove_unit_folder
+from quarterdeck.sites.local.supervisor.own_user import COUNT, FIRST, may_give_users, user_of
+from quarterdeck.sites.local.supervisor.records import UnitRecord, folder_names, read_record, unit_folders, write_record
+from quarterdeck.sites.local.supervisor.unit_files import remove_unit_folder
 
 SPEC = UnitSpec(
     name="etcd",
@@ -48,7 +48,7 @@ def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch:
     first, second = user_of(Path("/var/lib/a")), user_of(Path("/var/lib/b"))
     assert first != second
     assert FIRST <= min(first, second) < max(first, second) < FIRST + COUNT < 2**31
-    monkeypatch.setattr("quarterdeck.sites.local.own_user.os.geteuid", lambda: 1000)
+    monkeypatch.setattr("quarterdeck.sites.local.supervisor.own_user.os.geteuid", lambda: 1000)
     assert not may_give_users()
 
 

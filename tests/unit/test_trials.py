@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
 from quarterdeck.api.documents import load
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.pod_security import pod_security_problems
@@ -19,12 +19,12 @@ from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.service_ranges import service_range_problem
 from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.trial import configurations
-from quarterdeck.engine import operations
-from quarterdeck.engine.admission import admit
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.trials import NoTrials, require_start
+from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.reconcile.trials import NoTrials, require_start
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Program

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import MemoryStatus, memory_from_status
+from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.settings import PlaneSettings, unit_name
 from quarterdeck.components.template import Revisions, settings_of

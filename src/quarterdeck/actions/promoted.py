@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.floating import led_unit_name
+from quarterdeck.components.traffic.floating import led_unit_name
 
 
 async def forget_address(plane: Plane, site: str, machine: str, gone: str) -> None:

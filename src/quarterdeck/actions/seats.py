@@ -14,8 +14,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember_seats
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.endpoint import LeadsTo
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.endpoint import LeadsTo
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.components.ports import beside_balancers, completed, ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.capabilities import Capability

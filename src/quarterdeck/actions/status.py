@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.addons import AddonStatus
 from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.memory import memory_to_status
+from quarterdeck.api.plane.addons import AddonStatus
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember as after_step

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
 from quarterdeck.addons.rbac import RBAC, binding
-from quarterdeck.api.addons import CLOUD_ADDON
+from quarterdeck.api.plane.addons import CLOUD_ADDON
 
 #: The name in its certificate (``pki.issuing``).
 _USER = "system:cloud-controller-manager"

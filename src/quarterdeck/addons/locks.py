@@ -11,7 +11,7 @@ from functools import lru_cache
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
 from quarterdeck.addons.rbac import RBAC, binding
-from quarterdeck.api.addons import LOCKS_ADDON
+from quarterdeck.api.plane.addons import LOCKS_ADDON
 
 _NAME, _NAMESPACE = "quarterdeck:controller-locks", "kube-system"
 #: The name in its certificate (``pki.issuing``).

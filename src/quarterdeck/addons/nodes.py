@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
 from quarterdeck.addons.rbac import RBAC, binding
-from quarterdeck.api.addons import NODES_ADDON
+from quarterdeck.api.plane.addons import NODES_ADDON
 from quarterdeck.model.seats import Endpoint
 from quarterdeck.yaml_text import dumped
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
-from quarterdeck.api.endpoint import EndpointMode
+from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import Site, SiteSpec
 from quarterdeck.errors import Conflict, InvalidInput
 

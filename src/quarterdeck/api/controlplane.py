@@ -9,20 +9,20 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
-from quarterdeck.api.addons import Addons, AddonStatus
-from quarterdeck.api.apiserver import Admission, Tracing
-from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
-from quarterdeck.api.cloud import CloudControllerManager
 from quarterdeck.api.conditions import Condition
-from quarterdeck.api.controllers import ControllerSets
 from quarterdeck.api.cordons import CordonedReplica
-from quarterdeck.api.drills import DrillSchedules
-from quarterdeck.api.endpoint import Endpoint
 from quarterdeck.api.flags import Flags
-from quarterdeck.api.memory import MemoryStatus
 from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
-from quarterdeck.api.nodes import Nodes
+from quarterdeck.api.plane.addons import Addons, AddonStatus
+from quarterdeck.api.plane.apiserver import Admission, Tracing
+from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSets
+from quarterdeck.api.plane.drills import DrillSchedules
+from quarterdeck.api.plane.endpoint import Endpoint
+from quarterdeck.api.plane.memory import MemoryStatus
+from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.problems import refuse
 from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named
 from quarterdeck.api.unsupported import DUAL_STACK, LISTED_FLAGS

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from quarterdeck.api.apiserver import Admission, Tracing
-from quarterdeck.api.authentication import Authentication
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
-from quarterdeck.api.cloud import CloudControllerManager
-from quarterdeck.api.controllers import ControllerSet
 from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
 from quarterdeck.api.names import PLANE_NAME_MAX
+from quarterdeck.api.plane.apiserver import Admission, Tracing
+from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import ControllerSet
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
 #: Hexadecimal digits of the content's hash in a name.

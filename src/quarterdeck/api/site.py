@@ -11,12 +11,12 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from quarterdeck.api.base import Metadata, Model, Resource, named_within
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.cordons import Cordon
-from quarterdeck.api.edge import Edge
-from quarterdeck.api.hosts import Host, host_problems
 from quarterdeck.api.names import SITE_NAME_MAX
 from quarterdeck.api.problems import PROBLEMS, refuse_if_any
 from quarterdeck.api.schema import SOME, SOME_ONCE, InSchema, named
-from quarterdeck.api.storage import (
+from quarterdeck.api.sites.edge import Edge
+from quarterdeck.api.sites.hosts import Host, host_problems
+from quarterdeck.api.sites.storage import (
     HOSTS_STANDARD,
     STANDARD,
     HostStorageClass,

@@ -10,24 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quarterdeck.app.alarms import Disarming
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.controllers import SetHeld
-    from quarterdeck.app.data import MemberHash
-    from quarterdeck.app.drains import Drain
-    from quarterdeck.app.drill_plans import DrillPlan
+    from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.driving import Hand
-    from quarterdeck.app.examined import Examined
+    from quarterdeck.app.etcd.alarms import Disarming
+    from quarterdeck.app.etcd.data import MemberHash
+    from quarterdeck.app.etcd.recovering import LostQuorum, Survivor
+    from quarterdeck.app.etcd.strays import MemberRemoval
     from quarterdeck.app.face import Quarterdeck, asker
     from quarterdeck.app.following import Onlooker
     from quarterdeck.app.looking import Looks
     from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
-    from quarterdeck.app.piped import Parent
-    from quarterdeck.app.programs import Programs
-    from quarterdeck.app.recovering import LostQuorum, Survivor
-    from quarterdeck.app.replicas import ReplicaFacts
-    from quarterdeck.app.requests import (
+    from quarterdeck.app.operations.drains import Drain
+    from quarterdeck.app.operations.examined import Examined
+    from quarterdeck.app.operations.requests import (
         Abort,
         Apply,
         Create,
@@ -40,16 +38,18 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
-    from quarterdeck.app.strays import MemberRemoval
+    from quarterdeck.app.piped import Parent
+    from quarterdeck.app.programs import Programs
+    from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
-    from quarterdeck.engine.findings import Finding, Verdict
-    from quarterdeck.engine.home_folder import home_folder, home_key, key_file
-    from quarterdeck.engine.manager import RESTARTED_BY
-    from quarterdeck.engine.operations import Asker
-    from quarterdeck.engine.watchers import Unwatched, Watcher
-    from quarterdeck.planner.dry_run import DryRun
+    from quarterdeck.engine.notices.findings import Finding, Verdict
+    from quarterdeck.engine.notices.watchers import Unwatched, Watcher
+    from quarterdeck.engine.reconcile.manager import RESTARTED_BY
+    from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
+    from quarterdeck.engine.workspace.operations import Asker
+    from quarterdeck.planner.simulated.dry_run import DryRun
     from quarterdeck.probe.result import Failure, ProbeResult, Summary
 
 __all__ = [
@@ -106,14 +106,14 @@ __all__ = [
 
 #: Where each name is.
 _PLACES = {
-    "app.alarms": ("Disarming",),
+    "app.etcd.alarms": ("Disarming",),
     "app.certificates": ("Certificate",),
     "app.controllers": ("SetHeld",),
-    "app.data": ("MemberHash",),
-    "app.drains": ("Drain",),
-    "app.drill_plans": ("DrillPlan",),
+    "app.etcd.data": ("MemberHash",),
+    "app.operations.drains": ("Drain",),
+    "app.drill.plans": ("DrillPlan",),
     "app.driving": ("Hand",),
-    "app.examined": ("Examined",),
+    "app.operations.examined": ("Examined",),
     "app.face": ("Quarterdeck", "asker"),
     "app.following": ("Onlooker",),
     "app.looking": ("Looks",),
@@ -121,9 +121,9 @@ _PLACES = {
     "app.onlookers": ("Onlookers",),
     "app.piped": ("Parent",),
     "app.programs": ("Programs",),
-    "app.recovering": ("LostQuorum", "Survivor"),
+    "app.etcd.recovering": ("LostQuorum", "Survivor"),
     "app.replicas": ("ReplicaFacts",),
-    "app.requests": (
+    "app.operations.requests": (
         "Abort",
         "Apply",
         "Create",
@@ -136,16 +136,16 @@ _PLACES = {
         "Request",
         "Scale",
     ),
-    "app.strays": ("MemberRemoval",),
+    "app.etcd.strays": ("MemberRemoval",),
     "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
-    "engine.findings": ("Finding", "Verdict"),
-    "engine.home_folder": ("home_folder", "home_key", "key_file"),
-    "engine.manager": ("RESTARTED_BY",),
-    "engine.operations": ("Asker",),
-    "engine.watchers": ("Unwatched", "Watcher"),
-    "planner.dry_run": ("DryRun",),
+    "engine.notices.findings": ("Finding", "Verdict"),
+    "engine.workspace.home_folder": ("home_folder", "home_key", "key_file"),
+    "engine.reconcile.manager": ("RESTARTED_BY",),
+    "engine.workspace.operations": ("Asker",),
+    "engine.notices.watchers": ("Unwatched", "Watcher"),
+    "planner.simulated.dry_run": ("DryRun",),
     "probe.result": ("Failure", "ProbeResult", "Summary"),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}

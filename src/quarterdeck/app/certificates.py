@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.engine import operations
-from quarterdeck.engine.belongings import secrets_of
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.pki.validity import Validity, certificates, validity
 
 #: What each certificate is for, in words.

@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.api.controllers import Manager
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.sets_held import SetHeld as Seen
-from quarterdeck.engine.sets_held import sets_held
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.engine.controller_sets.sets_held import SetHeld as Seen
+from quarterdeck.engine.controller_sets.sets_held import sets_held
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from datetime import datetime
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import Cordon, CordonedReplica, told
 from quarterdeck.api.site import Site
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.operations import Asker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.stores.amend import amend

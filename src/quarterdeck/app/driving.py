@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
 from quarterdeck.app.reach import manager_of, require_in_reach
-from quarterdeck.engine import facts, leases, operations
-from quarterdeck.engine.conditions import unled as why_unled
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.notices.conditions import unled as why_unled
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.status import facts
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.turns import take_short_turns

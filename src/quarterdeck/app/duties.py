@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from quarterdeck.actions.audit_lines import Placed
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
-from quarterdeck.components.controller_sets import lock_of
+from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.handover.holding import Duty
 from quarterdeck.stores.port import JournalEntry, Outcome, Store
 

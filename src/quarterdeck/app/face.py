@@ -13,46 +13,36 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import (
-    alarms,
-    authentication,
-    certificates,
-    changes,
-    cordons,
-    drains,
-    driving,
-    logs,
-    recovering,
-    serving,
-    strays,
-)
-from quarterdeck.app.alarms import Disarming
+from quarterdeck.app import certificates, cordons, driving, logs, serving
 from quarterdeck.app.certificates import Certificate
-from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
-from quarterdeck.app.examined import Examined
+from quarterdeck.app.etcd import alarms, authentication, recovering, strays
+from quarterdeck.app.etcd.alarms import Disarming
+from quarterdeck.app.etcd.recovering import LostQuorum
+from quarterdeck.app.etcd.strays import MemberRemoval
 from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
-from quarterdeck.app.moves import foreseen
 from quarterdeck.app.nodes import Nodes
+from quarterdeck.app.operations import changes, drains
+from quarterdeck.app.operations.drains import Drain
+from quarterdeck.app.operations.examined import Examined
+from quarterdeck.app.operations.moves import foreseen
+from quarterdeck.app.operations.requests import Request
 from quarterdeck.app.piped import Parent
-from quarterdeck.app.recovering import LostQuorum
-from quarterdeck.app.requests import Request
-from quarterdeck.app.sites import Sites
-from quarterdeck.app.strays import MemberRemoval
+from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
 from quarterdeck.drivers.trials import LocalTrials
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import admin_kubeconfig
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.keeper import Log
-from quarterdeck.engine.operations import Asker
-from quarterdeck.engine.trials import NoTrials, Trials
-from quarterdeck.engine.watchers import Watcher
+from quarterdeck.engine.notices.watchers import Watcher
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.reconcile.keeper import Log
+from quarterdeck.engine.reconcile.trials import NoTrials, Trials
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.access import admin_kubeconfig
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.components import Component
-from quarterdeck.planner.dry_run import DryRun
+from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.progress import Progress
 from quarterdeck.stores.identity import this_process
 from quarterdeck.stores.sealing import Key
@@ -60,7 +50,7 @@ from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
     from quarterdeck.api.drill import Drill
-    from quarterdeck.app.drill_plans import DrillPlan
+    from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.reports import Kept
     from quarterdeck.drills.aim import Wish
     from quarterdeck.probe.result import Failure, ProbeResult, Summary
@@ -359,7 +349,7 @@ class Quarterdeck(Looks):
         and what is to be said against it; changes nothing.
         Raises NotFound and InvalidInput for what is named and cannot be, PreconditionFailed where nothing fails so.
         """
-        from quarterdeck.app import drill_plans
+        from quarterdeck.app.drill import plans as drill_plans
 
         return await drill_plans.planned(self._home, name, wish, hold=hold)
 
@@ -378,7 +368,7 @@ class Quarterdeck(Looks):
         Raises what ``plan_drill`` does, PreconditionFailed with all that was to be said against it, Conflict when a
         drill is made already. ``dangerous``: also what the plane would not survive.
         """
-        from quarterdeck.app import drills
+        from quarterdeck.app.drill import drills
 
         return await drills.drilled(
             self._home,

@@ -10,9 +10,9 @@ from quarterdeck import errors
 from quarterdeck.api.conditions import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine import operations
-from quarterdeck.engine.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
-from quarterdeck.engine.home import SENDS_PROGRAM
+from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable
 from quarterdeck.stores.port import EventType, JournalEntry, Outcome, Store
 

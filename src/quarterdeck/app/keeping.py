@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import psutil
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.engine.leases import lease_name, manager_lease, next_manager_lease
-from quarterdeck.engine.manager import RESTARTED_BY
+from quarterdeck.engine.reconcile.manager import RESTARTED_BY
+from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed, TimedOut
 from quarterdeck.model.faults import Fault
 from quarterdeck.stores.identity import process_named

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.settings import unit_name
-from quarterdeck.engine import operations, revisions
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound
 from quarterdeck.model.components import Component, programs
 

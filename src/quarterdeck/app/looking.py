@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import controllers, data, reach, recovering, replicas
+from quarterdeck.app import controllers, reach, replicas
 from quarterdeck.app.controllers import SetHeld
-from quarterdeck.app.data import MemberHash
-from quarterdeck.app.recovering import LostQuorum
+from quarterdeck.app.etcd import data, recovering
+from quarterdeck.app.etcd.data import MemberHash
+from quarterdeck.app.etcd.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
-from quarterdeck.engine import facts, leases, operations
-from quarterdeck.engine.facts import Status, summary
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.home_folder import home_folder, home_key
-from quarterdeck.engine.places import network_of
+from quarterdeck.engine.status import facts
+from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.home_folder import home_folder, home_key
+from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.progress import Progress
 from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
@@ -96,7 +98,7 @@ class Looks:
 
     async def drills(self, name: str) -> tuple[Drill, ...]:
         """The drills of a plane that are kept, the oldest first."""
-        from quarterdeck.app import drills
+        from quarterdeck.app.drill import drills
 
         return await drills.history(self._home, name)
 

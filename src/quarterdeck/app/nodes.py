@@ -16,12 +16,13 @@ from quarterdeck.addons.nodes import GROUP
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
-from quarterdeck.engine import approving, operations
-from quarterdeck.engine.approving import Decided
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.servers import ready_apiserver
-from quarterdeck.engine.settings import endpoint_port
-from quarterdeck.engine.templates import takes_nodes
+from quarterdeck.engine.background import approving
+from quarterdeck.engine.background.approving import Decided
+from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.settings import endpoint_port
+from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.nodes import Node, TokenSecret, nodes, token_secrets

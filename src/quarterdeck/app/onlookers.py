@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.hosts import Host
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
+from quarterdeck.api.sites.hosts import Host
 from quarterdeck.app.reach import require_in_reach
 from quarterdeck.drivers.ssh import login_of
-from quarterdeck.engine import operations
-from quarterdeck.engine.access import probe_target
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.access import probe_target
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.model.steps import Step, StopBalancer
 from quarterdeck.probe.result import Failure, ProbeResult, Summary

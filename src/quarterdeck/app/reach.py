@@ -5,9 +5,9 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.drivers import networks
-from quarterdeck.engine import leases, operations
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.places import network_of
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.errors import NotFound, PreconditionFailed
 
 

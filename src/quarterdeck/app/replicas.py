@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.api.cordons import told
-from quarterdeck.engine.facts import Status
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.status.facts import Status
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.world import World
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app.onlookers import DURING
-from quarterdeck.engine import operations
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound
 from quarterdeck.files import write_atomic
 from quarterdeck.handover.tenures import LEFT, TAKEN

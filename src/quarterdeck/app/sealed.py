@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from quarterdeck.drivers.stores import store_file
-from quarterdeck.engine.home_folder import require_own
+from quarterdeck.engine.workspace.home_folder import require_own
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
 from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal

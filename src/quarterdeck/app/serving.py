@@ -13,13 +13,13 @@ from quarterdeck import clocks
 from quarterdeck.actions.together import cut_off
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
-from quarterdeck.app.drill_duty import DrillDuty, drills_by
+from quarterdeck.app.drill.duty import DrillDuty, drills_by
 from quarterdeck.app.piped import Asked, Parent, attended
-from quarterdeck.engine.drive import Engine
-from quarterdeck.engine.keeper import Log
-from quarterdeck.engine.manager import Manager
-from quarterdeck.engine.places import network_of
-from quarterdeck.engine.troubles import MET, in_words
+from quarterdeck.engine.notices.troubles import MET, in_words
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.reconcile.keeper import Log
+from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.turns import take_short_turns
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from quarterdeck.actions.audit_lines import AuditLog, audit_logs
-from quarterdeck.api.controllers import ControllerSet, Manager
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.app.duties import duties, placed
-from quarterdeck.engine import operations
-from quarterdeck.engine.handing import sets_of
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.controller_sets.handing import sets_of
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judging import SLACK, judged

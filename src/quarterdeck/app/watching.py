@@ -11,10 +11,10 @@ from pydantic import JsonValue
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.reach import require_in_reach
-from quarterdeck.engine import operations
-from quarterdeck.engine.facts import summary
-from quarterdeck.engine.home import Home
-from quarterdeck.engine.onlooking import Onlooker
+from quarterdeck.engine.status.facts import summary
+from quarterdeck.engine.status.onlooking import Onlooker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.stores.port import Event
 

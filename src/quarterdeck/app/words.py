@@ -5,9 +5,9 @@ from __future__ import annotations
 from pydantic import JsonValue
 
 from quarterdeck.components.difference import Difference, Need
-from quarterdeck.engine.events import warnings
-from quarterdeck.engine.facts import Status, summary
-from quarterdeck.engine.leaders import leading
+from quarterdeck.engine.notices.events import warnings
+from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.status.leaders import leading
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin

@@ -91,7 +91,7 @@ class Commands(TyperGroup):
 
 def _loaded(module: str, name: str) -> TyperGroup:
     """A module's commands, under the name that the group which it may be has."""
-    made: typer.Typer = import_module(f"quarterdeck.cli.{module}").app
+    made: typer.Typer = import_module(f"quarterdeck.cli.commands.{module}").app
     made.info.name = name
     below = [each.typer_instance for each in made.registered_groups if each.typer_instance is not None]
     for each in (command for group in (made, *below) for command in group.registered_commands):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from quarterdeck.api.apiserver import AdmissionPlugin
+from quarterdeck.api.plane.apiserver import AdmissionPlugin
 from quarterdeck.yaml_text import dumped
 
 #: Always on: without it a kubelet may change any node and any pod.

@@ -6,8 +6,8 @@ import base64
 import hashlib
 from functools import lru_cache
 
-from quarterdeck.api.apiserver import Tracing
-from quarterdeck.api.authentication import JwtAuthenticator
+from quarterdeck.api.plane.apiserver import Tracing
+from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.components.credentials import EncryptionKey
 from quarterdeck.components.upstream_versions import authentication_api, tracing_api
 from quarterdeck.yaml_text import dumped

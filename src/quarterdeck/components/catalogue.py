@@ -8,13 +8,13 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeAlias
 
-from quarterdeck.components import cloud_controller_manager, controller_manager, scheduler
 from quarterdeck.components.apiserver import apiserver_unit
-from quarterdeck.components.cloud_controller_manager import cloud_controller_manager_unit
-from quarterdeck.components.controller_manager import controller_manager_unit
+from quarterdeck.components.controller import cloud_controller_manager, controller_manager, scheduler
+from quarterdeck.components.controller.cloud_controller_manager import cloud_controller_manager_unit
+from quarterdeck.components.controller.controller_manager import controller_manager_unit
+from quarterdeck.components.controller.scheduler import scheduler_unit
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.etcd import PORTS, etcd_unit
-from quarterdeck.components.scheduler import scheduler_unit
 from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, programs

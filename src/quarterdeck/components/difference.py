@@ -15,7 +15,7 @@ from quarterdeck.api.differences import by_name, leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.controller_sets import told_anew
+from quarterdeck.components.controller.sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import DEPENDS, Component, programs
 from quarterdeck.model.revisions import Change

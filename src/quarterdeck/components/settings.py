@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import PurePosixPath
 
-from quarterdeck.api.apiserver import AdmissionPlugin, Tracing
-from quarterdeck.api.authentication import JwtAuthenticator
-from quarterdeck.api.cloud import CloudControllerManager
+from quarterdeck.api.plane.apiserver import AdmissionPlugin, Tracing
+from quarterdeck.api.plane.authentication import JwtAuthenticator
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning

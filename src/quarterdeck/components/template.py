@@ -10,7 +10,7 @@ from itertools import combinations
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver_config import authentication_hash
-from quarterdeck.components.controller_sets import apart
+from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
 from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
 from quarterdeck.components.tuning import Tuning

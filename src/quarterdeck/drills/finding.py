@@ -9,7 +9,7 @@ from quarterdeck.model.faults import Fail
 
 #: Seconds for which a failure lasts at most, unless somebody wants it otherwise.
 HOLD = 30.0
-#: A manager reads every half a minute how long syncs took, and goes by two readings in a row (engine/watching.py).
+#: A manager reads every half a minute how long syncs took, and goes by two readings in a row.
 _HOLDS: Mapping[Fail, float] = {Fail.SLOW_DISK: 120.0}
 #: Seconds after which it has surely done so, and has said it.
 _FOUND = 90.0

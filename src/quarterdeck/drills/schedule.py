@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.api.drill import Drill, DrillPhase
-from quarterdeck.api.drills import DrillSchedule
+from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.model.faults import Fail
 
 #: After a plane is made, and after a drill that did not come to its end, before the next one.

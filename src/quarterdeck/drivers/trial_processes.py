@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from quarterdeck.files import file_errors, remove_folder
-from quarterdeck.sites.local import job_init
+from quarterdeck.sites.local.supervisor import job_init
 
 #: Bytes of output that are kept: enough for a reason that stands above a usage text.
 _MOST = 128 * 1024

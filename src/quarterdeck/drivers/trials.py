@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from quarterdeck.components import scheduler
+from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.endings import why_it_ended
 from quarterdeck.components.ports import seat_with

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from quarterdeck.endpoint.claims import require_own
-from quarterdeck.endpoint.records import absolute, record_of
+from quarterdeck.endpoint.dns.claims import require_own
+from quarterdeck.endpoint.dns.records import absolute, record_of
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, Ownership, PersonMust, Record, Sighting
 from quarterdeck.model.site_facts import SiteFacts

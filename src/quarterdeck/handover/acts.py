@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
 
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.handover.clients import Write, client_of, writers
 
 _ACCOUNT = "system:serviceaccount:kube-system:"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quarterdeck.api.controllers import Manager
+from quarterdeck.api.plane.controllers import Manager
 
 #: The name of a controller's client, where it is not the controller's own.
 _CLIENTS: Mapping[str, str] = {

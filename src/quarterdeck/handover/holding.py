@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.tenures import Tenure
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.holding import Duty, History
 from quarterdeck.handover.tenures import Tenure, Unwatched, unwatched

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from quarterdeck.api.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.errors import InvalidInput
 from quarterdeck.handover.clients import client_of
 from quarterdeck.yaml_text.streams import first_document

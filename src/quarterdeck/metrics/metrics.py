@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from quarterdeck import clocks
-from quarterdeck.engine.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import METRICS, Kind, Metric

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from quarterdeck.engine.events import happenings
+from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import Metric
 from quarterdeck.model.steps import Plan

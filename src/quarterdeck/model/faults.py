@@ -45,8 +45,9 @@ class FaultKind(StrEnum):
     KILL_MANAGER = "kill-manager"  # the process that keeps planes is killed; no site has a part in it
 
 
-#: Seconds that a sync takes longer on a disk that is slow: managers are to call it so (engine/slowness.py: 0.5 s), and
-#: a leader of etcd that waits so long is still heard of in time by those who follow (1 s).
+#: Seconds that a sync takes longer on a disk that is slow: managers are to call it so (over 0.5 s:
+#: engine/observation/slowness.py), and a leader of etcd that waits so long is still heard of in time
+#: by those who follow (1 s).
 SLOW_SYNC = 0.6
 
 #: Over as soon as they are made: there is nothing to undo.

@@ -21,7 +21,7 @@ from quarterdeck.model.units import MachineState, UnitState
 
 
 class Health(StrEnum):
-    """Whether a member answers and follows the leader (``engine/silence.py`` says when which)."""
+    """Whether a member answers and follows the leader (``engine/observation/silence.py`` says when which)."""
 
     HEALTHY = "healthy"
     SUSPECT = "suspect"  # failed to answer, but not for long enough to act on it
@@ -52,7 +52,8 @@ class MemberFact:
     that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
     ``misplaced``: the others look for it elsewhere than its replica is. ``displaced_by``: the id of the member that has
     the peer URL of its replica instead (None: none has). ``lagging``: it is heard, has been far behind
-    the same leader for a while, and comes no nearer (None: not known; ``engine/lagging.py`` says when which).
+    the same leader for a while, and comes no nearer (None: not known; see
+    ``engine/observation/lagging.py``).
     """
 
     id: int
@@ -156,8 +157,8 @@ class ReplicaFact:
     apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
-    ``quiet``: those that run, are not well, and of which nothing new is seen (``engine/quiet.py``), each with what it
-    last complained of; ``silent``: those that run and are not well as far as they say, and
+    ``quiet``: those that run, are not well, and of which nothing new is seen, each with what it last
+    complained of (``engine/observation/quiet.py``); ``silent``: those that run and are not well as far as they say, and
     ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
     managers of sets of controllers among these whose locks will pass on to others. ``altered``:
     those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which

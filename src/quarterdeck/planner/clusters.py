@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from quarterdeck.model.waiting import Wait
-from quarterdeck.planner import attaching, founding, membership, upkeep
 from quarterdeck.planner.events import not_read
 from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules import attaching, founding, membership, upkeep
 from quarterdeck.planner.view import View
 
 Rule = Callable[[View], Outcome]

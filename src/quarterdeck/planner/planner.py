@@ -11,16 +11,17 @@ from __future__ import annotations
 from quarterdeck.model.steps import NOTES, Plan, Step, StopUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
-from quarterdeck.planner import (
+from quarterdeck.planner import events, members, next_steps
+from quarterdeck.planner.claims import Aside
+from quarterdeck.planner.clusters import Rule, ask, waits_for_events
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules import (
     attaching,
     data,
-    events,
     founding,
     frozen,
     healing,
-    members,
     membership,
-    next_steps,
     notes,
     recovery,
     release,
@@ -30,9 +31,6 @@ from quarterdeck.planner import (
     traffic,
     upkeep,
 )
-from quarterdeck.planner.claims import Aside
-from quarterdeck.planner.clusters import Rule, ask, waits_for_events
-from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.space import needs_quota
 from quarterdeck.planner.view import View, view
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
-from quarterdeck.components.keepalived import RouterSettings
+from quarterdeck.components.traffic.keepalived import RouterSettings
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.faults import Fault, FaultKind

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from quarterdeck.api.endpoint import DEFAULT_ZONE
+from quarterdeck.api.plane.endpoint import DEFAULT_ZONE
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.drivers.names import name_servers
-from quarterdeck.engine.home import Home
+from quarterdeck.engine.workspace.home import Home
 from support.conditions import until
 from support.nodes_lab.machines import NodeMachines
 from support.nodes_lab.programs import Programs

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 
-from quarterdeck.api.memory import memory_from_status
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.seats import PortName
 from support.clients import CONFIGMAPS, Client, Failed
 from support.conditions import until

@@ -27,7 +27,7 @@ from quarterdeck.planner.simulated.guessed import from_world
 from quarterdeck.planner.simulated.members import found
 from quarterdeck.planner.simulated.observed import observe
 from quarterdeck.planner.simulated.time import tick
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 #: What a kind of step does to the truth, and the kinds that do nothing but to the memory.
 EFFECTS: Effects = {

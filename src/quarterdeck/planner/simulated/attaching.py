@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.steps import AttachVolumes, LeaveMachine
-from quarterdeck.planner.parts import ELSEWHERE, Power, SimMachine, SimMember
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
+from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember
 from quarterdeck.planner.simulated.placing import free_seat
-from quarterdeck.planner.things import all_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import all_of
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def seated(truth: Truth, step: AttachVolumes) -> AttachVolumes:

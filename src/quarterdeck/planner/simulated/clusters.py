@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.steps import ForgetCluster, ReleaseMember
 from quarterdeck.planner.simulated.effects import Effects, must_answer
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def forgotten(truth: Truth, _: ForgetCluster) -> Truth:

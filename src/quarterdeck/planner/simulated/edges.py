@@ -7,8 +7,8 @@ from dataclasses import replace
 from quarterdeck.model.edges import EdgeSeen, amiss, in_use, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.world import BalancerFact
-from quarterdeck.planner.things import DNS, edge, second
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:

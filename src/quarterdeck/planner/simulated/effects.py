@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 #: By kind of step, the truth after such a step. Raises RefusedError.
 Effects: TypeAlias = Mapping[type, Callable[[Truth, Any], Truth]]

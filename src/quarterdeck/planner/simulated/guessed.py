@@ -6,11 +6,11 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, Space, World
 from quarterdeck.planner.members import NOSPACE, raised, strays
-from quarterdeck.planner.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.members import CATCH_UP
+from quarterdeck.planner.simulated.parts import Fill, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.time import GRACE
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.space import has_no_room, is_cramped
-from quarterdeck.planner.truth import Truth
 
 
 def from_world(world: World) -> Truth:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.steps import CordonMachine
 from quarterdeck.planner.simulated.effects import Effects
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def cordoned(truth: Truth, step: CordonMachine) -> Truth:

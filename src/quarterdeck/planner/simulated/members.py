@@ -8,10 +8,10 @@ from typing import TypeAlias
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.planner.parts import ELSEWHERE, SimMember
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
+from quarterdeck.planner.simulated.truth import Truth
 
 Change: TypeAlias = AddLearner | Promote | ReaddressMember | RemoveMember | TransferLeadership
 #: Ticks that a learner needs to catch up.

@@ -21,13 +21,13 @@ from quarterdeck.model.world import (
     ReplicaFact,
     World,
 )
-from quarterdeck.planner.parts import Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated import edges
+from quarterdeck.planner.simulated.parts import Power, SimMachine, SimMember, SimReplica
+from quarterdeck.planner.simulated.things import DNS, all_of
 from quarterdeck.planner.simulated.time import GRACE
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
-from quarterdeck.planner.things import DNS, all_of
-from quarterdeck.planner.truth import Truth
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
 _UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)

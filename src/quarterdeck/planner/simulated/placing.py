@@ -8,7 +8,7 @@ from functools import lru_cache
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
 from quarterdeck.planner.simulated.effects import Effects, must_answer
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def seated(truth: Truth, step: PlaceReplica) -> PlaceReplica:

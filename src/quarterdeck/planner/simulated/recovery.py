@@ -7,10 +7,10 @@ from dataclasses import replace
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import BeginEpoch, DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.world import Consent
-from quarterdeck.planner.parts import Power
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
-from quarterdeck.planner.things import all_of
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Power
+from quarterdeck.planner.simulated.things import all_of
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def begun(truth: Truth, step: BeginEpoch) -> Truth:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.planner.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.members import found
+from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.traffic import by_site
+from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import raised
-from quarterdeck.planner.truth import Truth
 
 #: Ticks that a member may be silent before it counts as down.
 GRACE = 2

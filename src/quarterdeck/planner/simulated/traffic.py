@@ -8,8 +8,8 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.things import DNS, edge, second
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:

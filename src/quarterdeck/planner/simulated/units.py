@@ -7,9 +7,9 @@ from dataclasses import replace
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
-from quarterdeck.planner.parts import SimReplica
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import SimReplica
+from quarterdeck.planner.simulated.truth import Truth
 
 
 def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:

@@ -8,9 +8,9 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Compact, Defragment, Disarm
 from quarterdeck.model.world import Space
-from quarterdeck.planner.parts import Fill
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.truth import Truth
+from quarterdeck.planner.simulated.parts import Fill
+from quarterdeck.planner.simulated.truth import Truth
 
 QUOTA = 100
 #: What is in use is told as of the last write.

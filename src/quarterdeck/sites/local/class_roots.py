@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.local.records import names_path
+from quarterdeck.sites.local.supervisor.records import names_path
 
 #: No volume has a name that begins with a dot.
 MARKER = ".quarterdeck"

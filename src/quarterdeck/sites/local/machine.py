@@ -19,9 +19,9 @@ from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus, wi
 from quarterdeck.package import SOURCE
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
-from quarterdeck.sites.local.records import folder_names, unit_folders
 from quarterdeck.sites.local.settings import Stand
-from quarterdeck.sites.local.supervisor_client import NotRunning, SupervisorClient
+from quarterdeck.sites.local.supervisor.client import NotRunning, SupervisorClient
+from quarterdeck.sites.local.supervisor.records import folder_names, unit_folders
 
 HOST = "here"  # all machines of all local sites share this one
 START_DEADLINE = 20.0  # seconds
@@ -45,7 +45,7 @@ pidfile = /proc/self/cwd/supervisord.pid
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 
 [rpcinterface:quarterdeck]
-supervisor.rpcinterface_factory = quarterdeck.sites.local.supervisor_plugin:make
+supervisor.rpcinterface_factory = quarterdeck.sites.local.supervisor.plugin:make
 """
 KEPT_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 

@@ -31,17 +31,17 @@ from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import seating
 from quarterdeck.sites.local.attaching import Attaching, Holder
 from quarterdeck.sites.local.disk import on_disk
-from quarterdeck.sites.local.faults import LocalFaults
+from quarterdeck.sites.local.fault.faults import LocalFaults
 from quarterdeck.sites.local.jobs import run_job
 from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.records import FILES, LOG, NICE, UnitRecord
 from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
-from quarterdeck.sites.local.supervisor_client import Outdated
-from quarterdeck.sites.local.unit_files import (
+from quarterdeck.sites.local.supervisor.client import Outdated
+from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, UnitRecord
+from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
     changed_files,
     check_watched,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from quarterdeck.components.keepalived import not_usable
 from quarterdeck.components.ports import balancer_status_port, beside_balancers, load_balancer_port, ports_of
+from quarterdeck.components.traffic.keepalived import not_usable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole

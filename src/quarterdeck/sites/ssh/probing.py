@@ -13,7 +13,7 @@ from pathlib import Path
 
 import asyncssh
 
-from quarterdeck.components.coredns import LOW_PORTS
+from quarterdeck.components.traffic.coredns import LOW_PORTS
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.findings import LOGIN, Checked, Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole

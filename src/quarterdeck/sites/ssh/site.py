@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from quarterdeck.components.keepalived import RouterSettings, own_address, router_settings
+from quarterdeck.components.traffic.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
     LeaseLost,

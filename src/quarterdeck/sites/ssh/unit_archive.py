@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
-from quarterdeck.components.keepalived import KEEPALIVED
+from quarterdeck.components.traffic.keepalived import KEEPALIVED
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec, hashes_of, without_flags
 from quarterdeck.sites.ssh.parsing import parsing

@@ -1,0 +1,1 @@
+"""The parts of a Site, and inventories of hosts."""

@@ -1,0 +1,84 @@
+"""The books of drills: what is written down of each, and when."""
+
+from __future__ import annotations
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.app.drill.plans import DrillPlan
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.workspace.belongings import drills_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import NotFound
+from quarterdeck.stores.port import EventType, JournalEntry, Outcome
+
+#: So many of each plane are kept.
+KEPT = 20
+
+
+def with_status(drill: Drill, **changes: object) -> DrillStatus:
+    """What is known of a drill, with this changed."""
+    return drill.status.model_copy(update=changes)
+
+
+async def begun(home: Home, plan: DrillPlan, asker: Asker, *, dangerous: bool, scheduled: bool) -> Drill:
+    """Write down that a drill begins. Those before the last few go."""
+    before = await drills_of(home.store, plan.name)
+    number = before[-1].spec.number + 1 if before else 1
+    drill = await home.store.create(
+        Drill(
+            metadata=Metadata(name=f"{plan.name}-drill-{number}"),
+            spec=DrillSpec(
+                plane=plan.name,
+                number=number,
+                fail=plan.wish.fail,
+                struck=plan.struck,
+                hold=plan.hold,
+                dangerous=dangerous,
+                scheduled=scheduled,
+                requested_by=asker.who,
+            ),
+            status=DrillStatus(started_at=asker.now()),
+        )
+    )
+    await home.store.delete_together(*((Drill, each.name) for each in before[: -KEPT + 1]))
+    await _noted(home, drill, Outcome.STARTED, f"drill {plan.wish.fail}: {'; '.join(plan.struck)}", asker)
+    return drill
+
+
+async def ended(home: Home, drill: Drill, status: DrillStatus, asker: Asker) -> Drill:
+    """Write down how it ended. A plane that is gone took its drills along."""
+    status = status.model_copy(update={"finished_at": asker.now()})
+    drill = drill.model_copy(update={"status": status})
+    try:
+        drill = await home.store.update(drill)
+    except NotFound:
+        return drill
+    passed = status.phase is DrillPhase.PASSED
+    words = f"drill {drill.spec.fail} {'is passed' if passed else status.message}"
+    await _noted(home, drill, Outcome.DONE if passed else Outcome.FAILED, words, asker)
+    kind = EventType.NORMAL if passed else EventType.WARNING
+    reason = {DrillPhase.PASSED: "DrillPassed", DrillPhase.FAILED: "DrillFailed"}.get(status.phase, "DrillInterrupted")
+    await home.store.record(Happening(reason, words, kind).event(drill.spec.plane, asker.now().timestamp()))
+    return drill
+
+
+async def _noted(home: Home, drill: Drill, outcome: Outcome, text: str, asker: Asker) -> None:
+    entry = JournalEntry(plane=drill.spec.plane, time=asker.now().timestamp(), kind="Drill", text=text, outcome=outcome)
+    await home.store.append(entry)
+
+
+async def close_books(home: Home, name: str, asker: Asker) -> None:
+    """Of drills whose process died say so: nobody else makes one now."""
+    for each in await drills_of(home.store, name):
+        known = closed(each)
+        if known is not each:
+            await ended(home, each, known.status, asker)
+
+
+def closed(drill: Drill) -> Drill:
+    """A drill as it is known when nobody makes one now."""
+    if drill.status.phase is not DrillPhase.RUNNING:
+        return drill
+    status = with_status(drill, phase=DrillPhase.INTERRUPTED, message="the process that made it died")
+    return drill.model_copy(update={"status": status})

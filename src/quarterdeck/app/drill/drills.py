@@ -1,0 +1,162 @@
+"""Failure drills: one that is made, and those that were."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quarterdeck.api.drill import Drill, DrillPhase, DrillStatus
+from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
+from quarterdeck.app.drill.plans import DrillPlan, planned_on, told_by_manager
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.drills import judgement
+from quarterdeck.drills.aim import Wish
+from quarterdeck.drills.judgement import Answered, Sight, sight
+from quarterdeck.engine.notices.events import warnings
+from quarterdeck.engine.status.facts import Status
+from quarterdeck.engine.status.onlooking import Onlooker
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.belongings import drills_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.stores.lease import hold_lease
+
+if TYPE_CHECKING:  # few drill, and a probe takes long to load
+    from quarterdeck.app.drill.drilling import Course
+    from quarterdeck.probe.result import Failure
+
+#: Only one drill at a time, of all planes: each is reckoned with all else being well.
+LEASE = "drill"
+#: Seconds for which it is waited for that all is as before, and for which clients look at the quiet plane first.
+PATIENCE = 180.0
+_QUIET = 2.0
+#: Seconds to wait for another drill to end: one whose process was killed has ended by then.
+_STANDING_BY = 12.0
+#: Requests per second and client.
+_RATE = 20.0
+#: Requests that failed which are kept in words.
+_TOLD = 20
+
+
+async def drilled(
+    home: Home,
+    name: str,
+    wish: Wish,
+    *,
+    asker: Asker,
+    hold: float | None = None,
+    dangerous: bool = False,
+    scheduled: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Drill:
+    """Make a drill. See ``Quarterdeck.drill``."""
+    await require_in_reach(home, await operations.existing(home.store, name))
+    onlooker = Onlooker(home=home, name=name)
+    async with hold_lease(home.store, LEASE, asker.who, wait=_STANDING_BY), AsyncExitStack() as stack:
+        stack.push_async_callback(onlooker.close)
+        await close_books(home, name, asker)
+        status = await onlooker.look()
+        plan = await planned_on(home, wish, hold, status)
+        plan.require(dangerous=dangerous)
+        drill = await begun(home, plan, asker, dangerous=dangerous, scheduled=scheduled)
+        try:
+            course = await _run(home, plan, onlooker, _seen(plan, status), tell)
+        except BaseException as error:
+            words = str(error) if isinstance(error, QuarterdeckError) else "it was interrupted"
+            await ended(home, drill, with_status(drill, phase=DrillPhase.INTERRUPTED, message=words), asker)
+            raise
+        return await ended(home, drill, _judged(drill, plan, course), asker)
+
+
+async def history(home: Home, name: str) -> tuple[Drill, ...]:
+    """The drills of a plane that are kept, the oldest first; one whose process died says so."""
+    await operations.existing(home.store, name)
+    found = await drills_of(home.store, name)
+    if await home.store.lease(LEASE) is None:
+        return tuple(closed(each) for each in found)
+    return found
+
+
+def _seen(plan: DrillPlan, status: Status) -> Sight:
+    at = asyncio.get_running_loop().time()
+    told = told_by_manager(plan.wish.fail, status.plane)
+    return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
+
+
+async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, tell: Callable[[str], None]) -> Course:
+    from quarterdeck.app.drill.drilling import Drilling
+    from quarterdeck.app.onlookers import probing
+
+    async def looked() -> Sight:
+        # First: who stands by may keep it within a second.
+        unkept = await plan.keeping.why_not(plan.name) if plan.keeping is not None else ""
+        seen = _seen(plan, await onlooker.look())
+        return replace(seen, troubles=seen.troubles | {unkept}) if unkept else seen
+
+    drilling = Drilling(
+        look=looked,
+        faults=plan.faults,
+        hold=plan.hold,
+        patience=PATIENCE,
+        quiet=_QUIET,
+        tell=tell,
+        clock=asyncio.get_running_loop().time,
+    )
+    async with probing(home, plan.name, rate=_RATE, on_failure=None, on_summary=None) as clients:
+        tell("clients look on")
+        return await drilling.run(before, clients)
+
+
+def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
+    result, struck = course.result, course.struck
+    samples = result.samples
+    answers = [
+        Answered(sent=result.started + at - ms / 1e3, at=result.started + at, ok=ok)
+        for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
+    ]
+    redundant = judgement.redundant(course.before, course.sights, struck)
+    find = judgement.told if plan.found.told else judgement.detected
+    detected = find(course.before, course.sights, struck)
+    why = judgement.verdict(
+        drill.spec.fail,
+        plan.found,
+        detected_after=detected,
+        redundant_after=redundant,
+        lost=result.writes.lost,
+        missed=result.watches.missed,
+        audited=result.writes.audited,
+    )
+    during = [each.overall for each in result.periods if each.started >= course.marked]
+    return with_status(
+        drill,
+        phase=DrillPhase.FAILED if why else DrillPhase.PASSED,
+        detected=_rounded(detected),
+        served_again=_rounded(judgement.served_again(answers, course.marked)),
+        last_failure=_rounded(judgement.last_failure(answers, course.marked)),
+        last_failed_sent=_rounded(judgement.last_failed_sent(answers, course.marked)),
+        undone=_rounded(course.undone - struck if course.undone is not None else None),
+        redundant=_rounded(redundant),
+        requests=sum(each.requests for each in during),
+        failed=sum(each.failures for each in during),
+        longest_stall_milliseconds=round(max((each.stall_ms for each in during), default=0.0), 1),
+        acknowledged=result.writes.acknowledged,
+        lost=result.writes.lost,
+        missed=result.watches.missed,
+        failures=tuple(_told(each, course.marked) for each in result.failures if each.at >= course.marked)[:_TOLD],
+        message=why,
+        left=course.left,
+    )
+
+
+def _told(failure: Failure, marked: float) -> str:
+    sent, ended = failure.sent - marked, failure.at - marked
+    what = f"{failure.kind} {failure.request} by {failure.address or 'no address'}"
+    return f"sent at {sent:.2f} s, failed at {ended:.2f} s: {what}: {failure.reason}"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

@@ -1,0 +1,233 @@
+"""What a drill would be: what it strikes, and what is to be said against it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from quarterdeck.actions.volumes import main_volume
+from quarterdeck.api.conditions import ConditionStatus, find_condition
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.memory import memory_from_status
+from quarterdeck.app.drill.corrupting import Corrupting
+from quarterdeck.app.reach import manager_of, require_in_reach
+from quarterdeck.components.etcd import DATABASE
+from quarterdeck.components.settings import unit_name
+from quarterdeck.drills import refusals
+from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
+from quarterdeck.drills.finding import Finding, finding, hold_of
+from quarterdeck.drills.refusals import Standing
+from quarterdeck.engine.notices.conditions import DISKS_WELL
+from quarterdeck.engine.status.facts import Status, look
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.belongings import drills_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.errors import PreconditionFailed
+from quarterdeck.model.faults import Fail, Fault, FaultKind
+from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.view import View, view
+from quarterdeck.sites.port import Faults, MakesFaults, Site
+
+if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
+    from quarterdeck.app.keeping import Keeping
+
+
+#: Random bytes that nothing else in a database has.
+_TEXT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrillPlan:
+    """What a drill would be. ``struck`` says what fails, in sentences; ``refused`` why it cannot be, and ``dangers``
+    why it should not. ``found``: what is to be found of it. ``keeping``: it is about who keeps the plane.
+    """
+
+    name: str
+    wish: Wish
+    hold: float
+    struck: tuple[str, ...]
+    refused: tuple[str, ...]
+    dangers: tuple[str, ...]
+    faults: tuple[tuple[MakesFaults, Fault], ...]
+    found: Finding
+    keeping: Keeping | None = None
+
+    def require(self, *, dangerous: bool) -> None:
+        """Raise PreconditionFailed for one that cannot be, or should not."""
+        doing = f"drilling plane {self.name} ({self.wish.fail})"
+        if self.refused:
+            raise PreconditionFailed(doing, "; ".join(self.refused))
+        if self.dangers and not dangerous:
+            raise PreconditionFailed(doing, "; ".join(self.dangers), "--dangerous makes it all the same")
+
+
+async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
+    """What a drill would strike, and what is to be said against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
+    plane = await operations.existing(home.store, name)
+    await require_in_reach(home, plane)
+    return await planned_on(home, wish, hold, await look(home, name))
+
+
+async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status) -> DrillPlan:
+    """The same, by this look at the plane."""
+    lasting = hold_of(wish.fail) if hold is None else hold
+    plane = status.plane
+    where = plane.spec.placement.site
+    site, hub = await _sites(home, plane)
+    counted = await drills_of(home.store, plane.name)
+    turned = replace(wish, turn=len(counted) and counted[-1].spec.number)
+    machines = await _fallible(site)
+    servers = await _fallible(hub) if hub is not None else ()
+    ground = Ground(
+        plane=plane.name,
+        site=where,
+        world=status.world,
+        machines=machines,
+        hub=[each for each in servers if each.role is not MachineRole.EDGE],
+    )
+    aimed = aim(ground, turned)
+    if wish.fail is Fail.CORRUPT:
+        target = await _data(home, site, aimed, plane)
+    elif aimed.manager:
+        target = await _manager(home, plane)
+    else:
+        target = await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
+    standing = Standing(
+        paused=operations.why_paused(plane, datetime.now(UTC)),
+        doing=status.operation.metadata.name if status.operation is not None else "",
+        manager=await manager_of(home, plane.name),
+        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "something is left to do",
+        deleting=plane.metadata.deletion_timestamp is not None,
+        cannot=target.cannot,
+        made=target.made,
+    )
+    views = await _views(home, plane, status, aimed, edges_of(machines))
+    known = bool(told_by_manager(wish.fail, plane))
+    found = finding(wish.fail, hold=lasting, manager=standing.manager, known=known)
+    return DrillPlan(
+        name=plane.name,
+        wish=turned,
+        hold=lasting,
+        struck=(*(fault.words for _, fault in target.faults), *_along(aimed), *found.notes),
+        refused=refusals.reasons(wish.fail, standing),
+        dangers=refusals.dangers(views, dns=aimed.dns, orphaned=target.orphaned),
+        faults=target.faults,
+        found=found,
+        keeping=target.keeping,
+    )
+
+
+async def _fallible(site: Site) -> tuple[Machine, ...]:
+    """The machines of a site as they fail: see ``Ground``."""
+    found = await site.machines()
+    whole = isinstance(site, Faults) and site.whole_hosts
+    return found if whole else tuple(replace(each, host="") for each in found)
+
+
+def _along(aimed: Aim) -> tuple[str, ...]:
+    """What goes with what is struck, in words."""
+    named = ", ".join(sorted(aimed.along))
+    return (f"with it, on the same host: machine {named}",) if named else ()
+
+
+def told_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
+    """What a manager has written down about such a failure, where only it can tell; as it was when it last looked."""
+    found = find_condition(plane.status.conditions, DISKS_WELL) if fail is Fail.SLOW_DISK else None
+    return frozenset({found.message}) if found is not None and found.status is ConditionStatus.FALSE else frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The faults to be made. In words: why they ``cannot`` be, and those that are ``made`` already. ``keeping``: they
+    strike the manager, ``orphaned``: and nobody is known to come after it.
+    """
+
+    faults: tuple[tuple[MakesFaults, Fault], ...]
+    cannot: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    keeping: Keeping | None = None
+    orphaned: bool = False
+
+
+async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+    """What is struck on machines of a site."""
+    if not isinstance(at, Faults):
+        raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
+    faults = tuple((at, _fault(plane.name, each)) for each in aimed.hits)
+    cannot = dict.fromkeys(at.cannot_make(fault.kind) for _, fault in faults)
+    return _Target(
+        faults=faults,
+        cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
+        made=tuple(each.words for each in await at.faults_made()),
+    )
+
+
+async def _data(home: Home, at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+    """The data of one member of etcd."""
+    target = await _machines(at, aimed, plane)
+    faults = tuple(
+        (
+            Corrupting(home=home, plane=plane.name, site=site),
+            replace(fault, path=str(DATABASE), text=secrets.token_hex(_TEXT)),
+        )
+        for site, fault in target.faults
+    )
+    return replace(target, faults=faults)
+
+
+async def _manager(home: Home, plane: ControlPlane) -> _Target:
+    """Who keeps the plane."""
+    from quarterdeck.app.keeping import Keeping, why_unkillable
+
+    keeping = Keeping(store=home.store, network=await network_of(home.store, plane))
+    lease = await keeping.manager()
+    if lease is None:
+        return _Target(faults=())  # which is told of as for others that need one
+    why = why_unkillable(lease) or await keeping.why_not(plane.name)
+    return _Target(
+        faults=((keeping, Fault(kind=FaultKind.KILL_MANAGER, machine="", unit=lease.holder)),),
+        cannot=(why,) if why else (),
+        keeping=keeping,
+        orphaned=not await keeping.successor(),
+    )
+
+
+async def _sites(home: Home, plane: ControlPlane) -> tuple[Site, Site | None]:
+    """The plane's site, and where the DNS server runs that its name is on, if that is quarterdeck's own."""
+    resource = await home.site(plane.spec.placement.site)
+    own = plane.spec.endpoint.mode is EndpointMode.HOSTS
+    return home.sites.open(resource), await home.hub(resource.spec.space) if own else None
+
+
+def _fault(plane: str, hit: Hit) -> Fault:
+    unit = unit_name(plane, hit.replica, hit.component) if hit.component is not None else ""
+    of_data = hit.kind in (FaultKind.LOSE_DATA, FaultKind.CORRUPT)
+    return Fault(
+        kind=hit.kind, machine=hit.machine, unit=unit, volume=main_volume(plane, hit.replica) if of_data else ""
+    )
+
+
+async def _views(
+    home: Home, plane: ControlPlane, status: Status, aimed: Aim, edges: frozenset[str]
+) -> Mapping[str, tuple[View, Loss]]:
+    """All planes that have anything where it strikes, as they are, with what they would lose."""
+    found = {plane.name: (view(status.world), aimed.loss)}
+    if aimed.manager or aimed.spares or all(each.component is not None for each in aimed.hits):
+        return found  # a program is the plane's own, and planes run on without a manager
+    network, site = await network_of(home.store, plane), plane.spec.placement.site
+    for other in await home.store.list(ControlPlane):
+        if other.name == plane.name or await network_of(home.store, other) is not network:
+            continue
+        on = {each.machine for each in memory_from_status(other.status.memory).replicas if each.site == site}
+        if aimed.hub or aimed.hosts or on & aimed.machines or (edges & aimed.machines and on):
+            seen = (await look(home, other.name)).world
+            loss = loss_of(seen, site, aimed.machines, edges, aimed.hosts)
+            if aimed.dns or loss.replicas or loss.edges:
+                found[other.name] = view(seen), loss
+    return found

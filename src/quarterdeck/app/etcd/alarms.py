@@ -1,0 +1,133 @@
+"""Turning off the alarms of a plane's etcd, once what they tell of is over."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from quarterdeck.actions.members import healthy_urls
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.observation.compared import compare
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.etcd.facts import AlarmKind
+from quarterdeck.model.clusters import CALLED, QUOTA, Cluster
+from quarterdeck.model.world import World
+from quarterdeck.planner.members import CORRUPT, NOSPACE, raised
+from quarterdeck.planner.space import has_no_room
+from quarterdeck.stores.port import EventType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disarming:
+    """The alarms of a plane that may be turned off, by the cluster that raised them, and what to say of each of the
+    others: why it has to stay.
+    """
+
+    plane: str
+    alarms: tuple[tuple[Cluster, AlarmKind], ...]
+    kept: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The alarms that may be turned off, as people call them."""
+        return tuple(_told(*each) for each in self.alarms)
+
+
+async def planned(home: Home, name: str) -> Disarming:
+    """See ``Quarterdeck.plan_disarming``."""
+    async with AsyncExitStack() as stack:
+        plane = await home.plane(await operations.existing(home.store, name), stack)
+        found, _ = await _looked(plane)
+        return found
+
+
+async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
+    """See ``Quarterdeck.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
+    member whose trouble is not over raises the alarm again.
+    """
+    async with AsyncExitStack() as stack:
+        plane = await home.plane(await operations.existing(home.store, disarming.plane), stack)
+        now, world = await _looked(plane)
+        for cluster, kind in now.alarms:
+            if (cluster, kind) not in disarming.alarms:
+                continue  # raised since a person was asked
+            await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
+            message = f"{_told(cluster, kind)} was turned off by {asker.who}"
+            told = Happening("AlarmDisarmed", message, EventType.NORMAL)
+            await home.store.record(told.event(plane.name, asker.now().timestamp()))
+
+
+def _told(cluster: Cluster, kind: AlarmKind) -> str:
+    return f"the alarm {kind} of {CALLED[cluster]}"
+
+
+async def _looked(plane: Plane) -> tuple[Disarming, World]:
+    """What one look allows. Raises Unavailable without a quorum, PreconditionFailed where an alarm is on and none may
+    be turned off, or members differ.
+    """
+    world = await (await observer_of(plane)).observe()
+    alarms: list[tuple[Cluster, AlarmKind]] = []
+    kept: list[PreconditionFailed] = []
+    for cluster in plane.memory.clusters:
+        of = world.of(cluster)
+        if of.membership is None:
+            seen = f"no quorum of {CALLED[cluster]} answers"
+            raise Unavailable(_doing(plane), seen, f"see 'quarterdeck status {plane.name}'")
+        kinds = raised(of.membership)
+        if CORRUPT in kinds:
+            await _require_same_data(plane, cluster)
+            alarms.append((cluster, AlarmKind.CORRUPT))
+        if NOSPACE in kinds and (full := _without_room(plane, of, cluster)):
+            kept.append(full)
+        elif NOSPACE in kinds:
+            alarms.append((cluster, AlarmKind.NOSPACE))
+    if kept and not alarms:
+        raise kept[0]
+    return Disarming(plane=plane.name, alarms=tuple(alarms), kept=tuple(map(str, kept))), world
+
+
+def _doing(plane: Plane) -> str:
+    return f"turning off the alarms of etcd of plane {plane.name}"
+
+
+async def _require_same_data(plane: Plane, cluster: Cluster) -> None:
+    """Raise PreconditionFailed unless all voters have the same data, but for those that are to be exchanged: no
+    exchange begins while CORRUPT is on, so that one that differs stays until the alarm is off.
+    """
+    doing, etcd, found = _doing(plane), CALLED[cluster], await compare(plane, cluster)
+    at = f"at etcd revision {found.revision:,}"
+    if found.torn:
+        seen = f"members of {etcd} differ {at}, and no majority has the same data"
+        step = f"keep all volumes as they are, and find out whose data is right ('quarterdeck etcd check {plane.name}')"
+        raise PreconditionFailed(doing, seen, step)
+    exchanged = {each.name for each in plane.memory.of(cluster).replicas if each.differs}
+    exchanged.update(plane.resource.spec.replace_replicas)
+    wrong = [each for each in found.differ if each not in exchanged]
+    if wrong:
+        seen = f"{', '.join(wrong)} of {etcd} has other data than most members {at}"
+        step = f"have it exchanged first: 'quarterdeck replica replace {plane.name} {wrong[0]}'"
+        raise PreconditionFailed(doing, seen, step)
+    unknown = [each for each, has in found.hashes.items() if has is None and each not in exchanged]
+    if unknown:
+        seen = f"the data of {', '.join(unknown)} of {etcd} could not be compared"
+        raise PreconditionFailed(doing, seen, f"see 'quarterdeck status {plane.name}', and try again once all are well")
+
+
+def _without_room(plane: Plane, world: World, cluster: Cluster) -> PreconditionFailed | None:
+    """Why the alarm NOSPACE has to stay: a member has no room, or does not say how much; None where all have room."""
+    assert world.membership is not None
+    for each in world.membership.members:
+        if each.space is None:
+            seen = f"{each.told} of {CALLED[cluster]} does not say how large its database is"
+            return PreconditionFailed(_doing(plane), seen, f"see 'quarterdeck status {plane.name}'")
+        if has_no_room(each.space):
+            size, quota = (f"{count / 2**20:,.0f} MiB" for count in (each.space.size, each.space.quota))
+            seen = f"the database of {each.told} of {CALLED[cluster]} has {size} of its quota of {quota}"
+            wait = f"room is made while the plane is driven ('quarterdeck wait {plane.name}')"
+            return PreconditionFailed(_doing(plane), seen, f"{wait}; if that is not enough, raise {QUOTA[cluster]}")
+    return None

@@ -1,0 +1,46 @@
+"""Whether the members of a plane's etcd have the same data."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from quarterdeck.engine.observation.compared import Compared, compare_all
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.model.clusters import CALLED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberHash:
+    """A voter of ``cluster`` (as people call it), and the hash of all its keys at an etcd ``revision`` (None: it did
+    not tell). ``same``: whether it has what most of all voters have (None: not known, or no majority has the same).
+    """
+
+    cluster: str
+    replica: str
+    revision: int
+    hash: int | None
+    same: bool | None
+
+
+async def compared(home: Home, name: str) -> tuple[MemberHash, ...]:
+    """See ``Looks.compare``."""
+    resource = await operations.existing(home.store, name)
+    async with AsyncExitStack() as stack:
+        found = await compare_all(await home.plane(resource, stack))
+    return tuple(row for each in found for row in _rows(each))
+
+
+def _rows(found: Compared) -> list[MemberHash]:
+    right = found.right
+    return [
+        MemberHash(
+            cluster=CALLED[found.cluster],
+            replica=name,
+            revision=found.revision,
+            hash=has,
+            same=None if has is None or right is None else has == right,
+        )
+        for name, has in found.hashes.items()
+    ]

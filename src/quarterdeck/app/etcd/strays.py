@@ -1,0 +1,123 @@
+"""Removing a member of etcd that belongs to no replica: a person, or another program, has added it."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from quarterdeck.actions.members import healthy_urls
+from quarterdeck.actions.plane import Plane
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.planner.members import strays, voters
+from quarterdeck.planner.quorum import has_quorum
+from quarterdeck.stores.port import EventType
+
+_ID = re.compile("(0x)?([0-9a-f]{1,16})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRemoval:
+    """A member that may be removed. ``member`` is its id, ``told`` its role, id, name and peer URLs, for people;
+    ``voters`` counts those that are left without it, ``healthy`` those of them that are healthy.
+    """
+
+    plane: str
+    member: int
+    told: str
+    voters: int
+    healthy: int
+
+
+async def planned(home: Home, name: str, member: str) -> MemberRemoval:
+    """See ``Quarterdeck.plan_member_removal``."""
+    number = _number(name, member)
+    async with AsyncExitStack() as stack:
+        plane = await home.plane(await operations.existing(home.store, name), stack)
+        removal, _, _ = await _looked(plane, number)
+        return removal
+
+
+async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
+    """See ``Quarterdeck.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever it
+    does meanwhile, it counts the member in every quorum, and etcd takes one change at a time.
+    """
+    async with AsyncExitStack() as stack:
+        plane = await home.plane(await operations.existing(home.store, removal.plane), stack)
+        now, cluster, world = await _looked(plane, removal.member)
+        await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
+    told = f"{now.told} was removed by {asker.who}: it belonged to no replica"
+    happening = Happening("MemberRemoved", told, EventType.NORMAL)
+    await home.store.record(happening.event(removal.plane, asker.now().timestamp()))
+
+
+def _doing(plane: str, member: str) -> str:
+    return f"removing member {member} of etcd of plane {plane}"
+
+
+def _number(plane: str, member: str) -> int:
+    found = _ID.fullmatch(member)
+    if found is None:
+        seen = "an id has up to 16 hexadecimal digits"
+        raise InvalidInput(_doing(plane, repr(member)), seen, f"'quarterdeck status {plane}' names members by id")
+    return int(found[2], 16)
+
+
+async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, World]:
+    """The removal as one look allows it, and the world as the member's cluster has it.
+
+    Raises Unavailable without a quorum, NotFound for an id that is not listed, PreconditionFailed for a replica's
+    member, for the leader, and where the rest would be no healthy quorum.
+    """
+    doing, world = _doing(plane.name, f"{number:x}"), await (await observer_of(plane)).observe()
+    for cluster in Cluster:
+        of = world.of(cluster)
+        members = of.membership.members if of.membership is not None else ()
+        found = next((each for each in members if each.id == number), None)
+        if found is not None:
+            removal = _allowed(plane, doing, of, cluster, found)
+            await _require_follower(plane, doing, of, cluster, number)
+            return removal, cluster, of
+    if world.membership is None:
+        seen = "no quorum of its etcd answers, and without one no member can be removed"
+        raise Unavailable(doing, seen, f"see 'quarterdeck status {plane.name}' and 'quarterdeck recover {plane.name}'")
+    known = [f"{each.told} of {CALLED[cluster]}" for cluster in Cluster for each in strays(world.of(cluster))]
+    seen = f"etcd lists no such member; members that belong to no replica: {', '.join(known) or 'none'}"
+    raise NotFound(doing, seen)
+
+
+def _allowed(plane: Plane, doing: str, world: World, cluster: Cluster, member: MemberFact) -> MemberRemoval:
+    if member not in strays(world):
+        seen, name = f"it is the member of replica {member.replica}", plane.name
+        raise PreconditionFailed(doing, seen, f"'quarterdeck replica replace {name} {member.replica}' exchanges it")
+    rest = [each for each in voters(world) if each.replica != member.key]
+    healthy = sum(each.healthy for each in rest)
+    if not has_quorum(rest):
+        seen = f"without it {healthy} of {len(rest)} voters are healthy, which is no quorum"
+        raise PreconditionFailed(doing, seen, f"have the others healthy first: see 'quarterdeck status {plane.name}'")
+    role = "learner" if member.learner else "voter"
+    told = f"{role} {member.told} of {CALLED[cluster]}"
+    return MemberRemoval(plane=plane.name, member=member.id, told=told, voters=len(rest), healthy=healthy)
+
+
+async def _require_follower(plane: Plane, doing: str, world: World, cluster: Cluster, number: int) -> None:
+    """Raise PreconditionFailed for the member that leads. Until the others have elected another one, they go on passing
+    writes to one that was removed, and each of these fails 7 s later.
+    """
+    urls = healthy_urls(plane, world, cluster)
+    if (await plane.etcd.status(urls[0])).leader_id != number:
+        return
+    members = await plane.etcd.members(urls)
+    at = ",".join(url for each in members if each.id == number for url in each.client_urls)
+    assert world.membership is not None
+    to = next(each.id for each in world.membership.voters if each.replica and each.health is Health.HEALTHY)
+    move = f"'etcdctl --endpoints={at} move-leader {to:x}'"
+    seen = "it leads, and clients' writes would fail until another member is elected"
+    raise PreconditionFailed(doing, seen, f"have a replica's member lead first: {move}")

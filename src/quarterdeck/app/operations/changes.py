@@ -1,0 +1,147 @@
+"""What creating, changing and deleting a plane come to, before anything is changed; and putting any request down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from quarterdeck.api.apply import applied_plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.app.operations.comparing import compared, compared_addons
+from quarterdeck.app.operations.examined import Examined
+from quarterdeck.app.operations.handing import examined_hand_back, examined_hand_over
+from quarterdeck.app.operations.inplace import examined_renewal, examined_replacement, examined_scale
+from quarterdeck.app.operations.moves import examined_abort, examined_move
+from quarterdeck.app.operations.requests import (
+    Abort,
+    Apply,
+    Create,
+    Delete,
+    HandBack,
+    HandOver,
+    Migrate,
+    RenewCertificates,
+    Replace,
+    Request,
+    Scale,
+)
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.engine.controller_sets.declared import warnings_of
+from quarterdeck.engine.preflight import forecasts
+from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.addons import findings
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.stores.amend import amend
+
+
+async def examined(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
+    """All that must be known before a request is put down. Programs that a new spec needs are fetched.
+
+    An abort and a deletion need no ``engine``: they can be asked for where there are no programs, and nobody answers.
+    """
+    match request:
+        case Create(plane):
+            await operations.require_new(home.store, plane.metadata.name)  # before programs are fetched
+            return await _new(engine(), plane)
+        case Apply(plane):
+            return await _applied(engine(), plane)
+        case Migrate():
+            return await examined_move(engine(), request)
+        case Scale():
+            return await examined_scale(engine(), request)
+        case Replace():
+            return await examined_replacement(engine(), request)
+        case HandOver():
+            return await examined_hand_over(engine(), request)
+        case HandBack():
+            return await examined_hand_back(engine, home.store, request)
+        case RenewCertificates(name):
+            return await examined_renewal(engine(), name)
+        case Abort():
+            return await examined_abort(home.store, request)
+        case Delete(name):
+            plane = await operations.require_deletable(home.store, name)
+            return Examined(kind=OperationType.DELETE, wanted=plane, current=plane)
+
+
+async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
+    try:
+        current = await engine.home.store.get(ControlPlane, declared.metadata.name)
+    except NotFound:
+        return await _new(engine, declared)
+    wanted = applied_plane(current, declared)
+    if wanted.spec != current.spec:
+        await operations.require_changeable(engine.home.store, current)
+    if wanted.spec.placement.site != current.spec.placement.site:
+        await require_in_reach(engine.home, current)  # it is looked at
+    await admit(engine, wanted, current=current)
+    differences = await compared(engine.home, current, wanted)
+    contents, addons = await compared_addons(engine.home, current, wanted)
+    return Examined(
+        kind=OperationType.APPLY,
+        wanted=wanted,
+        current=current,
+        differences=differences,
+        addons=addons,
+        contents=contents,
+        findings=(*warnings_of(wanted.spec), *findings(contents)),
+        needed=wanted.spec != current.spec or bool(differences) or bool(addons),
+    )
+
+
+async def _new(engine: Engine, declared: ControlPlane) -> Examined:
+    contents, addons = await compared_addons(engine.home, None, declared)
+    await admit(engine, declared)
+    return Examined(
+        kind=OperationType.CREATE,
+        wanted=declared,
+        addons=addons,
+        contents=contents,
+        findings=(*warnings_of(declared.spec), *findings(contents)),
+    )
+
+
+async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
+    """``examined``, and the forecast of a change of spec, too."""
+    found = await examined(home, engine, request)
+    if found.kind is not OperationType.APPLY or not found.needed:
+        return found
+    await require_in_reach(home, found.wanted)
+    return replace(found, forecast=await forecasts.forecast(engine().home, found.wanted))
+
+
+async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:
+    """Store what is wanted from now on. The operation; None where nothing had to be asked for.
+
+    Raises what ``Examined.require`` does, and Conflict when the plane was changed since it was examined.
+    """
+    found.require()
+    if not found.needed:
+        return found.under_way
+    match found.kind:
+        case OperationType.CREATE:
+            return await operations.create(home, found.wanted, asker, found.contents)
+        case OperationType.DELETE:
+            return await operations.delete(home, found.name, asker)
+        case _:
+            return await operations.change(home, found.wanted, found.kind, asker, found.contents)
+
+
+async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:
+    """Have nothing changed by drivers (until then), or let them go on. Raises Gone, InvalidInput."""
+    await operations.existing(home.store, name)
+    if until is not None and until <= datetime.now(UTC):
+        raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is over", "give a time to come")
+    said = {"paused": paused, "paused_until": until}
+    await amend(
+        home.store,
+        ControlPlane,
+        name,
+        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update=said)}),
+    )

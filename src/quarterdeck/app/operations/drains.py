@@ -1,0 +1,125 @@
+"""Draining machines: every replica on them is exchanged for one elsewhere, plane by plane, while all of them serve."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation
+from quarterdeck.app import cordons
+from quarterdeck.app.operations.changes import put_down
+from quarterdeck.app.operations.examined import Examined
+from quarterdeck.app.operations.inplace import examined_exchange
+from quarterdeck.engine.notices.findings import Finding, enforce, refuse
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.status import facts
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError
+from quarterdeck.model.world import World
+from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """What draining a ``machine`` (None: all of a ``site``) comes to. ``planes``: what is asked of each plane that has
+    replicas there; ``refused``: what stands in the way, named by plane. ``served``: the planes whose clients may use
+    the load balancer of the site, which goes on.
+    """
+
+    site: str
+    machine: str | None
+    planes: Sequence[Examined] = ()
+    refused: Sequence[Finding] = ()
+    served: Sequence[str] = ()
+
+    @property
+    def what(self) -> str:
+        """What is drained, in words."""
+        return f"machine {self.machine}" if self.machine is not None else f"all machines of site {self.site}"
+
+    def require(self) -> None:
+        """Raise PreconditionFailed that names all that stands in the way."""
+        enforce(self.refused, f"draining {self.what}")
+
+
+async def planned(engine: Engine, site: str, machine: str | None) -> Drain:
+    """Everything about a drain that is known before; changes nothing.
+
+    Raises NotFound (the site, the machine), InvalidInput (the machine of load balancers).
+    """
+    await cordons.require_host(engine.home, "draining machine", site, machine)
+    found: list[Examined] = []
+    refused: list[Finding] = []
+    for plane, names in _there(await engine.home.store.list(ControlPlane), site, machine):
+        try:
+            examined = await _examined(engine, plane, names, site, machine)
+            examined.require()
+        except PreconditionFailed as error:
+            refused.append(refuse(f"plane {plane.name}", error.seen, error.next_step))
+        except QuarterdeckError as error:
+            refused.append(refuse(f"plane {plane.name}", f"{error.doing}: {error.seen}", error.next_step))
+        else:
+            found.append(examined)
+    served = await cordons.served_from(engine.home, site) if machine is None else ()
+    return Drain(site=site, machine=machine, planes=tuple(found), refused=tuple(refused), served=served)
+
+
+def _there(
+    planes: Collection[ControlPlane], site: str, machine: str | None
+) -> list[tuple[ControlPlane, tuple[str, ...]]]:
+    """The planes that stay and have replicas there, with their names."""
+    found: list[tuple[ControlPlane, tuple[str, ...]]] = []
+    for plane in sorted(planes, key=lambda each: each.name):
+        here = [each for each in plane.status.memory.replicas if each.slot.site == site]
+        names = tuple(each.name for each in here if machine in (None, each.machine))
+        if names and plane.metadata.deletion_timestamp is None:
+            found.append((plane, names))
+    return found
+
+
+async def _examined(
+    engine: Engine, plane: ControlPlane, names: tuple[str, ...], site: str, machine: str | None
+) -> Examined:
+    """The exchange of these replicas of a plane, simulated with the machines cordoned. Raises QuarterdeckError."""
+    doing = f"moving {', '.join(names)}"
+    if machine is None and plane.spec.placement.site == site:
+        finding = refuse("placement", f"the plane is placed at {site}", f"'migrate {plane.name} --to' another site")
+        enforce((finding,), doing)
+    if paused := operations.why_paused(plane, engine.asker.now()):
+        enforce((refuse("pause", paused, f"'resume {plane.name}'"),), doing)
+    examined = await examined_exchange(engine, plane, names)
+    if examined.refused:
+        return examined
+    world = (await facts.look(engine.home, plane.name)).world
+    return replace(examined, forecast=forecast(world, examined.wanted.spec.replace_replicas, site, machine))
+
+
+def forecast(world: World, exchanged: tuple[str, ...], site: str, machine: str | None) -> DryRun:
+    """What would be done of a plane once these replicas are to be exchanged and those machines are cordoned."""
+    machines = tuple(
+        replace(each, cordoned=True, why="is to be drained")
+        if each.site == site and machine in (None, each.name) and not each.cordoned
+        else each
+        for each in world.machines
+    )
+    return dry_run(replace(world, machines=machines, condemned=exchanged))
+
+
+async def asked(home: Home, drain: Drain, asker: Asker) -> tuple[Operation, ...]:
+    """Cordon the machines, and put down what is asked of each plane: from then on it is brought about as any exchange.
+
+    Raises what ``Drain.require`` does; Conflict for a plane that was changed since. To drain again is to go on.
+    """
+    drain.require()
+    await cordons.cordon_site(home, drain.site, drain.machine, asker)
+    begun = [await put_down(home, each, asker) for each in drain.planes]
+    return tuple(each for each in begun if each is not None)
+
+
+async def left(home: Home, site: str, machine: str | None) -> tuple[str, ...]:
+    """The replicas that are still there, as PLANE/REPLICA."""
+    there = _there(await home.store.list(ControlPlane), site, machine)
+    return tuple(f"{plane.name}/{name}" for plane, names in there for name in names)

@@ -1,0 +1,111 @@
+"""What a migration and an abort come to, before anything is changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from quarterdeck.api.controlplane import REPLICA_COUNTS, ControlPlane, replica_count
+from quarterdeck.api.operation import OperationType
+from quarterdeck.app.operations.examined import Examined
+from quarterdeck.app.operations.requests import Abort, Migrate
+from quarterdeck.app.reach import require_in_reach
+from quarterdeck.engine.preflight import forecasts, preconditions
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.status import facts
+from quarterdeck.engine.workspace import operations
+from quarterdeck.errors import Conflict, InvalidInput
+from quarterdeck.model.steps import Plan
+from quarterdeck.planner.simulated.dry_run import DryRun
+from quarterdeck.stores.port import Store
+
+
+def at_site(plane: ControlPlane, site: str, replicas: int | None = None) -> ControlPlane:
+    """The plane at another site: zones and storage class are then that site's own, unless etcd names one."""
+    placement = plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
+    return operations.moved(plane, placement, replicas)
+
+
+def require_count(doing: str, replicas: int | None) -> None:
+    """Raise InvalidInput for a number of replicas that cannot be."""
+    if replicas is not None:
+        try:
+            replica_count(replicas)
+        except ValueError:
+            raise InvalidInput(doing, f"{replicas} replicas", f"use {REPLICA_COUNTS}") from None
+
+
+def destination(current: ControlPlane, request: Migrate) -> ControlPlane:
+    """The plane as a migration wants it; as it is, if that is there already. Raises InvalidInput."""
+    name, to, replicas = current.metadata.name, request.to, request.replicas
+    doing = f"migrating plane {name}"
+    require_count(doing, replicas)
+    if to == current.spec.placement.site:
+        if replicas not in (None, current.spec.replicas):
+            raise InvalidInput(
+                doing, f"it is at {to} already", f"name another site, or use 'scale {name} --replicas {replicas}'"
+            )
+        return current
+    return at_site(current, to, replicas)
+
+
+async def examined_move(engine: Engine, request: Migrate) -> Examined:
+    """A migration with every check's finding and its forecast.
+
+    Raises Gone, NotFound (the site), InvalidInput, Conflict (something is under way, or it is wanted there already and
+    not yet as wanted), PreconditionFailed (its networks are out of reach).
+    """
+    store = engine.home.store
+    current = await operations.existing(store, request.name)
+    wanted = destination(current, request)
+    running = await operations.current(store, request.name)
+    if running is not None:
+        raise operations.busy(f"migrating plane {request.name}", running, "then migrate")
+    await require_in_reach(engine.home, current)
+    if wanted.spec == current.spec:
+        plan = (await facts.look(engine.home, request.name)).plan
+        require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
+        return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
+    findings = await preconditions.examine(engine, current, wanted, allow_distance=request.allow_distance)
+    examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings)
+    if examined.refused:
+        return examined
+    return replace(examined, forecast=await forecasts.forecast(engine.home, wanted))
+
+
+def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
+    """Raise Conflict that says what is left to do of a plane that is wanted so ``already``."""
+    if not plan.done:
+        left = "; ".join((*(step.words for step in plan.now), *map(str, plan.waiting)))
+        raise Conflict(doing, f"{already}, and left to do is: {left}", f"use 'wait {name}'")
+
+
+async def examined_abort(store: Store, request: Abort) -> Examined:
+    """The plane as an abort would have it: as it was before. Not ``needed`` when it is on its way back already.
+
+    Raises Gone, and Conflict when nothing that could be undone is under way.
+    """
+    name = request.name
+    plane = await operations.existing(store, name)
+    running = await operations.current(store, name)
+    if running is None or running.spec.from_ is None:
+        raise Conflict(
+            f"aborting on plane {name}", "no operation that could be undone is under way", f"see 'history {name}'"
+        )
+    wanted = operations.back(plane, running.spec.from_)
+    needed = running.spec.type is not OperationType.ABORT
+    return Examined(kind=OperationType.ABORT, wanted=wanted, current=plane, under_way=running, needed=needed)
+
+
+async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | None) -> DryRun:
+    """What would be done of a plane as it is wanted, or elsewhere, or with another number of replicas; no check is
+    made. Raises Gone, NotFound (the site), InvalidInput, PreconditionFailed (its networks are out of reach).
+    """
+    current = await operations.existing(engine.home.store, name)
+    wanted = current
+    if to is not None or replicas is not None:
+        require_count(f"planning for plane {name}", replicas)
+        here = current.spec.placement
+        wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
+    await engine.home.site(wanted.spec.placement.site)
+    await require_in_reach(engine.home, current)
+    return await forecasts.forecast(engine.home, wanted)

@@ -1,0 +1,215 @@
+"""The sites of a home, and their machines."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from quarterdeck.api.apply import applied_site
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.cordons import told
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.sites.hosts import Host, SshLogin
+from quarterdeck.app import cordons
+from quarterdeck.app.reach import require_in_lab
+from quarterdeck.app.site import host_checks, storage
+from quarterdeck.app.site import hosts as site_hosts
+from quarterdeck.app.site.host_checks import require_fit
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.routing import reroute
+from quarterdeck.engine.workspace.site_use import (
+    require_distinct,
+    require_names_kept,
+    require_safe_change,
+    require_unused,
+)
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.model.findings import Checked
+from quarterdeck.model.promises import Promise
+from quarterdeck.model.units import Machine, MachineRole
+
+
+class Change(StrEnum):
+    """What became of a declared site."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a declared site, and what a check says of it that is to be looked at (None: nothing is new)."""
+
+    change: Change
+    checked: Checked | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing. ``cordoned``: by whom it is, and
+    since when, in words; "" if it is not.
+    """
+
+    machine: Machine
+    replica: str | None
+    cordoned: str = ""
+
+
+class Sites:
+    """The sites of an open home: ``Quarterdeck.sites``."""
+
+    def __init__(self, home: Home, asker: Asker, name_server: Callable[[], Awaitable[Path]]) -> None:
+        """``name_server`` gets the program of DNS servers."""
+        self._home = home
+        self._asker = asker
+        self._name_server = name_server
+
+    async def list(self) -> Mapping[str, Site]:
+        """All sites by name."""
+        return {each.metadata.name: each for each in await self._home.store.list(Site)}
+
+    async def get(self, name: str) -> Site:
+        """A site as it was declared. Raises NotFound that names those there are."""
+        return await self._home.site(name)
+
+    async def add(self, site: Site) -> Checked:
+        """Add a site; what ``check`` says of it that is to be looked at. Raises Conflict if there is one of that name,
+        or one that has a host of it; Unavailable where this host forbids its networks; PreconditionFailed where
+        planes cannot be on one of its hosts.
+        """
+        name = site.metadata.name
+        sites = await self._home.store.list(Site)
+        require_distinct(site, sites)
+        if any(each.metadata.name == name for each in sites):  # said before hosts are looked at
+            raise Conflict(f"adding site {name}", "there is one of that name", f"see 'site show {name}'")
+        checked = await require_fit(self._home, f"adding site {name}", site)
+        await self._create(site)
+        return checked
+
+    async def check(self, site: Site) -> Checked:
+        """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
+        or here. Raises Unavailable where this host forbids its networks.
+        """
+        return await host_checks.checked(self._home, site)
+
+    async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
+        """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
+        planes of it would not survive, Unavailable where an edge that has to know of it does not answer,
+        PreconditionFailed where planes cannot be on a host, or in a storage class, that is new.
+        """
+        store, doing = self._home.store, f"applying site {wanted.metadata.name}"
+        sites = await store.list(Site)
+        require_distinct(wanted, sites)
+        try:
+            current = await store.get(Site, wanted.metadata.name)
+        except NotFound:
+            checked = await host_checks.require_fit_change(self._home, doing, None, wanted)
+            if not dry_run:
+                await self._create(wanted)
+            return Applied(Change.CREATED, checked)
+        changed = applied_site(current, wanted)
+        if changed == current:
+            return Applied(Change.UNCHANGED)
+        planes = await store.list(ControlPlane)
+        require_safe_change(current, changed, planes)
+        require_names_kept(current, changed, sites, planes)
+        checked = await host_checks.require_fit_change(self._home, doing, current, changed)
+        if not dry_run:
+            await start_new_name_servers(self._home, current, changed, self._name_server)
+            await reroute(self._home.sites, current, changed)
+            await store.update(changed)
+        return Applied(Change.CHANGED, checked)
+
+    async def _create(self, site: Site) -> None:
+        await start_new_name_servers(self._home, None, site, self._name_server)
+        await self._home.store.create(site)
+
+    async def machines(self, name: str) -> Sequence[Used]:
+        """A site's machines, and what is on them. Raises NotFound, PreconditionFailed when they are out of reach."""
+        site = await self._home.site(name)
+        if site.spec.network is Isolation.NETNS:
+            await require_in_lab(self._home, f"reaching the machines of site {name}")
+        replicas = {
+            (each.slot.site, each.machine): f"{plane.metadata.name}/{each.name}"
+            for plane in await self._home.store.list(ControlPlane)
+            for each in plane.status.memory.replicas
+        }
+        found = await self._home.sites.open(site).machines()
+        cordoned = {each.name: site.spec.cordon_of(each.name) for each in found if each.role is MachineRole.CONTROL}
+        return tuple(
+            Used(each, replicas.get((name, each.name)), told(cordon) if (cordon := cordoned.get(each.name)) else "")
+            for each in found
+        )
+
+    async def cordon(self, name: str, machine: str | None = None) -> bool:
+        """Have no new replica be put on a machine, or on any of the site; whether that is news. What is there stays.
+
+        Raises NotFound (the site, the machine), InvalidInput for the machine of load balancers.
+        """
+        return await cordons.cordon_site(self._home, name, machine, self._asker)
+
+    async def uncordon(self, name: str, machine: str | None = None) -> bool:
+        """Take that back, for a machine or for all of the site; whether it was so.
+
+        Raises NotFound, Conflict for a machine while the site is cordoned as a whole.
+        """
+        return await cordons.uncordon_site(self._home, name, machine)
+
+    async def require_unused(self, name: str) -> Site:
+        """The site, if it can be removed. Raises NotFound, Conflict that names the planes which use it."""
+        site, planes = await self._home.site(name), await self._home.store.list(ControlPlane)
+        require_unused(name, planes)
+        await site_hosts.require_names_kept_without(self._home, site, planes)
+        return site
+
+    async def remove(self, name: str) -> None:
+        """Remove a site and its machines. Raises what ``require_unused`` does."""
+        await self._home.sites.destroy(await self.require_unused(name))
+        await self._home.store.delete(Site, name)
+
+    def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
+        """Try the commands of a storage class, on two machines: see ``storage.tried``. Raises as that says."""
+        return storage.tried(self._home, name, storage_class, machines)
+
+    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
+        """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
+        (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
+        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer, or
+        a DNS server cannot be started).
+        """
+        return await site_hosts.added(self._home, name, hosts, self._name_server)
+
+    async def require_spare(self, name: str, host: str) -> Host:
+        """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict that says who has what."""
+        return await site_hosts.require_spare(self._home, name, host)
+
+    async def remove_host(self, name: str, host: str, *, forget: bool = False) -> None:
+        """Take a host out of a site, with all that quarterdeck has there; ``forget``: that stays, for one that is gone.
+        Raises what ``require_spare`` does, Unavailable when it does not answer.
+        """
+        await site_hosts.removed(self._home, name, host, self._asker, forget=forget)
+
+    async def replace_host(
+        self, name: str, host: str, *, address: str | None = None, login: SshLogin
+    ) -> Checked | None:
+        """Have a host be reached elsewhere, or otherwise; what ``check`` says of it that is to be looked at (None: it
+        was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
+        something at its address, PreconditionFailed where planes cannot be on it.
+        """
+        return await site_hosts.replaced(self._home, name, host, self._name_server, address=address, login=login)
+
+    async def require_forgettable(self, name: str) -> Sequence[str]:
+        """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local
+        site), Conflict that names the planes which are there.
+        """
+        return await site_hosts.require_forgettable(self._home, name)
+
+    async def forget(self, name: str) -> None:
+        """Have the home have a site no more; its hosts stay as they are. Raises what ``require_forgettable`` does."""
+        await self.require_forgettable(name)
+        await self._home.store.delete(Site, name)

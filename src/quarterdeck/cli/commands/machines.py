@@ -1,0 +1,146 @@
+"""Commands on the machines of sites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import JsonValue
+from typer.core import TyperGroup
+
+from quarterdeck.api.site import Isolation
+from quarterdeck.cli.arguments import OutputOption, SiteName, Yes
+from quarterdeck.cli.checks import print_odd
+from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
+from quarterdeck.cli.files import text_of
+from quarterdeck.cli.opening import opened
+from quarterdeck.cli.output import show
+from quarterdeck.cli.work import confirm
+from quarterdeck.errors import InvalidInput
+from quarterdeck.model.findings import Checked
+
+
+class ListedByDefault(TyperGroup):
+    """Lists where a site is named and no command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """``SITE`` is ``list SITE``."""
+        plain = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
+        return super().parse_args(ctx, ["list", *args] if plain else args)
+
+
+app = typer.Typer(help="A site's machines: 'machines SITE' lists them.", no_args_is_help=True, cls=ListedByDefault)
+
+HostName = Annotated[str, typer.Argument(help="The host's name, see 'site show'.", show_default=False)]
+
+
+@app.command("list")
+def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
+    """List a site's machines, their state, and what is on them."""
+    _inside(name)
+
+    async def ask() -> list[dict[str, JsonValue]]:
+        async with opened() as quarterdeck:
+            return [
+                {
+                    "name": each.machine.name,
+                    "zone": each.machine.zone,
+                    "role": str(each.machine.role),
+                    "address": each.machine.address,
+                    "state": str(each.machine.state),
+                    "why": each.machine.why or None,
+                    "replicas": each.replica,
+                    "cordoned": each.cordoned or None,
+                }
+                for each in await quarterdeck.sites.machines(name)
+            ]
+
+    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
+
+
+def _inside(name: str) -> None:
+    async def network() -> Isolation:
+        async with opened() as quarterdeck:
+            return (await quarterdeck.sites.get(name)).spec.network
+
+    if must_go_inside() and run(network()) is Isolation.NETNS:
+        enter_lab()
+
+
+@app.command()
+def add(
+    name: SiteName,
+    inventory: Annotated[Path, typer.Option(help="The hosts that come: YAML; - for standard input.")],
+) -> None:
+    """Add hosts to a site of driver ssh. One that planes cannot be on is refused, by what 'site check' says of it."""
+    from quarterdeck.api.sites.inventory import load_inventory
+
+    given = load_inventory(text_of(inventory), str(inventory), whole=False)
+    for field, written in (("storage_classes", "storageClasses"), ("fetch_on_host", "fetchOnHost"), ("edge", "edge")):
+        if field in given.model_fields_set:
+            seen = f"{written}: that of a site that exists is changed by 'apply -f'"
+            raise InvalidInput(f"reading {inventory}", seen, "leave it out")
+
+    async def ask() -> Checked:
+        async with opened() as quarterdeck:
+            return await quarterdeck.sites.add_hosts(name, given.declared)
+
+    print_odd(run(ask()))
+    out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
+
+
+@app.command()
+def remove(
+    name: SiteName,
+    host: HostName,
+    forget: Annotated[bool, typer.Option("--forget", help="It is gone for good: leave what is on it.")] = False,
+    yes: Yes = False,
+) -> None:
+    """Take a host of which no plane has anything out of a site. What quarterdeck has there is removed."""
+
+    async def ask() -> None:
+        async with opened() as quarterdeck:
+            await quarterdeck.sites.require_spare(name, host)
+            how = "leave what is on it" if forget else "remove what quarterdeck has there"
+            confirm(f"take host {host} out of site {name}, and {how}?", yes=yes)
+            await quarterdeck.sites.remove_host(name, host, forget=forget)
+
+    run(ask())
+    out.print(f"host {host} is of site {name} no more")
+
+
+@app.command()
+def replace(
+    name: SiteName,
+    host: HostName,
+    address: Annotated[str | None, typer.Option(help="Where clients and the other hosts reach it.")] = None,
+    target: Annotated[str | None, typer.Option("--host", help="What ssh is given, if that is not the address.")] = None,
+    port: Annotated[int | None, typer.Option(help="Of its sshd.")] = None,
+    user: Annotated[str | None, typer.Option(help="Who logs in.")] = None,
+    identity_file: Annotated[str | None, typer.Option(help="That one's key.")] = None,
+) -> None:
+    """Have a host of a site be reached elsewhere, or otherwise: one that was installed anew in the place of it.
+
+    It has to answer so. One that has its address still needs no change: see that its new host key is in known_hosts.
+    """
+    from quarterdeck.api.errors import explained
+    from quarterdeck.api.sites.hosts import SshLogin
+
+    doing = f"replacing host {host} of site {name}"
+    given = {"host": target, "port": port, "user": user, "identityFile": identity_file}
+    said = {key: value for key, value in given.items() if value is not None}
+    if address is None and not said:
+        raise InvalidInput(doing, "nothing of it is said", "--address, --host, --port, --user, --identity-file")
+    with explained(doing, SshLogin):
+        login = SshLogin.model_validate(said)
+
+    async def ask() -> Checked | None:
+        async with opened() as quarterdeck:
+            return await quarterdeck.sites.replace_host(name, host, address=address, login=login)
+
+    checked = run(ask())
+    if checked is not None:
+        print_odd(checked)
+    news = "was reached so already" if checked is None else "is reached as you say"
+    out.print(f"host {host} of site {name} {news}")

@@ -1,0 +1,103 @@
+"""What the controller managers and the scheduler have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.components.admission_plugins import listed
+from quarterdeck.components.arguments import boolean
+from quarterdeck.components.ciphers import suites
+from quarterdeck.components.controller.sets import ALL, own, turned_off
+from quarterdeck.components.credentials import KeyPair, PlaneSecrets
+from quarterdeck.components.files import Folder
+from quarterdeck.components.kubeconfig import Server, kubeconfig
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import PortName
+from quarterdeck.yaml_text import dumped
+
+#: How often who waits for a lock looks, and up to 1.2 times as much later: so long nobody has one that is handed on.
+_RETRY_OF_SETS = "1s"
+
+
+def shared_flags(
+    plane: PlaneSettings,
+    replica: ReplicaSettings,
+    secrets: PlaneSecrets,
+    folder: Folder,
+    *,
+    user: str,
+    port: PortName,
+    client: KeyPair,
+    serving: KeyPair,
+) -> dict[str, str]:
+    """The local apiserver, leader election, and a ``port`` that asks for certificates. ``user`` names ``client``."""
+    server = Server(url=replica.seat.advertised(PortName.APISERVER).url(), ca=secrets.kubernetes_ca.bundle)
+    listen = replica.seat.listen(port)
+    config = folder.file("kubeconfig.yaml", kubeconfig(plane.name, user, server, client))
+    return {
+        "kubeconfig": config,
+        "authentication-kubeconfig": config,
+        "authorization-kubeconfig": config,
+        "bind-address": listen.host,
+        "secure-port": str(listen.port),
+        "leader-elect": boolean(True),
+        "leader-elect-resource-lock": "leases",
+        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
+        # Nobody asks these ports on behalf of others: no front proxy is trusted, neither one from a file, which would
+        # be watched by one more inotify instance, nor one that the apiserver names.
+        "authentication-skip-lookup": boolean(True),
+        "tls-cert-file": folder.file("server.crt", serving.certificate),
+        "tls-private-key-file": folder.file("server.key", serving.key),
+    }
+
+
+def shared_defaults() -> dict[str, str]:
+    """Upstream's timing of the election (15 s, 10 s, 2 s), no profiling, and nothing weak on their port."""
+    return {
+        "leader-elect-lease-duration": "15s",
+        "leader-elect-renew-deadline": "10s",
+        "leader-elect-retry-period": "2s",
+        "profiling": boolean(False),
+        "tls-cipher-suites": suites(),
+        "tls-min-version": "VersionTLS12",
+    }
+
+
+def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[str, str]:
+    """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
+    mine = own(plane.controller_sets, manager)
+    if mine is None:
+        return {}
+    config = {
+        "apiVersion": "controllermanager.config.k8s.io/v1",
+        "kind": "LeaderMigrationConfiguration",
+        "leaderName": mine.lock,
+        "controllerLeaders": [{"name": name, "component": manager.value} for name in mine.controllers],
+    }
+    return {
+        "enable-leader-migration": boolean(True),
+        "leader-migration-config": folder.file("leader-migration.yaml", dumped(config, sort_keys=False)),
+    }
+
+
+def set_defaults(plane: PlaneSettings) -> dict[str, str]:
+    """Where locks are handed from one manager to another, who waits for one looks more often."""
+    return {"leader-elect-retry-period": _RETRY_OF_SETS} if plane.controller_sets else {}
+
+
+def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
+    """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
+    of two words about one controller the first counts.
+    """
+    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager, plane.kubernetes)]
+    if not others:
+        return extra
+    named = listed(extra.get("controllers", ALL))
+    return {**extra, "controllers": ",".join((*others, *(each for each in named if each not in others)))}
+
+
+def command(replica: ReplicaSettings, component: Component, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The whole command line of a component."""
+    return (str(replica.programs[component]), *arguments)

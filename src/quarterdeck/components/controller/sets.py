@@ -1,0 +1,153 @@
+"""Sets of controllers that go from one manager to another: which of them each manager runs, and under which lock.
+
+Two managers may run the same controller on different replicas only under one and the same lock. Stock managers have
+their *main* lock, which is called as they are, and one *migration lock* more (LeaderMigrationConfiguration), which they
+try to take as soon as they hold the main one, whether or not they have anything to run under it. So only the owner of a
+set is told of its lock, and the other manager has its controllers turned off. Where one of them can hold no migration
+lock, nobody runs the set for the moment between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
+from quarterdeck.components.controller.names import enabled, has
+from quarterdeck.components.upstream_versions import holds_migration_locks, minor
+from quarterdeck.model.components import Component
+
+#: What ``--controllers`` names all controllers with that are not off by default.
+ALL = "*"
+
+
+def at_rest(sets: Sequence[ControllerSet], kubernetes: str) -> tuple[ControllerSetTemplate, ...]:
+    """The sets as they are while none of them moves: of those of one owner the first is under its own lock."""
+    firsts = {each.owner: each.name for each in reversed(sets)}
+    own = {each.name for each in sets if firsts[each.owner] == each.name and _has_locks(each.owner, kubernetes)}
+    return tuple(_as(each, each.owner, Guard.SET if each.name in own else Guard.MANAGER) for each in sets)
+
+
+def _has_locks(manager: Manager, kubernetes: str) -> bool:
+    return manager is Manager.CLOUD or holds_migration_locks(kubernetes)
+
+
+def own(sets: Sequence[ControllerSetTemplate], manager: Manager) -> ControllerSetTemplate | None:
+    """The set that a manager is to run under the set's own lock; None if there is none."""
+    return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
+
+
+def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager, kubernetes: str) -> tuple[str, ...]:
+    """The controllers that a manager is not to run: another one's, and those that nobody runs for now. It ends when it
+    is told of one that it does not know.
+    """
+    theirs = (each for each in sets if each.owner is not manager or each.guard is Guard.NONE)
+    return tuple(name for each in theirs for name in each.controllers if _may_have(manager, kubernetes, name))
+
+
+def _may_have(manager: Manager, kubernetes: str, name: str) -> bool:
+    """Whether a manager can run a controller; what a cloud controller manager has was asked of its program."""
+    return manager is Manager.CLOUD or has(manager, minor(kubernetes), name)
+
+
+def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
+    """The managers that are told something else of sets by one revision than by another."""
+
+    def told(template: ReplicaTemplate, manager: Manager) -> object:
+        sets = template.controller_sets or ()
+        mine = own(sets, manager)
+        off = turned_off(sets, manager, template.kubernetes_version)
+        return bool(sets), mine and (mine.lock, mine.controllers), off
+
+    return frozenset(each.component for each in Manager if told(before, each) != told(after, each))
+
+
+def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
+    """The lock under which a manager runs a controller; "" if it does not run it."""
+    if manager is Manager.CLOUD and template.cloud_controller_manager is None:
+        return ""
+    for each in template.controller_sets or ():
+        if controller in each.controllers:
+            if each.owner is not manager or each.guard is Guard.NONE:
+                return ""
+            return each.lock if each.guard is Guard.SET else manager.value
+    runs = enabled(flag_of(template, manager), controller, ())
+    return manager.value if runs and _may_have(manager, template.kubernetes_version, controller) else ""
+
+
+def flag_of(template: ReplicaTemplate, manager: Manager) -> str:
+    """A manager's ``--controllers`` as the user gives it."""
+    cloud = template.cloud_controller_manager
+    flags = template.extra_args.kube_controller_manager if manager is Manager.KUBE else cloud.flags if cloud else {}
+    return flags.get("controllers", ALL)
+
+
+def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
+    """Whether controllers of replicas of these two revisions must not run at the same time: two managers would run one
+    under two locks. What both do within one of the revisions already is nobody's to begin.
+    """
+    named = {name for each in (one, other) for one_set in each.controller_sets or () for name in one_set.controllers}
+    return any(_overlap(one, other, name) for name in named)
+
+
+def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> bool:
+    kube, cloud = ([lock_of(each, manager, controller) for each in (one, other)] for manager in Manager)
+    there = set(zip(kube, cloud, strict=True))
+    across = {(kube[0], cloud[1]), (kube[1], cloud[0])}
+    return any(all(pair) and pair[0] != pair[1] for pair in across - there)
+
+
+def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
+    """What lies between two revisions, so that of each two neighbours all controllers may run at the same time: nothing
+    where they may so themselves. Sets move one after another: a manager has one migration lock.
+    """
+    stops = (start, *_between(start, goal), goal)
+    reached: dict[int, tuple[int, ...]] = {0: ()}
+    for here, there in product(range(len(stops)), repeat=2):
+        if here in reached and there > here and not apart(stops[here], stops[there]):
+            found = (*reached[here], there)
+            if there not in reached or len(found) < len(reached[there]):
+                reached[there] = found
+    return tuple(stops[each] for each in reached[len(stops) - 1][:-1])
+
+
+def _between(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ReplicaTemplate]:
+    """The goal, with one set after the other where it was, alone, then under its lock there, or nowhere, then under its
+    lock where it is to be.
+    """
+    gone = tuple(_gone(start, goal))
+    sets = (*(goal.controller_sets or ()), *gone)
+    now = {each.name: _as(each, _owner(start, each), Guard.MANAGER) for each in sets}
+    cloud = goal.cloud_controller_manager or start.cloud_controller_manager
+    for each in sets:
+        before, after = now[each.name].owner, each.owner
+        locks = all(_has_locks(owner, goal.kubernetes_version) for owner in (before, after))
+        handed = [(before, Guard.SET), (after, Guard.SET)] if locks else [(before, Guard.NONE)]
+        last = [(after, Guard.MANAGER)] if each in gone else []
+        for owner, guard in ((before, Guard.MANAGER), *handed, *last):
+            there = {**now, each.name: _as(each, owner, guard)}
+            yield goal.model_copy(update={"controller_sets": tuple(there.values()), "cloud_controller_manager": cloud})
+        now[each.name] = _as(each, after, Guard.MANAGER)
+
+
+def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerSetTemplate]:
+    """The sets that nothing is said of any more, each with the owner that it comes to have by flags alone."""
+    kept = {each.name for each in goal.controller_sets or ()}
+    for each in start.controller_sets or ():
+        if each.name not in kept:
+            yield _as(each, _by_flags(goal, each), Guard.MANAGER)
+
+
+def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> Manager:
+    """Which manager has run a set: as was said of it, else as flags say. Where both may have, it is the older one."""
+    said = {each.name: each.owner for each in start.controller_sets or ()}
+    return said.get(wanted.name) or _by_flags(start, wanted)
+
+
+def _by_flags(template: ReplicaTemplate, one: ControllerSet) -> Manager:
+    return Manager.KUBE if any(lock_of(template, Manager.KUBE, each) for each in one.controllers) else Manager.CLOUD
+
+
+def _as(each: ControllerSet, owner: Manager, guard: Guard) -> ControllerSetTemplate:
+    return ControllerSetTemplate(name=each.name, lock=each.lock, controllers=each.controllers, owner=owner, guard=guard)

@@ -1,0 +1,1 @@
+"""What leads clients to apiservers: load balancers, DNS servers, virtual addresses."""

@@ -1,0 +1,1 @@
+"""Addresses that pass from machine to machine."""

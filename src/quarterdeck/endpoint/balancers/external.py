@@ -1,0 +1,208 @@
+"""The load balancer port by one of the user's own: a person, or a command of theirs, has it send where it should."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.components.endings import last_reason
+from quarterdeck.endpoint.balancers.outside import Outside, Sample, unsure
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
+from quarterdeck.model.site_facts import SiteFacts
+
+#: What such a load balancer is to ask each backend, and when it is out; seconds. Elections of etcd must pass within.
+_PATH, _EVERY, _TIMEOUT, _FAILURES = "/readyz", 2, 2, 3
+_CHECK = (
+    f"health check of each: HTTPS GET {_PATH} every {_EVERY} s, {_TIMEOUT} s for an answer, out after {_FAILURES} that"
+    " fail; TCP passed through, in turns, without idle timeout; connections to one that is taken out live on"
+)
+_COMMAND_DEADLINE = 60.0
+_BETWEEN = 0.5
+
+
+@dataclass(slots=True, kw_only=True)
+class Command:
+    """A command of the user's, which is told what is wanted as JSON on its standard input: once, whichever of the load
+    balancer's addresses it is wanted at.
+    """
+
+    words: tuple[str, ...]
+    told: bytes | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def tell(self, wanted: bytes) -> None:
+        """Raises Unavailable when it cannot be run, or says that it failed, TimedOut when it does not end."""
+        async with self._lock:
+            if self.told != wanted:
+                await self._run(wanted)
+                self.told = wanted
+
+    async def _run(self, wanted: bytes) -> None:
+        doing = f"running {self.words[0]}, which sets the load balancer"
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            seen = error.strerror or str(error)
+            raise Unavailable(doing, seen, "see spec.edge.external.command of the site") from error
+        try:
+            async with asyncio.timeout(_COMMAND_DEADLINE):
+                _, complaint = await process.communicate(wanted)
+        except TimeoutError:
+            raise TimedOut(doing, f"not done within {_COMMAND_DEADLINE:g} s: it was killed") from None
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
+                await process.wait()
+        if process.returncode != 0:
+            why = last_reason(complaint.decode(errors="replace")) or "without a word"
+            raise Unavailable(doing, f"it ended with {process.returncode}: {why}")
+
+
+@dataclass(slots=True, kw_only=True)
+class ExternalBalancer:
+    """The load balancer of plane ``name`` at ``outside``'s address, of all that it has (``at``).
+
+    ``command``: what sets it; None: a person does. ``patience``: how long (seconds) what that did may take to be seen.
+
+    It cannot be held, and what it is told is known by connecting through it alone: so it must lead one client to all
+    of its backends, in turns or at random.
+    """
+
+    name: str
+    outside: Outside
+    at: tuple[BackendAddress, ...]
+    command: Command | None = None
+    patience: float = 60.0
+    _replicas: Mapping[str, BackendAddress] = field(default_factory=dict)
+    _wanted: Mapping[str, BackendAddress] | None = None
+
+    @property
+    def address(self) -> BackendAddress:
+        """Where clients connect to."""
+        return self.outside.address
+
+    @property
+    def floats(self) -> bool:
+        """See ``LoadBalancer.floats``: whoever has it sees to that."""
+        return False
+
+    @property
+    def can_hold(self) -> bool:
+        """See ``LoadBalancer.can_hold``."""
+        return False
+
+    async def apply(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:
+        """See ``LoadBalancer.apply``. Raises Unavailable when the command fails."""
+        self._wanted = dict(backends)
+        self._replicas = {**self._replicas, **backends}
+        if self.command is not None:
+            await self.command.tell(_as_json(self.name, self.at, backends))
+        return await self._reached(backends)
+
+    async def _reached(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (self.patience if self.command is not None else 0.0)
+        while True:
+            sample = await self.outside.sample(self._replicas)
+            if sample.names == frozenset(backends) and not unsure(sample, tuple(self._replicas), frozenset(backends)):
+                return None
+            if loop.time() >= until:
+                break
+            await asyncio.sleep(_BETWEEN)
+        if self.command is not None:
+            self.command.told = None  # it is run again with the next try
+            doing = f"having the load balancer at {self.address.ip}:{self.address.port} send to {_names(backends)}"
+            raise TimedOut(doing, _seen(sample, self._replicas), f"see what {self.command.words[0]} has done")
+        wanted = tuple(sorted(backends.items()))
+        seen = _seen(sample, self._replicas)
+        return BackendsMust(name=self.name, at=self.at, wanted=wanted, check=_CHECK, seen=seen)
+
+    async def look(self, replicas: Mapping[str, BackendAddress]) -> BalancerStatus:
+        """See ``SeenFromOutside``."""
+        self._replicas = dict(replicas)
+        return await self.observe()
+
+    async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
+        """See ``LoadBalancer.observe``: it runs if it leads to anybody."""
+        sample = await self.outside.sample(self._replicas)
+        if sample.silent:
+            raise Unavailable(f"looking at the load balancer at {self.address.ip}:{self.address.port}", "no answer")
+        if not sample.names:
+            return BalancerStatus(running=False)
+        wanted = frozenset(self._wanted) if self._wanted is not None else None
+        return BalancerStatus(
+            running=True,
+            backends=sample.names,
+            healthy=sample.names if sample.leads else frozenset(),
+            unsure=unsure(sample, tuple(self._replicas), wanted),
+        )
+
+    async def hold(self, seconds: float) -> None:
+        """See ``LoadBalancer.hold``: it cannot be."""
+
+    async def let_go(self) -> None:
+        """See ``LoadBalancer.let_go``."""
+
+    async def remove(self) -> BackendsMust | None:
+        """See ``LoadBalancer.remove``: it is to lead to none of the plane's."""
+        return await self.apply({})
+
+
+def external_balancer(
+    name: str, addresses: tuple[str, ...], port: int, trust: ssl.SSLContext, command: tuple[str, ...] | None
+) -> Mapping[str, ExternalBalancer]:
+    """One for each address, by that."""
+    at = tuple(BackendAddress(each, port) for each in addresses)
+    told = Command(words=command) if command is not None else None
+    return {
+        each.ip: ExternalBalancer(
+            name=name,
+            outside=Outside(address=each, trust=trust, server_name="kubernetes.default.svc"),
+            at=at,
+            command=told,
+        )
+        for each in at
+    }
+
+
+def _names(backends: Mapping[str, BackendAddress]) -> str:
+    return " ".join(sorted(backends)) or "nobody"
+
+
+def _seen(sample: Sample, replicas: Mapping[str, BackendAddress]) -> str:
+    words = sample.describe()
+    if len(sample.names) == 1 and len(replicas) > 1:
+        words += " (it must lead one client to all of its backends, in turns: else it cannot be seen through)"
+    return words
+
+
+def _as_json(name: str, at: tuple[BackendAddress, ...], backends: Mapping[str, BackendAddress]) -> bytes:
+    content = {
+        "plane": name,
+        "listen": [{"address": each.ip, "port": each.port} for each in at],
+        "backends": [{"name": each, "address": at.ip, "port": at.port} for each, at in sorted(backends.items())],
+        "healthCheck": {
+            "protocol": "https",
+            "path": _PATH,
+            "intervalSeconds": _EVERY,
+            "timeoutSeconds": _TIMEOUT,
+            "failures": _FAILURES,
+        },
+        "protocol": "tcp",
+        "balance": "round-robin",
+        "idleTimeoutSeconds": None,
+        "connectionsOfRemovedBackends": "keep",
+    }
+    return json.dumps(content).encode()

@@ -1,0 +1,1 @@
+"""DNS drivers, and how DNS servers are asked."""

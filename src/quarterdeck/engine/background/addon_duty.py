@@ -1,0 +1,253 @@
+"""The add-ons of a plane: applied once for each change, and looked after at a slow cadence."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits
+from quarterdeck.actions.locks import kept_for_locks
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import refresh, write_status
+from quarterdeck.addons.content import Content
+from quarterdeck.api.addon_manifests import AddonContent, AddonManifests
+from quarterdeck.api.base import instant
+from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
+from quarterdeck.api.plane.addons import AddonStatus
+from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.workspace import addons
+from quarterdeck.engine.workspace.cloud import kept_for_cloud
+from quarterdeck.engine.workspace.joining import kept_for_nodes
+from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
+from quarterdeck.model.world import World
+from quarterdeck.stores.port import EventType
+
+#: Seconds between two looks at add-ons that are as wanted.
+DRIFT_EVERY = 60.0
+#: Seconds that a change of add-ons waits for what it needs, in a command and where a manager has other work, and
+#: between two tries.
+PATIENCE = 60.0
+KEPT_PATIENCE = 5.0
+_AGAIN = 0.3
+
+
+@dataclass(kw_only=True)
+class AddonDuty:
+    """Sees to a plane's add-ons, under its lease. ``monotonic`` is a clock in seconds."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    name: str = "add-ons"
+    _looked: float = -math.inf
+    _manifests: AddonManifests | None = None
+    _contents: dict[str, Content] = field(default_factory=dict)
+    _own: dict[str, Content] = field(default_factory=dict)
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``Duty``. Does nothing while no apiserver is ready, and to a plane that goes."""
+        if any(fact.ready for fact in world.replicas):
+            await self.see_to(plane)
+
+    async def finish(
+        self,
+        plane: Plane,
+        *,
+        asked: bool,
+        patience: float,
+        changed: Callable[[Plane], bool],
+        tell: Callable[[QuarterdeckError], Awaitable[None]],
+    ) -> None:
+        """Have all add-ons as wanted, until ``changed`` says that the user wants something else. ``asked``: they are
+        what was asked for, so what they need is waited for, for ``patience`` seconds, and NotApplied is raised when
+        they do not come to be; else they are tried once. ``tell`` hears what is waited for.
+        """
+        until, told = self.monotonic() + patience, ""
+        while not changed(plane):
+            words = await self._tried(plane)
+            hopeless = any(each.why and not _waits(each) for each in plane.resource.status.addons)
+            if not words or not asked:
+                return
+            error = NotApplied(f"applying the add-ons of plane {plane.name}", words, f"mend that, then {_then(plane)}")
+            if hopeless or self.monotonic() >= until:
+                raise error
+            if words != told:
+                told = words
+                then = f"mend that: it fails after {patience:g} s"
+                await tell(Unavailable(f"applying the add-ons of plane {plane.name}", f"waiting: {words}", then))
+            await asyncio.sleep(_AGAIN)
+            await refresh(plane)
+
+    async def _tried(self, plane: Plane) -> str:
+        """Why the add-ons are not as wanted after another try; "" if they are."""
+        try:
+            await self.see_to(plane)
+        except Unavailable as error:
+            return error.seen
+        said = (f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in plane.resource.status.addons if each.why)
+        return "; ".join(said)
+
+    async def see_to(self, plane: Plane) -> None:
+        """Apply what was changed, remove what is not wanted, look whether anybody changed the rest when it is time to.
+
+        Raises Unavailable when no apiserver answers, Corrupt when the manifests are gone.
+        """
+        resource = plane.resource
+        if resource.metadata.deletion_timestamp is not None:
+            return
+        self._own = {each.addon: each for each in _quarterdecks(plane)}
+        if not (self._own or resource.status.addon_manifests or resource.status.addons):
+            return
+        if self._settled(plane) and self.monotonic() - self._looked < DRIFT_EVERY:
+            return
+        name = resource.status.addon_manifests
+        if name != addons.named(self._manifests):
+            self._manifests = await addons.stored(plane.store, resource, name) if name else None
+            self._contents = {each.addon: each for each in addons.contents_of(self._manifests)}
+        contents = (*self._contents.values(), *self._own.values())
+        objects = [each for content in contents for each in content.objects]
+        found = await Addons.seen(
+            plane, await ready_apiserver(plane, f"seeing to the add-ons of plane {plane.name}"), objects
+        )
+        await self._announce(plane)
+        states = [await self._kept(plane, found, each) for each in self._wanted()]
+        states += [state for each in self._gone(plane, found) if (state := await self._removed(plane, found, each))]
+        self._looked = self.monotonic()
+        await _write_down(plane, tuple(states))
+
+    async def _announce(self, plane: Plane) -> None:
+        """Write down which add-ons there will be before the first object of them comes, so that none is forgotten."""
+        known = {each.name: each for each in plane.resource.status.addons}
+        new = (AddonStatus(name=each.name, why=f"{_WAITING}being applied") for each in self._wanted())
+        states = {**{each.name: each for each in new}, **known}
+        if states.keys() != known.keys():
+            await _write_down(plane, tuple(states.values()))
+
+    def _wanted(self) -> Sequence[AddonContent]:
+        """The user's, and quarterdeck's own."""
+        users = self._manifests.spec.addons if self._manifests is not None else ()
+        return (*users, *map(addons.encoded, self._own.values()))
+
+    def _gone(self, plane: Plane, found: Addons) -> Sequence[str]:
+        """Add-ons that are there, or of which something was said, and that are not wanted."""
+        wanted = {each.name for each in self._wanted()}
+        known = {*found.parents, *(each.name for each in plane.resource.status.addons)}
+        return sorted(known - wanted)
+
+    def _settled(self, plane: Plane) -> bool:
+        """Whether all add-ons were as wanted when they were last seen to, in this process."""
+        status = plane.resource.status
+        if math.isinf(self._looked) or status.addon_manifests != addons.named(self._manifests):
+            return False
+        said = {each.name: each for each in status.addons}
+        wanted = {each.name: each.digest for each in self._wanted()}
+        return said.keys() == wanted.keys() and all(
+            said[name].digest == digest and not said[name].why for name, digest in wanted.items()
+        )
+
+    async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
+        """See to one add-on; what is known of it then."""
+        state = _known(plane, wanted.name)
+        own = self._own.get(wanted.name)
+        content = own or self._contents[wanted.name]
+        try:
+            if state.digest == wanted.digest and not state.why and await found.untouched(content, state.fields):
+                return state
+            # What is quarterdeck's own is taken back from anybody: what users may say of it is in the plane's spec.
+            applied = await found.apply(content, own or await self._earlier(plane, state))
+        except Waits as error:
+            return state.model_copy(update={"why": f"{_WAITING}{error.seen}"})
+        except NeedsAPerson as error:
+            return state.model_copy(update={"why": str(error)})
+        if state.digest == wanted.digest and not state.why:
+            await _tell(
+                plane, "AddonMended", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
+            )
+        else:
+            await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are as wanted")
+        return AddonStatus(
+            name=wanted.name,
+            manifests="" if own is not None else addons.named(self._manifests),
+            digest=wanted.digest,
+            objects=applied.objects,
+            fields=applied.fields,
+            applied_at=instant(plane.clock()),
+        )
+
+    async def _earlier(self, plane: Plane, state: AddonStatus) -> Content | None:
+        """What was applied as a whole before."""
+        if not state.manifests:
+            return None
+        stored = await addons.stored(plane.store, plane.resource, state.manifests)
+        found = stored.addon(state.name)
+        return addons.content_of(found) if found is not None else None
+
+    async def _removed(self, plane: Plane, found: Addons, name: str) -> AddonStatus | None:
+        """Have an add-on gone. None once it is."""
+        if name in found.parents:
+            try:
+                await found.remove(name)
+            except Waits as error:
+                return _known(plane, name).model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
+            await _tell(plane, "AddonRemoved", f"add-on {name} is gone")
+        return None
+
+
+_WAITING = "waiting: "
+
+
+def _then(plane: Plane) -> str:
+    return f"'wait {plane.name}' tries again, or 'abort {plane.name}' takes the change back"
+
+
+def _waits(state: AddonStatus) -> bool:
+    return state.why.startswith(_WAITING)
+
+
+def _known(plane: Plane, name: str) -> AddonStatus:
+    """What was last written down of an add-on."""
+    found = (each for each in plane.resource.status.addons if each.name == name)
+    return next(found, AddonStatus(name=name))
+
+
+def _quarterdecks(plane: Plane) -> tuple[Content, ...]:
+    """The add-ons that are quarterdeck's own."""
+    every = (kept_for_nodes(plane), kept_for_cloud(plane), kept_for_locks(plane))
+    return tuple(each for each in every if each is not None)
+
+
+async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
+    """What is known of each, and the condition: if any of it changed."""
+    before = plane.resource.status.addons
+    async with plane.writing:
+        await refresh(plane)
+        so = _conditions(plane, states)
+        if (states, so) == (plane.resource.status.addons, plane.resource.status.conditions):
+            return
+        await write_status(plane, addons=states, conditions=so)
+    for each in states:
+        if each.why and each not in before:
+            kind = EventType.NORMAL if _waits(each) else EventType.WARNING
+            await _tell(plane, "AddonWaits" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind)
+
+
+def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Condition, ...]:
+    """The plane's conditions, with whether its add-ons are applied."""
+    failing = [f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in states if each.why]
+    hopeless = any(each.why and not _waits(each) for each in states)
+    return with_condition(
+        plane.resource.status.conditions,
+        ADDONS_APPLIED,
+        ConditionStatus.FALSE if failing else ConditionStatus.TRUE,
+        reason=("Refused" if hopeless else "Waiting") if failing else "AsWanted",
+        now=plane.clock(),
+        message="; ".join(failing) or f"{sum(each.objects for each in states)} objects",
+        observed_generation=plane.resource.metadata.generation,
+    )
+
+
+async def _tell(plane: Plane, reason: str, message: str, kind: EventType = EventType.NORMAL) -> None:
+    await plane.store.record(Happening(reason, message, kind).event(plane.name, plane.clock()))

@@ -1,0 +1,105 @@
+"""Kubelets get the certificates that they serve logs and exec with: apiservers trust no others."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.addresses import apiserver_address, seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.workspace.templates import takes_nodes
+from quarterdeck.kube.address import Address
+from quarterdeck.kube.nodes import SigningRequest, nodes, serving_requests
+from quarterdeck.kube.objects import Refused
+from quarterdeck.kube.serving import Taken, objection
+from quarterdeck.model.world import World
+from quarterdeck.stores.port import EventType
+
+_PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a request: approved, or left to a person, and why."""
+
+    request: str
+    node: str
+    why: str = ""
+
+
+@dataclass(kw_only=True)
+class ApproveNodes:
+    """A duty: requests of nodes for certificates to serve with are approved when each asks for itself alone. Others are
+    left to a person, and told of once.
+    """
+
+    name: str = "certificates of nodes"
+    _left: dict[str, str] = field(default_factory=dict)
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``Duty``."""
+        ready = next((fact.name for fact in world.replicas if fact.ready), None)
+        if ready is None or not takes_nodes(plane.resource):
+            return
+        apiserver = apiserver_address(plane, plane.memory.replica(ready))
+        left = {each.request: each for each in await approve(plane, apiserver, plane.check) if each.why}
+        for each in left.values():
+            if self._left.get(each.request) != each.why:
+                words = f"request {each.request} of {each.node} is left to you: {each.why}"
+                happening = Happening("NodeCertificateLeft", words, EventType.WARNING)
+                await plane.store.record(happening.event(plane.name, plane.clock()))
+        self._left = {name: each.why for name, each in left.items()}
+
+
+async def approve(plane: Plane, apiserver: Address, check: Callable[[], Awaitable[None]]) -> tuple[Decided, ...]:
+    """Decide on each request for such a certificate that nobody has decided on. ``check`` is asked before each effect.
+
+    Raises Unavailable when the apiserver does not answer.
+    """
+    pending = [each for each in await serving_requests(plane.kube, apiserver) if each.pending]
+    if not pending:
+        return ()
+    from quarterdeck.pki.requests import requested  # takes long to load, and hardly ever is there anything to decide
+
+    known, taken = await nodes(plane.kube, apiserver), _taken(plane)
+    decided = []
+    for each in pending:
+        why = objection(each, requested(each.pem), known, taken)
+        if not why:
+            await check()
+            try:
+                await plane.kube.apply(apiserver, f"{_PATH}/{each.metadata.name}/approval", _yes(each), manager=MANAGER)
+            except Refused as error:
+                why = error.seen
+        decided.append(Decided(each.metadata.name, each.spec.username, why))
+    return tuple(decided)
+
+
+def _yes(request: SigningRequest) -> dict[str, JsonValue]:
+    """The decision: on this very request, and not on one that took its name since."""
+    condition: JsonValue = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "NodeAsksForItself",
+        "message": "quarterdeck: the node asks for the names and addresses that it has, and nobody else does",
+    }
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": request.metadata.name, "uid": request.metadata.uid},
+        "status": {"conditions": [condition]},
+    }
+
+
+def _taken(plane: Plane) -> Taken:
+    """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
+    settings = plane.settings
+    seats = (seat_of(plane, each).hosts for each in plane.memory.replicas)
+    machines = (each.address for each in plane.machines.values())
+    names = {plane.resource.host, settings.service_ip, "localhost", "kubernetes", "127.0.0.1", "::1"}
+    every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}
+    return Taken(frozenset(each.lower() for each in every), (settings.cluster_domain, "svc", plane.resource.host))

@@ -1,0 +1,212 @@
+"""Watching the locks of a plane's controllers, for as long as it is driven or kept, for its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from quarterdeck.actions.addresses import apiservers
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
+from quarterdeck.engine.controller_sets.lock_holders import Holder, locks_of, manager_of, taker
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate, in_words
+from quarterdeck.errors import Unavailable
+from quarterdeck.handover.tenures import LEFT, TAKEN
+from quarterdeck.kube.address import Address
+from quarterdeck.stores.port import JournalEntry
+
+#: Seconds until what failed is tried again.
+AGAIN = 1.0
+#: So many entries of each kind are read to know what was told of each lock.
+_READ = 200
+#: Seconds for which who was watched for waits until all that was seen is written.
+_LAST = 2.0
+_SEEING, _WRITING = "watching", "writing"
+
+
+@asynccontextmanager
+async def locks_watched(plane: Plane, troubles: Troubles) -> AsyncIterator[None]:
+    """For the block, which must be under the plane's lease, every transition of the locks of its controllers is written
+    to the journal, if it has sets of controllers. Whatever fails in that is told once, and tried again; it neither
+    holds up nor ends what is done in the block.
+    """
+    locks = locks_of(plane)
+    if not locks or plane.resource.metadata.deletion_timestamp is not None:
+        yield
+        return
+    watch = LockWatch(plane=plane, troubles=troubles, locks=locks)
+    tasks = [asyncio.create_task(each, name=f"locks of {plane.name}") for each in (watch.see(), watch.write())]
+    try:
+        yield
+        with contextlib.suppress(TimeoutError):  # who took a lock is asked while that can still be answered
+            async with asyncio.timeout(_LAST):
+                await watch.written()
+    finally:
+        for each in tasks:
+            each.cancel()
+        await asyncio.wait(tasks)
+    await watch.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    """A transition, when it was seen, and in which operation; and whose it is, once that is known."""
+
+    seen: Transition
+    at: float
+    operation: str
+    who: Holder | None = None
+
+
+@dataclass(kw_only=True)
+class LockWatch:
+    """Sees transitions (``see``) and writes them down (``write``): to find out who took a lock may take seconds, in
+    which the next transition is seen all the same.
+    """
+
+    plane: Plane
+    troubles: Troubles
+    locks: frozenset[str]
+    _news: deque[_News] = field(default_factory=deque)
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _gone: asyncio.Event = field(default_factory=asyncio.Event)
+    _tenures: Tenures | None = None
+    _holders: dict[str, Holder] = field(default_factory=dict)
+    _last: Address | None = None
+    _saw: bool = True
+    _told: dict[str, str] = field(default_factory=dict)
+
+    async def see(self) -> None:
+        """Watch, by one ready apiserver after another, until cancelled."""
+        while True:
+            try:
+                await self._see()
+            except Unavailable as error:
+                # That an apiserver ends is nothing to tell of, nor that none is ready: the driver does.
+                if not self._saw:
+                    await self._failed(_SEEING, error)
+                self._saw = False
+            except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
+                await self._failed(_SEEING, error)
+            await asyncio.sleep(AGAIN)
+
+    async def _see(self) -> None:
+        """Watch by one of them. Returns when none is ready; raises what ends the watch."""
+        if self._tenures is None:
+            self._tenures = await self._journal()
+        self._last = await self._ready()
+        if self._last is None:
+            return
+        async with aclosing(self.plane.kube.lease_changes(self._last)) as changes:
+            async for lease in changes:
+                self._saw = True
+                self._told.pop(_SEEING, None)
+                if lease.name in self.locks:
+                    now, operation = self.plane.clock(), self.troubles.operation
+                    self._news += (_News(each, now, operation) for each in self._tenures.see(lease))
+                    self._came.set()
+
+    async def _journal(self) -> Tenures:
+        """What watchers before this one have told."""
+        store, name = self.plane.store, self.plane.name
+        taken, left = [await store.journal(name, kind=each, limit=_READ) for each in (TAKEN, LEFT)]
+        for each in sorted((*taken, *left), key=lambda entry: entry.id):
+            lock = str(each.detail["lock"])
+            if each.kind == TAKEN:
+                component = str(each.detail["component"])
+                self._holders[lock] = Holder(Manager(component) if component else None, each.replica, each.site)
+            elif each.detail["released"]:
+                self._holders.pop(lock, None)
+        return Tenures.of((*taken, *left))
+
+    async def _ready(self) -> Address | None:
+        """An apiserver that is ready; another one than the last, if there is."""
+        there = tuple(apiservers(self.plane).values())
+        said = await asyncio.gather(*(self.plane.kube.readyz(each, founded=True) for each in there))
+        ready = [where for where, answer in zip(there, said, strict=True) if answer.ok]
+        return min(ready, key=lambda each: each == self._last, default=None)
+
+    async def write(self) -> None:
+        """Write down what is seen, one after the other, until cancelled or somebody else drives."""
+        while True:
+            while self._news:
+                try:
+                    await self._write_next()
+                except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
+                    if fate(error) is Fate.OVER:
+                        return
+                    await self._failed(_WRITING, error)
+                    await asyncio.sleep(AGAIN)
+            self._came.clear()
+            await self._came.wait()
+
+    async def written(self) -> None:
+        """Return once all that was seen is written."""
+        while self._news:
+            self._gone.clear()
+            await self._gone.wait()
+
+    async def _write_next(self) -> None:
+        news = self._news[0]
+        who = news.who or await self._who(news.seen)
+        self._news[0] = replace(news, who=who)
+        await self._write(news, who)
+        self._news.popleft()
+        self._gone.set()
+        self._told.pop(_WRITING, None)
+
+    async def finish(self) -> None:
+        """Write down what was seen and is not yet written, without asking who it is."""
+        with contextlib.suppress(*MET):  # the next watcher finds the lock as it is, and tells of it
+            for each in self._news:
+                await self._write(each, each.who or Holder(manager_of(self.plane, each.seen.lease.manager)))
+
+    async def _who(self, seen: Transition) -> Holder:
+        lock, former = seen.lease.name, self._holders.get(seen.lease.name)
+        if isinstance(seen, Taken):
+            self._holders[lock] = await taker(self.plane, lock, seen.lease.manager, former)
+            return self._holders[lock]
+        if seen.released:  # by itself, or since its process is gone: it does not say any more that it has the lock
+            self._holders.pop(lock, None)
+        return former or Holder(manager_of(self.plane, seen.lease.manager))
+
+    async def _write(self, news: _News, who: Holder) -> None:
+        seen = news.seen
+        await self.plane.check()
+        await self.plane.store.append(
+            JournalEntry(
+                plane=self.plane.name,
+                time=news.at,
+                kind=TAKEN if isinstance(seen, Taken) else LEFT,
+                text=_words(seen, who),
+                operation=news.operation,
+                site=who.site,
+                replica=who.replica,
+                detail={**seen.detail, **(_of(who) if isinstance(seen, Taken) else {})},
+            )
+        )
+
+    async def _failed(self, doing: str, error: Exception) -> None:
+        seen = str(in_words(error)) if isinstance(error, MET) else f"{type(error).__name__}: {error}"
+        if self._told.get(doing) != seen:
+            self._told[doing] = seen
+            with contextlib.suppress(Unavailable):  # then it is told with what comes next
+                await self.troubles.tell(Happening("LockHistoryFailed", f"{doing} the history of locks: {seen}"))
+
+
+def _of(who: Holder) -> dict[str, str]:
+    return {"component": who.manager.value if who.manager is not None else "", "replica": who.replica}
+
+
+def _words(seen: Transition, who: Holder) -> str:
+    lock = seen.lease.name
+    if isinstance(seen, Taken):
+        missed = f", after {seen.missed} that nobody saw" if seen.missed else ""
+        return f"{who} took lock {lock}{missed}"
+    return f"{who} let go of lock {lock}" if seen.released else f"{who} lost lock {lock}"

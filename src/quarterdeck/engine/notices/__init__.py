@@ -1,0 +1,1 @@
+"""What is told of a plane: events, conditions, the journal, and what becomes of errors."""

@@ -1,0 +1,133 @@
+"""What a driver makes of errors: which end it, how long it waits after the others, and who is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.notices.watchers import Watcher, Watchers
+from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, NotApplied, Paused, QuarterdeckError, Unavailable
+from quarterdeck.etcd.faults import EtcdFault
+from quarterdeck.stores.port import JournalEntry, Outcome, Store
+
+#: What a driver may meet and go on after: what ports raise, and what the operating system does beside.
+MET = (QuarterdeckError, OSError)
+#: Seconds: the longest pause after failures. The pause doubles with each failure, so often at most.
+LONGEST_PAUSE = 2.0
+_DOUBLINGS = 5
+
+
+class Fate(Enum):
+    """What an error means for the driver that meets it."""
+
+    AGAIN = auto()  # look again, and try what is then to be done
+    OVER = auto()  # this driver has nothing left to do: another one drives, the plane is gone, the user says stop
+    HOPELESS = auto()  # no retry mends it: a person has to, and the operation has failed until then
+
+
+def fate(error: Exception) -> Fate:
+    """What becomes of the driver that meets this error."""
+    match error:
+        case LeaseLost() | Gone() | Paused():
+            return Fate.OVER
+        case EtcdFault():
+            return Fate.AGAIN  # what etcd refuses now is not asked of it again when the next look shows otherwise
+        case InvalidInput() | Corrupt() | NotApplied():
+            return Fate.HOPELESS
+        case QuarterdeckError() | OSError():
+            return Fate.AGAIN
+        case _:
+            return Fate.HOPELESS
+
+
+@dataclass(kw_only=True)
+class Troubles:
+    """Of one drive of one plane. Each trouble is told once, in one line, and again only after things went well."""
+
+    store: Store
+    plane: str
+    clock: Callable[[], float]
+    watchers: Watchers = field(default_factory=Watchers)
+    operation: str = ""
+    _failures: int = 0
+    _met: set[str] = field(default_factory=set)
+    _so: frozenset[Happening] | None = None
+    _untold: list[Happening] = field(default_factory=list)
+    _telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def pause(self, least: float) -> float:
+        """Seconds to wait before the next look: ``least`` when all went well."""
+        longer: float = least * 2**self._failures
+        return min(longer, max(least, LONGEST_PAUSE))
+
+    def went(self, *, well: bool) -> None:
+        """How the last round went."""
+        self._failures = 0 if well else min(self._failures + 1, _DOUBLINGS)
+        if well:
+            self._met.clear()
+
+    async def meet(self, error: Exception) -> None:
+        """Tell of what ended a round. Raises it when it is not to be tried again."""
+        if fate(error) is not Fate.AGAIN:
+            raise error
+        self.went(well=False)
+        known = in_words(error)
+        if str(known) not in self._met:
+            self._met.add(str(known))
+            await self.watch(lambda watcher: watcher.troubled(known))
+            await self._write(Happening("Trouble", str(known)), str(known))
+
+    async def watch(self, say: Callable[[Watcher], Awaitable[None]]) -> None:
+        """Tell all watchers; one that is lost in doing so makes an event."""
+        for text in await self.watchers.tell(say):
+            await self._write(Happening("WatcherLost", text), text)
+
+    async def say(self, error: QuarterdeckError) -> None:
+        """Tell the watchers of something that is waited for."""
+        await self.watch(lambda watcher: watcher.troubled(error))
+
+    async def tell(self, *happened: Happening) -> None:
+        """Record events, with those that could not be recorded when they came up. Steps may fail at the same time."""
+        self._untold += happened
+        async with self._telling:
+            while self._untold:
+                await self.store.record(self._untold[0].event(self.plane, self.clock()))
+                self._untold.pop(0)
+
+    async def tell_now(self, so: frozenset[Happening], since: float) -> None:
+        """Record what has become so since it was last asked. Another driver may have recorded it before this one: what
+        the plane's events have, ``since`` it was created, is no news.
+        """
+        if self._so is None:
+            events = await self.store.events(self.plane)
+            recorded = {(each.type, each.reason, each.message) for each in events if each.last >= since}
+            self._so = frozenset(each for each in so if (each.type, each.reason, each.message) in recorded)
+        await self.tell(*(so - self._so))
+        self._so = so
+
+    async def _write(self, happened: Happening, text: str) -> None:
+        """In the events and in the journal. A store that is the trouble itself is told of the event later."""
+        with contextlib.suppress(Unavailable):
+            await self.tell(happened)
+            await self.store.append(
+                JournalEntry(
+                    plane=self.plane,
+                    time=self.clock(),
+                    kind=happened.reason,
+                    text=text,
+                    outcome=Outcome.NOTED,
+                    operation=self.operation,
+                )
+            )
+
+
+def in_words(error: Exception) -> QuarterdeckError:
+    """The error as one of quarterdeck's."""
+    if isinstance(error, QuarterdeckError):
+        return error
+    seen = f"{getattr(error, 'filename', None) or 'the operating system'}: {getattr(error, 'strerror', None) or error}"
+    return Unavailable("driving the plane", seen, "it is tried again; look at the disk and the limits of this host")

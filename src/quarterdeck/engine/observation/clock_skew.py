@@ -1,0 +1,45 @@
+"""Whether the clocks of a plane's machines agree: certificates and tokens are judged by each by its own."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import tell_condition
+from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
+from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.model.measures import ClockOffset
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import World
+
+#: Seconds by which clocks may differ: certificates are valid from a little before they were made.
+MOST_SKEW = 30.0
+
+
+@dataclass(kw_only=True)
+class WatchClocks:
+    """A duty: the clocks of the machines that have replicas are read every so many seconds, and told in a condition.
+    Nothing follows from it: who sets clocks is a person, or NTP.
+    """
+
+    every: float = 60.0
+    name: str = "the clocks of machines"
+    _last: float = -math.inf
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``Duty``. Of machines that do not answer nothing is said."""
+        now = asyncio.get_running_loop().time()
+        if now - self._last < self.every:
+            return
+        self._last = now
+        up = {each.name for each in world.replicas if each.machine is MachineState.UP}
+        there = {each.machine: each.site for each in plane.memory.replicas if each.name in up}
+        measured = (plane.site(site).measure(machine, ClockOffset()) for machine, site in there.items())
+        found = zip(there, await asyncio.gather(*map(or_none, measured)), strict=True)
+        off = {machine: seconds for machine, seconds in found if seconds is not None and abs(seconds) > MOST_SKEW}
+        said = [f"the clock of machine {each} is off by {off[each]:+.0f} s: set it, and run NTP there" for each in off]
+        status, reason = (ConditionStatus.FALSE, "ClockSkew") if said else (ConditionStatus.TRUE, "InTime")
+        await tell_condition(plane, CLOCKS_AGREE, (status, reason, "; ".join(said)))

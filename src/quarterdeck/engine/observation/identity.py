@@ -1,0 +1,65 @@
+"""Whether what etcd answers with is the plane's own data: by the cluster's id, and by its revision, which never falls.
+
+An etcd that was started on an empty folder with the arguments of a founder has the same ids as before, so that its
+revision alone betrays it; one that has another plane's data has another cluster's id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from quarterdeck.actions.addresses import client_urls
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import remember
+from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.etcd.port import Etcd
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.steps import NoteCluster
+
+
+def foreign(memory: Memory, status: MemberStatus | None) -> str:
+    """How a member is known to be another cluster's; "" if it is not."""
+    if status is None or memory.cluster_id in (0, status.cluster_id):
+        return ""
+    return f"it belongs to etcd cluster {status.cluster_id:x}, and the plane's is {memory.cluster_id:x}"
+
+
+async def set_back(etcd: Etcd, urls: tuple[str, ...], memory: Memory, newest: int) -> str | None:
+    """How the cluster is known to have been set back to earlier data, or to none; "" if it was not, None if that is not
+    known now. ``newest`` is the newest revision that a member said to have: members may lag, so that a quorum is asked
+    before anything is thought of it.
+    """
+    if newest >= memory.revision:
+        return ""
+    confirmed = await or_none(etcd.revision(urls))
+    if confirmed is None:
+        return None
+    if confirmed >= memory.revision:
+        return ""
+    return f"its etcd revision is {confirmed:,}, and {memory.revision:,} was seen before"
+
+
+async def note_cluster(plane: Plane) -> None:
+    """Write down which clusters they are and how far they have come, while somebody drives: nobody may look at them
+    for long after. Nothing is written where no quorum answers, or where members do not agree on the cluster's id.
+    """
+    for cluster in Cluster:
+        await _note(plane, cluster)
+
+
+async def _note(plane: Plane, cluster: Cluster) -> None:
+    memory, urls = plane.memory.of(cluster), client_urls(plane, cluster)
+    confirmed = await or_none(plane.etcd.revision(urls)) if memory.created else None
+    known = memory.cluster_id or await _agreed(plane.etcd, urls)
+    if confirmed is not None and known:
+        why = "data of another cluster, or of before that revision, is not the plane's"
+        await remember(plane, (NoteCluster(site="", why=why, cluster_id=known, revision=confirmed, cluster=cluster),))
+
+
+async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:
+    """The cluster's id, by all members that answer; 0 if they do not agree."""
+    heard = await asyncio.gather(*(or_none(etcd.status(url)) for url in urls))
+    ids = {status.cluster_id for status in heard if status is not None}
+    return ids.pop() if len(ids) == 1 else 0

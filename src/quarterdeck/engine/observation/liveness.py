@@ -1,0 +1,169 @@
+"""Which programs run and do not get well: asked as a kubelet asks, of whoever drives alone, and seldom of who is well.
+
+A program that has never been well as the process that it is may be starting, which takes as long as it takes. One that
+was, and is no more, hangs. So it is the process that is remembered, not the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.addresses import apiserver_address, server_address
+from quarterdeck.actions.plane import Plane
+from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.engine.observation.asking import SOON
+from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
+from quarterdeck.kube.port import HealthAnswer
+from quarterdeck.model.clusters import CLUSTER, Cluster
+from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.units import UnitState, UnitStatus
+from quarterdeck.model.world import Health, Membership
+
+#: Seconds between two questions to a program that was not well, or not ready; to a controller that was well; and to one
+#: that has just been started: a change may wait for it before it goes on with the next replica.
+OFTEN = 2.0
+SELDOM = 20.0
+AT_FIRST = 0.3
+#: The same to a manager of sets of controllers, and seconds of silence after which it stands still: well before others
+#: get its locks (15 s after it renewed them), since it goes on for up to 10 s when it wakes (client-go: leaderelection,
+#: renew).
+GUARDED = 2.0
+FROZEN = 4.0
+#: For so many seconds it has just been started.
+_FIRST = 10.0
+#: Seconds for a process to get well, however much it has to read: as long as ``Settings.start``.
+STARTS = 600.0
+
+
+@dataclass(slots=True)
+class _Process:
+    """A process, known by its number and by how often its unit was started. ``since`` when it is known, whether it was
+    ever well, what it said when it was last asked, and since when it has said nothing good.
+    """
+
+    number: tuple[int | None, int]
+    since: float
+    was_well: bool = False
+    asked: float | None = None
+    well: bool | None = None
+    silent: float | None = None
+
+
+@dataclass(kw_only=True)
+class Liveness:
+    """The programs of one plane, look after look."""
+
+    plane: Plane
+    _known: dict[tuple[str, Component], _Process] = field(default_factory=dict)
+
+    async def observe(
+        self,
+        memory: Memory,
+        places: Mapping[str, Place],
+        sites: SeenSites,
+        servers: Mapping[str, Dated[ServerFacts]],
+        memberships: Mapping[Cluster, Membership | None],
+    ) -> Mapping[str, Silent]:
+        """The programs that run and are not well as far as they say, by replica. Nothing of machines that do not
+        answer, nor for who does not drive.
+        """
+        if self.plane.guard is None:
+            return {}
+        asked: list[tuple[Replica, Component]] = []
+        for record in memory.replicas:
+            machine = machine_of(record, sites)
+            for component in Component:
+                unit = machine.unit(places[record.name].units[component]) if machine is not None else None
+                if self._runs(record.name, component, unit):
+                    asked.append((record, component))
+        ready = {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
+        await asyncio.gather(*(self._ask(*each, ready=ready, memberships=memberships) for each in asked))
+        return self._told(memory)
+
+    def _runs(self, name: str, component: Component, unit: UnitStatus | None) -> bool:
+        """Whether a program runs; another process than before is another one. What is not seen is what it was."""
+        if unit is None:
+            return False
+        if unit.state is not UnitState.RUNNING:
+            self._known.pop((name, component), None)
+            return False
+        number = unit.pid, unit.restarts
+        known = self._known.get((name, component))
+        if known is None or known.number != number:
+            self._known[name, component] = _Process(number=number, since=self.plane.steady())
+        return True
+
+    async def _ask(
+        self,
+        record: Replica,
+        component: Component,
+        *,
+        ready: Mapping[str, bool | None],
+        memberships: Mapping[Cluster, Membership | None],
+    ) -> None:
+        known, now = self._known[record.name, component], self.plane.steady()
+        if component in CLUSTER:
+            known.well = _follows(memberships[CLUSTER[component]], record)
+        elif component is Component.APISERVER and ready.get(record.name):
+            known.well = True
+        elif component in CONTROLLERS and not ready.get(record.name):
+            known.well = None  # its apiserver is what it waits for
+        elif known.asked is None or now - known.asked >= self._pause(component, known, now):
+            known.asked = now
+            known.well = bool((await self._answer(record, component, known)).ok)
+        known.was_well |= known.well is True
+        known.silent = (known.silent or now) if known.well is False else None
+
+    async def _answer(self, record: Replica, component: Component, known: _Process) -> HealthAnswer:
+        within = None if known.was_well else SOON
+        if component is Component.APISERVER:
+            return await self.plane.kube.livez(apiserver_address(self.plane, record), within=within)
+        (port,) = CATALOGUE[component].ports
+        return await self.plane.kube.healthz(server_address(self.plane, record, port), within=within)
+
+    def _told(self, memory: Memory) -> Mapping[str, Silent]:
+        names = {each.name for each in memory.replicas}
+        self._known = {key: each for key, each in self._known.items() if key[0] in names}
+        now = self.plane.steady()
+        silent = {key: each for key, each in self._known.items() if each.well is False}
+        return {
+            name: Silent(
+                all=frozenset(component for (one, component) in silent if one == name),
+                hung=frozenset(
+                    component
+                    for (one, component), each in silent.items()
+                    if one == name and (each.was_well or now - each.since >= STARTS)
+                ),
+                frozen=frozenset(
+                    component
+                    for (one, component), each in silent.items()
+                    if one == name and self._guarded(component) and each.was_well
+                    if each.silent is not None and now - each.silent >= FROZEN
+                ),
+            )
+            for name in {name for name, _ in silent}
+        }
+
+    def _guarded(self, component: Component) -> bool:
+        """Whether a program may run controllers that others run when it stands still."""
+        sets = (each.controller_sets for each in self.plane.revisions.templates.values())
+        return component in MANAGERS and any(sets)
+
+    def _pause(self, component: Component, known: _Process, now: float) -> float:
+        """Seconds between two questions to an apiserver or a controller."""
+        if component not in CONTROLLERS:
+            return OFTEN
+        starts = not known.was_well and now - known.since < _FIRST
+        if known.well:
+            return GUARDED if self._guarded(component) else SELDOM
+        return AT_FIRST if starts else OFTEN
+
+
+def _follows(membership: Membership | None, record: Replica) -> bool | None:
+    """Whether a member does what it is to, in its own cluster's eyes; None where nobody can say."""
+    member = membership.of(record.name) if membership is not None else None
+    return {Health.HEALTHY: True, Health.DOWN: False}.get(member.health) if member is not None else None

@@ -1,0 +1,192 @@
+"""The observation: everything that the planner may know, asked of everyone at once, each source by its own observer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from quarterdeck.actions.addresses import elsewhere
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import volume_name
+from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
+from quarterdeck.engine.observation.liveness import Liveness
+from quarterdeck.engine.observation.name_seen import see_name
+from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.observe_leaders import LeadersObserver
+from quarterdeck.engine.observation.observe_servers import ServersObserver
+from quarterdeck.engine.observation.observe_sites import SitesObserver
+from quarterdeck.engine.observation.observe_traffic import TrafficObserver
+from quarterdeck.engine.observation.quiet import Heard, Quiet
+from quarterdeck.engine.workspace import cordons
+from quarterdeck.engine.workspace.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
+from quarterdeck.model.bounds import Settings
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS, NameFact
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.units import MachineState
+from quarterdeck.model.world import World
+from quarterdeck.planner.members import was_removed
+from quarterdeck.planner.revisions import wanted_revision
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class Observer:
+    """Observes one plane, again and again. It remembers only who is silent, who was ready or well, who ends again and
+    again, and who says nothing new.
+    """
+
+    plane: Plane
+    settings: Settings
+    goal: Goal
+    deleting: bool = False
+    front: str | None = None
+    promoted: bool = False
+    _sites: SitesObserver = field(init=False)
+    _etcd: Mapping[Cluster, EtcdObserver] = field(init=False)
+    _servers: ServersObserver = field(init=False)
+    _traffic: TrafficObserver = field(init=False)
+    _liveness: Liveness = field(init=False)
+    _quiet: Quiet = field(init=False)
+    _leaders: LeadersObserver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._sites = SitesObserver(plane=self.plane)
+        self._etcd = {
+            each: EtcdObserver(plane=self.plane, cluster=each, lag_bound=self.settings.lag_bound) for each in Cluster
+        }
+        self._servers = ServersObserver(plane=self.plane)
+        self._traffic = TrafficObserver(plane=self.plane)
+        self._liveness = Liveness(plane=self.plane)
+        self._quiet = Quiet(plane=self.plane)
+        self._leaders = LeadersObserver(plane=self.plane)
+
+    async def observe(self) -> World:
+        """One observation. Raises only what is not a matter of somebody not answering."""
+        plane, memory = self.plane, self.plane.memory
+        known = World(
+            plane_name=self.plane.name,
+            slots=(),
+            revision=plane.revisions.goal,
+            via=plane.revisions.via,
+            apart=plane.revisions.apart,
+            changes=plane.revisions.changes,
+            condemned=plane.resource.spec.replace_replicas,
+            consent=consent_of(plane.resource),
+            cordoned=plane.resource.spec.cordoned,
+            memory=memory,
+            now=plane.now(),
+            front=self.front,
+            direct=leads_to_apiservers(plane.resource),
+            promoted=self.promoted,
+            elsewhere=elsewhere(plane, endpoint_port(plane.resource), self.front if self.promoted else None),
+            deleting=self.deleting,
+            settings=self.settings,
+        )
+        # What is wanted may have been given up: then volumes are wanted as the revision of before has them.
+        template = plane.revisions.template(wanted_revision(known))
+        events = template.etcd.events
+        known = replace(
+            known,
+            storage_class=template.etcd.storage_class,
+            separate=plane.revisions.separate,
+            cloud=plane.revisions.cloud,
+            events_class=events.storage_class if events is not None else "",
+        )
+        places = {record.name: self._place(record) for record in memory.replicas}
+        seen = await self._look(known, places)
+        sites = await cordons.declared(plane.store)
+        world = assemble(known, places, seen, plane.steady())
+        membership = world.membership
+        there = (each for each in memory.replicas if not memory.is_former(each))
+        there = (each for each in there if membership is None or not was_removed(membership, each))
+        machines = cordons.marked(world.machines, sites)
+        return replace(world, slots=self.goal.slots(there), machines=machines)
+
+    async def _look(self, known: World, places: Mapping[str, Place]) -> Seen:
+        """What runs on machines that do not answer is not asked: that would take until its deadline."""
+        memory = known.memory
+        names = self._names(memory)
+        sites, etcd, events, name = await asyncio.gather(
+            self._sites.observe(names),
+            self._dated(self._etcd_facts(memory, Cluster.MAIN)),
+            self._dated(self._etcd_facts(memory, Cluster.EVENTS)),
+            self._dated(see_name(self.plane)),
+        )
+        fact = name.said or NameFact(known=False)
+        lifetime = replace(known, record_ttl=fact.ttl).lifetime + known.settings.drain
+        servers, balancers = await asyncio.gather(
+            self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
+        )
+        restless = self._sites.restless(memory, places, sites)
+        endings = await self._sites.endings(memory, places, sites, restless)
+        said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
+        memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
+        silent, leading = await asyncio.gather(
+            self._liveness.observe(memory, places, sites, servers, memberships),
+            self._leaders.observe(memory, _ready(servers)),
+        )
+        heard = Heard(servers=servers, memberships=memberships, silent=silent)
+        quiet = await self._quiet.observe(memory, places, sites, heard)
+        return Seen(
+            sites=sites,
+            etcd=etcd,
+            events=events,
+            servers=servers,
+            balancers=balancers,
+            name=name,
+            restless=restless,
+            endings=endings,
+            quiet=quiet,
+            silent=silent,
+            leading=leading,
+        )
+
+    async def sure(self, world: World) -> World:
+        """An observation, for who makes no other one, once it is known whether the controllers are led, or some seconds
+        later.
+        """
+        if world.deleting or world.memory.served_site is None:
+            return world  # its controllers were not there yet, or go
+        up = {each.name: each.ready for each in world.replicas if each.machine is MachineState.UP}
+        return replace(world, leading=await self._leaders.sure(self.plane.memory, up))
+
+    async def _etcd_facts(self, memory: Memory, cluster: Cluster) -> EtcdFacts:
+        """Where nobody is a member, nobody is asked."""
+        observer = self._etcd[cluster]
+        membership = await observer.observe(memory.of(cluster))
+        return EtcdFacts(membership=membership, wrong=observer.wrong, words=observer.words)
+
+    async def _dated(self, asked: Awaitable[T]) -> Dated[T]:
+        at = self.plane.steady()
+        return Dated(at, await asked)
+
+    def _names(self, memory: Memory) -> tuple[str, ...]:
+        """The sites that have, or are to have, anything of the plane."""
+        names = {self.goal.site} | {record.site for record in memory.replicas}
+        names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
+        names |= {site for site, _ in memory.held} | {*memory.unsettled}
+        names |= {each for each in (memory.served_site, self.front) if each}
+        return tuple(sorted(names - {APISERVERS}))
+
+    def _place(self, record: Replica) -> Place:
+        return Place(
+            units={component: self.plane.unit(record, component) for component in Component},
+            volume=volume_name(self.plane, record),
+            storage_class=record.storage_class,
+            events=self._events_volume(record),
+        )
+
+    def _events_volume(self, record: Replica) -> tuple[str, str] | None:
+        if record.events is None or record.events.epoch != self.plane.memory.events.epoch:
+            return None
+        return volume_name(self.plane, record, Cluster.EVENTS), record.events.storage_class
+
+
+def _ready(servers: Mapping[str, Dated[ServerFacts]]) -> Mapping[str, bool | None]:
+    """Whether the apiservers are ready, of the replicas whose machines answer."""
+    return {name: each.said.ready if each.said is not None else None for name, each in servers.items()}

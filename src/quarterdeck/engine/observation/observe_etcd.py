@@ -1,0 +1,359 @@
+"""The observation of etcd: who is a member, who leads, and what is to be thought of those that do not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, owners, peer_url
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.volumes import volume_name
+from quarterdeck.engine.observation.asking import SOON, or_none
+from quarterdeck.engine.observation.identity import foreign, set_back
+from quarterdeck.engine.observation.lagging import Distance, Pursuit
+from quarterdeck.engine.observation.silence import Silence, Word
+from quarterdeck.engine.observation.words import words_of
+from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
+from quarterdeck.model.bounds import Settings
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.memory import MemberWord, Memory, Replica
+from quarterdeck.model.world import Health, MemberFact, Membership, Space, WrongData
+
+#: Seconds that a member needs at most to serve clients once it has applied its own publication.
+PUBLISHED = 0.5
+#: What tells alarms from a member's other complaints, such as that none leads (etcd: AlarmMember's text in Status).
+_ALARM = "alarm:"
+#: Seconds between two questions that every member has to acknowledge, asked while nothing else is written.
+_ASKING = 1.0
+#: Seconds for an answer from a member that gave none in the look before: a look at all others is not to take longer.
+_AGAIN = 1.0
+#: Seconds between two looks at what the volume of a member holds that copies.
+_WEIGHED = 5.0
+#: Seconds of silence that a joiner may take to begin with, before its leader is asked what it hears of it.
+_BEGINS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Listed:
+    """A member that etcd lists, and the replica that it belongs to, if one is recorded. ``misplaced`` and
+    ``displaced_by`` as in ``MemberFact``.
+    """
+
+    member: ListedMember
+    record: Replica | None
+    misplaced: bool = False
+    displaced_by: int | None = None
+
+    @property
+    def replica(self) -> str:
+        return self.record.name if self.record else ""
+
+    @property
+    def joining(self) -> bool:
+        """It has never served, so that nothing is thought of its silence."""
+        return self.record is not None and not self.record.started
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Heard:
+    """What one member said, asked from ``began`` to ``ended``: of itself (if it did), or at least how much it has
+    applied (if it did).
+    """
+
+    began: float
+    ended: float
+    status: MemberStatus | None = None
+    applied: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leader:
+    """Who leads in the highest term that anybody knows, and the last index that is known to be committed there."""
+
+    id: int
+    term: int
+    committed: int
+
+    def is_followed(self, said: _Heard) -> bool:
+        """Whether a member answered, and follows it."""
+        return said.status is not None and said.status.leader_id == self.id
+
+    def heard_of(self, listed: _Listed, said: _Heard) -> int | None:
+        """How much a member has applied, in its own words, that hears of this leader, or is joining and serves nobody
+        yet; None where that is not known.
+        """
+        if said.status is not None:
+            return said.status.raft_applied_index if self.is_followed(said) else None
+        return said.applied if listed.joining else None
+
+
+@dataclass(kw_only=True)
+class EtcdObserver:
+    """Observes an etcd cluster of one plane, again and again. It remembers who is silent, who is behind, and since when
+    names are listed. ``lag_bound``: by how many entries one may be behind that has the data.
+
+    ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used. ``words``: what
+    members of the main cluster said of themselves, if no quorum of it answered.
+    """
+
+    plane: Plane
+    cluster: Cluster = Cluster.MAIN
+    lag_bound: int = Settings().lag_bound
+    wrong: tuple[WrongData, ...] = ()
+    words: tuple[MemberWord, ...] = ()
+    _silences: dict[int, Silence] = field(default_factory=dict)
+    _pursuits: dict[int, Pursuit] = field(default_factory=dict)
+    _weighed: dict[int, tuple[float, int | None]] = field(default_factory=dict)
+    _published: dict[int, float] = field(default_factory=dict)
+    _asked: float = -math.inf
+    _listed: bool = False
+
+    async def observe(self, memory: Memory) -> Membership | None:
+        """The membership as a quorum confirms it now; None when none does, or none of the plane's own. ``memory`` is
+        as this cluster has it.
+        """
+        wrong: dict[str, str] = {}
+        membership, found = await self._look(memory, wrong)
+        while found:  # what it saw may have been theirs
+            wrong |= found
+            membership, found = await self._look(memory, wrong)
+        if membership is not None:
+            back = await set_back(self.plane.etcd, self._urls(memory, wrong), memory, membership.revision)
+            if back != "":
+                wrong |= {member.replica: back for member in membership.members if back and member.replica}
+                membership = None
+        known = {record.name for record in memory.replicas}
+        self.words = ()
+        if membership is None and memory.created and self.cluster is Cluster.MAIN:
+            self.words = await words_of(self.plane, wrong)
+        self.wrong = tuple(WrongData(replica=name, seen=seen) for name, seen in wrong.items() if name in known)
+        return membership
+
+    async def _look(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[Membership | None, dict[str, str]]:
+        """What those say that are not known to be wrong; and who else is found to be."""
+        listed = await self._list(memory, wrong)
+        heard = await asyncio.gather(*(self._hear(each, wrong) for each in listed))
+        found = {each.replica: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
+        leader = _leader(listed, heard)
+        if leader is None and memory.cluster_id:
+            found |= await self._ask_all(memory, wrong)
+        found = {name: seen for name, seen in found.items() if seen}
+        if leader is None or found:
+            return None, found
+        return await self._membership(listed, heard, leader), {}
+
+    async def _ask_all(self, memory: Memory, wrong: Mapping[str, str]) -> dict[str, str]:
+        """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
+        asked = [each for each in candidates(self.plane, self.cluster) if each.name not in wrong]
+        heard = await asyncio.gather(
+            *(
+                or_none(self.plane.etcd.status(client_url(self.plane, each, self.cluster), within=SOON))
+                for each in asked
+            )
+        )
+        return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
+
+    async def _membership(self, listed: Sequence[_Listed], heard: Sequence[_Heard], leader: _Leader) -> Membership:
+        silent = [each for each, said in zip(listed, heard, strict=True) if not leader.is_followed(said)]
+        behind = {
+            each.member.id: (each, leader.committed - applied)
+            for each, said in zip(listed, heard, strict=True)
+            if (applied := leader.heard_of(each, said)) is not None and leader.committed - applied > self.lag_bound
+        }
+        asked = behind or any(map(self._matters, silent))
+        progress = await self._progress(leader, listed, heard) if asked else None
+        await self._pursue(leader, behind, progress)
+        members = tuple(self._fact(each, said, leader, progress) for each, said in zip(listed, heard, strict=True))
+        self._silences = {each.member.id: self._silences[each.member.id] for each in silent}
+        there = {each.member.id for each in listed}
+        self._pursuits = {number: each for number, each in self._pursuits.items() if number in there}
+        await self._have_something_owed([each for each in silent if self._matters(each)])
+        names = {fact.id: fact.replica for fact in members}
+        complaints = {text for said in heard if said.status for text in said.status.errors}
+        alarms = tuple(sorted(text for text in complaints if _ALARM in text))
+        followed = [said.status for said in heard if said.status is not None and leader.is_followed(said)]
+        return Membership(
+            members=members,
+            leader=names.get(leader.id) or None,
+            alarms=alarms,
+            authenticates=await self._authenticates(leader, listed, heard),
+            cluster_id=followed[0].cluster_id,
+            revision=max(status.revision for status in followed),
+        )
+
+    async def _authenticates(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> bool:
+        """Whether a member that follows does not let us read keys. Authentication is part of the data: all have it."""
+        for each, said in zip(listed, heard, strict=True):
+            if each.record is not None and leader.is_followed(said) and not each.member.is_learner:
+                url = client_url(self.plane, each.record, self.cluster)
+                return await or_none(self.plane.etcd.admits(url, within=SOON)) is False
+        return False
+
+    def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(
+            client_url(self.plane, each, self.cluster)
+            for each in candidates(self.plane, self.cluster)
+            if each.name not in wrong
+        )
+
+    async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
+        """The members that a quorum lists; none where none does. Where none did in the look before, those that answer
+        are asked first whether anybody leads: etcd has who asks for a list without a leader wait for seconds.
+        """
+        urls = self._urls(memory, wrong)
+        waits = bool(urls) and not self._listed and await self._leaderless(urls)
+        found = await or_none(self.plane.etcd.members(urls)) if urls and not waits else None
+        self._listed = found is not None
+        if found is None:
+            return ()
+        owner = owners(self.plane, self.cluster, found)
+        return tuple(self._placed(each, owner.get(each.id), found) for each in found)
+
+    def _placed(self, member: ListedMember, record: Replica | None, members: Sequence[ListedMember]) -> _Listed:
+        if record is None:
+            return _Listed(member=member, record=None)
+        url = peer_url(self.plane, record, self.cluster)
+        there = next((each.id for each in members if url in each.peer_urls and each.id != member.id), None)
+        return _Listed(member=member, record=record, misplaced=member.peer_urls != (url,), displaced_by=there)
+
+    async def _leaderless(self, urls: Sequence[str]) -> bool:
+        """Whether members answer, and none of them knows a leader."""
+        said = await asyncio.gather(*(or_none(self.plane.etcd.status(url, within=SOON)) for url in urls))
+        heard = [status for status in said if status is not None]
+        return bool(heard) and all(status.leader_id == 0 for status in heard)
+
+    async def _hear(self, listed: _Listed, wrong: Mapping[str, str]) -> _Heard:
+        etcd, record, began = self.plane.etcd, listed.record, self.plane.steady()
+        status, applied = None, None
+        if listed.replica in wrong:
+            return _Heard(began=began, ended=began)
+        if record is not None and listed.member.started:
+            # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
+            within = SOON if listed.joining else _AGAIN if listed.member.id in self._silences else None
+            status = await or_none(etcd.status(client_url(self.plane, record, self.cluster), within=within))
+        if record is not None and status is None and listed.member.is_learner:
+            # A joiner's client port opens late, but its metrics are there from the first moment.
+            applied = await or_none(etcd.applied_index(metrics_url(self.plane, record, self.cluster), within=SOON))
+        return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
+
+    async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
+        """The leader's own word on all members; None where it does not answer us itself."""
+        for each, said in zip(listed, heard, strict=True):
+            if each.member.id == leader.id and each.record is not None and said.status is not None:
+                progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record, self.cluster)))
+                return progress if progress is not None and progress.leader_id == leader.id else None
+        return None
+
+    async def _pursue(
+        self, leader: _Leader, behind: Mapping[int, tuple[_Listed, int]], progress: Progress | None
+    ) -> None:
+        """Follow those that are far ``behind``, each by so many entries. Who leads is what the others are measured by,
+        and of whom nothing is heard nothing is thought; who is seen to have the data begins anew.
+        """
+        for number, (each, entries) in behind.items():
+            if number == leader.id:
+                continue
+            word = _word(number, progress)
+            sending = word.sending if word is not None else progress is None
+            size = await self._size(each) if word is not None and sending else None
+            at = Distance(leader=(leader.id, leader.term), entries=entries, sending=sending, size=size)
+            before, now = self._pursuits.get(number), self.plane.steady()
+            after = before.after(at, now) if before is not None else Pursuit.begun(at, now, moved=False)
+            self._pursuits[number] = after
+
+    async def _size(self, listed: _Listed) -> int | None:
+        """What the volume of a member holds that copies; None where that is not known. Only who drives looks."""
+        record, now = listed.record, self.plane.steady()
+        if record is None or self.plane.guard is None:
+            return None
+        at, size = self._weighed.get(listed.member.id, (-math.inf, None))
+        if now - at >= _WEIGHED:
+            name = volume_name(self.plane, record, self.cluster)
+            found = await or_none(self.plane.site(record.site).volumes(record.machine)) or ()
+            size = next((each.used_bytes for each in found if each.name == name), None)
+            self._weighed[listed.member.id] = now, size
+        return size
+
+    def _lagging(self, listed: _Listed, said: _Heard, leader: _Leader, lag: int | None) -> bool | None:
+        """Whether a member is far behind, and comes no nearer."""
+        number, heard = listed.member.id, leader.heard_of(listed, said) is not None
+        if number == leader.id or (heard and lag is not None and lag <= self.lag_bound):
+            self._pursuits.pop(number, None)
+            self._weighed.pop(number, None)
+            return False
+        return self._pursuits[number].lagging if heard else None
+
+    def _matters(self, silent: _Listed) -> bool:
+        """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time to begin with."""
+        silence = self._silences.get(silent.member.id, Silence())
+        return not (silent.joining and silent.member.is_learner) or silence.seconds >= _BEGINS
+
+    async def _have_something_owed(self, silent: Sequence[_Listed]) -> None:
+        """A plane in use writes every second or two. In one that stands still a silent member would owe nothing, which
+        says nothing: so a question is asked that all members have to acknowledge.
+        """
+        now = self.plane.steady()
+        if now - self._asked >= _ASKING and any(self._silences[each.member.id].says_nothing for each in silent):
+            self._asked = now
+            await or_none(self.plane.etcd.alarms(client_urls(self.plane, self.cluster)))
+
+    def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: Progress | None) -> MemberFact:
+        member, now = listed.member, self.plane.steady()
+        word = _word(member.id, progress)
+        if leader.is_followed(said):
+            health = Health.HEALTHY
+        else:
+            silence = self._silences.get(member.id, Silence()).after(said.began, said.ended, word)
+            self._silences[member.id] = silence
+            health = silence.health
+        has = said.status.raft_applied_index if said.status is not None else said.applied
+        if has is None and word is not None and not listed.joining:
+            has = word.match
+        lag = None if has is None else max(0, leader.committed - has)
+        published = member.started and now - self._published.setdefault(member.id, now) >= PUBLISHED
+        return MemberFact(
+            id=member.id,
+            replica=listed.replica,
+            name=member.name,
+            peer_urls=member.peer_urls,
+            learner=member.is_learner,
+            health=health,
+            lag=lag,
+            published=published,
+            space=self._space(said.status) if said.status is not None else None,
+            revision=said.status.revision if said.status is not None else None,
+            misplaced=listed.misplaced,
+            displaced_by=listed.displaced_by,
+            lagging=self._lagging(listed, said, leader, lag),
+        )
+
+    def _space(self, status: MemberStatus) -> Space:
+        """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
+        wanted = self.plane.settings
+        quota = wanted.quota_bytes if self.cluster is Cluster.MAIN else wanted.events_quota_bytes
+        return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
+
+
+def _word(member: int, progress: Progress | None) -> Word | None:
+    of = progress.of(member) if progress is not None else None
+    if progress is None or of is None:
+        return None
+    sending = of.state is Replication.SNAPSHOT
+    return Word(
+        leader=progress.leader_id, term=progress.term, match=of.match, committed=progress.committed, sending=sending
+    )
+
+
+def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | None:
+    """Whom the members follow in the highest term that one of them knows. It need not answer us itself: a quorum has
+    just confirmed the membership, which takes a leader.
+    """
+    ids = {each.member.id for each in listed}
+    statuses = [said.status for said in heard if said.status is not None and said.status.leader_id in ids]
+    newest = max(statuses, key=lambda status: (status.raft_term, status.is_leader), default=None)
+    if newest is None:
+        return None
+    followers = [status for status in statuses if status.leader_id == newest.leader_id]
+    return _Leader(id=newest.leader_id, term=newest.raft_term, committed=max(status.raft_index for status in followers))

@@ -1,0 +1,98 @@
+"""The observation of sites: their machines, with the units and the volumes of all planes there, in one call each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.components.etcd import WRITE_AHEAD_LOG
+from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.assemble import Dated, Place
+from quarterdeck.engine.observation.restless import Restless
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
+from quarterdeck.model.units import UnitState, UnitStatus
+from quarterdeck.sites.endings import why_unit_ended
+
+SeenSites = Mapping[str, Dated[SiteFacts]]
+#: Seconds between two questions why a unit ended that ends again and again.
+_ASKED_EVERY = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ending:
+    """Why a unit ended that had been restarted so often; asked ``at`` (seconds)."""
+
+    why: str
+    restarts: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitesObserver:
+    """Observes the sites of one plane. Planes of a process that look at a site at the same time share that look. It
+    remembers whose units end again and again, and why.
+    """
+
+    plane: Plane
+    _restless: Restless = field(default_factory=Restless)
+    _endings: dict[tuple[str, str], _Ending] = field(default_factory=dict)
+
+    async def observe(self, names: Sequence[str]) -> SeenSites:
+        """One look at each of these sites."""
+        at = self.plane.steady()
+        found = await asyncio.gather(*(or_none(self.plane.site(name).facts(WRITE_AHEAD_LOG)) for name in names))
+        return {name: Dated(at, facts) for name, facts in zip(names, found, strict=True)}
+
+    def restless(self, memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> frozenset[tuple[str, str]]:
+        """The plane's units, as (site, name), that end again and again, by this look and those before it."""
+        now = self.plane.steady()
+        units = tuple((record.site, unit) for record, unit in _units(memory, places, sites))
+        return frozenset(
+            (site, unit.name) for site, unit in units if self._restless.note((site, unit.name), unit.restarts, now)
+        )
+
+    async def endings(
+        self, memory: Memory, places: Mapping[str, Place], sites: SeenSites, restless: Collection[tuple[str, str]]
+    ) -> Mapping[tuple[str, str], str]:
+        """Why the plane's units that do not run, or do not run for long, ended: by (site, name). A machine is asked
+        again only after the unit has ended again.
+        """
+        asked = {
+            (record.site, unit.name): (record, unit)
+            for record, unit in _units(memory, places, sites)
+            if (unit.state is UnitState.FAILED and not unit.refused) or (record.site, unit.name) in restless
+        }
+        for key in self._endings.keys() - asked.keys():
+            del self._endings[key]
+        now = self.plane.steady()
+        news = [
+            (key, record, unit)
+            for key, (record, unit) in asked.items()
+            if (known := self._endings.get(key)) is None
+            or (known.restarts != unit.restarts and now - known.at >= _ASKED_EVERY)
+        ]
+        found = await asyncio.gather(
+            *(why_unit_ended(self.plane.site(each.site), each.machine, unit.name) for _, each, unit in news)
+        )
+        for (key, _, unit), why in zip(news, found, strict=True):
+            self._endings[key] = _Ending(why=why, restarts=unit.restarts, at=now)
+        return {key: each.why for key, each in self._endings.items()}
+
+
+def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
+    """The machine of a replica, if it told its units."""
+    site = sites[record.site].said
+    machine = site.machine(record.machine) if site is not None else None
+    return machine if machine is not None and machine.units is not None else None
+
+
+def _units(memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> Iterator[tuple[Replica, UnitStatus]]:
+    """All units of the plane that are known, each with its replica."""
+    for record in memory.replicas:
+        machine = machine_of(record, sites)
+        if machine is not None:
+            for name in places[record.name].units.values():
+                yield record, machine.unit(name)

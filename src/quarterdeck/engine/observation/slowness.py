@@ -1,0 +1,88 @@
+"""Whose disk or link is slow, and who leads instead of a member that is. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from quarterdeck.etcd.facts import Durations, MemberTimes
+from quarterdeck.model.steps import TransferLeadership
+from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.rules.membership import hand_over
+from quarterdeck.planner.view import View
+
+#: What one of them takes at most of the time of one that is slow is fast.
+_FAST = 0.2
+#: Readings in a row that it takes to say that something is slow.
+_READINGS = 2
+_SHARE = 0.99
+_SYNCS = 20
+
+#: What something of members took, in seconds, by replica.
+Took = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a member may be slow by, and above how many seconds it is."""
+
+    called: str
+    slow: float
+
+
+#: Within that time 99 of 100 syncs of the log are done, else the disk is slow: etcd itself complains from 1 s on.
+DISK = Part("disk", 0.5)
+#: Within that time most others have what a member sends and their answers are back, else its link is slow: half of the
+#: time between two heartbeats.
+LINK = Part("link", 0.05)
+
+
+@dataclass(kw_only=True)
+class Slow:
+    """Which members are slow by a part. Who said nothing, or did next to nothing, is as before."""
+
+    part: Part
+    _late: Counter[str] = field(default_factory=Counter)
+
+    def judge(self, took: Took, members: Collection[str]) -> frozenset[str]:
+        """Those of ``members`` that were in each of the last readings."""
+        for name, seconds in took.items():
+            self._late[name] = self._late[name] + 1 if seconds > self.part.slow else 0
+        return frozenset(name for name, times in self._late.items() if times >= _READINGS and name in members)
+
+
+def sync(now: MemberTimes, before: MemberTimes) -> float | None:
+    """The seconds within which nearly all syncs since a reading were done; None if they were few."""
+    since = now.fsync.since(before.fsync)
+    return since.quantile(_SHARE) if since.buckets[-1][1] >= _SYNCS else None
+
+
+def answered(now: MemberTimes, before: MemberTimes, voters: Collection[int]) -> float | None:
+    """The seconds after which a quorum of ``voters`` has what a member sends, itself included, as it was since a
+    reading; None where that was not measured, or it needs nobody else.
+    """
+    trips = [_median(now.trips[each], before.trips.get(each)) for each in voters if each in now.trips]
+    known = sorted(each for each in trips if each is not None)
+    others = quorum(len(voters)) - 1
+    return known[others - 1] if 0 < others <= len(known) else None
+
+
+def _median(now: Durations, before: Durations | None) -> float | None:
+    return (now.since(before) if before is not None else now).quantile(0.5)
+
+
+def eased(seen: View, part: Part, took: Took, slow: Collection[str]) -> TransferLeadership | None:
+    """A member with a fast one leads where the leader's is slow, and all else is well."""
+    membership = seen.world.membership
+    leader = membership.leader if membership is not None else None
+    if membership is None or leader is None or leader not in slow or leader not in took:
+        return None
+    if not membership.at_rest or seen.resting is not None:
+        return None
+    bound = _FAST * took[leader]
+    fast = [each for each in seen.world.memory.replicas if took.get(each.name, math.inf) <= bound]
+    others = [each for each in fast if each.name not in slow and seen.is_healthy_voter(each)]
+    others.sort(key=lambda each: took[each.name])
+    return hand_over(seen, others, f"the {part.called} of {leader}, which leads, is slow, and this one's is not")

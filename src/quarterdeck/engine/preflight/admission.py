@@ -1,0 +1,242 @@
+"""What a spec must agree with besides itself: the sites there are, and the versions that are supported."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.site import LocalSpec, Site, SshSpec
+from quarterdeck.components.pod_security import pod_security_problems
+from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
+from quarterdeck.components.replica import check_extra_args
+from quarterdeck.components.service_ranges import service_range_problem
+from quarterdeck.components.settings import Baseline
+from quarterdeck.components.template import flags_of, settings_of
+from quarterdeck.endpoint.dns.claims import CONSENT, stranger
+from quarterdeck.engine.controller_sets.declared import admit_controllers
+from quarterdeck.engine.preflight.endpoint_changes import admit_change
+from quarterdeck.engine.preflight.preconditions import require
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.reconcile.trials import require_start
+from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace.cloud import admit_cloud
+from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
+from quarterdeck.engine.workspace.templates import audit_wanted, template_of
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.endpoints import Claim
+from quarterdeck.model.units import MachineRole, MachineState
+from quarterdeck.sites.port import Leads
+from quarterdeck.upstream.catalog import Versions
+
+
+async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
+    """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
+
+    Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
+    host's limits, ports in use, a storage class whose folder is not there; for a plane that is to move, whatever its
+    checks find), and what fetching raises.
+    """
+    Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
+    site = await engine.home.site(wanted.spec.placement.site)
+    _fits(wanted, site)
+    _can_be_rendered(_as_made(wanted, current), site, current)
+    admit_cloud(wanted, engine.home.sites.open(site), current)
+    await admit_controllers(wanted, current)
+    if current is None:
+        await _services_have_addresses(engine, wanted, site)
+        await _address_is_led(engine, wanted, site)
+        await _has_machines(engine, wanted, site)
+        _is_served(wanted, site)
+        await _has_its_folders(engine, wanted, site)
+        await engine.home.sites.open(site).require_room(f"creating plane {wanted.metadata.name}", wanted.spec.replicas)
+        await _ports_are_free(engine, wanted, site)
+        await _name_is_free(engine, wanted, site)
+    else:
+        await admit_change(engine.home, wanted, current, site)
+    await _can_start(engine, _as_made(wanted, current), current)
+    if current is not None and current.spec.placement.site != wanted.spec.placement.site:
+        await require(engine, current, wanted, allow_distance=False)
+
+
+def _as_made(wanted: ControlPlane, current: ControlPlane | None) -> ControlPlane:
+    """The plane with the defaults that it has from its creation on."""
+    if current is not None:
+        return wanted
+    return wanted.model_copy(update={"status": wanted.status.model_copy(update={"baseline": max(Baseline)})})
+
+
+def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
+    """Raises InvalidInput for extra arguments and files that no replica could be started with. A plane keeps what it
+    was made with, and gets nothing new that a new one would not.
+    """
+    check_extra_args(settings_of(wanted.name, template_of(wanted, site, audit_wanted(wanted))))
+    before = flags_of(current.spec) if current is not None else {}
+    for component, flags in flags_of(wanted.spec).items():
+        kept = before.get(component, {})
+        changed = {flag: value for flag, value in flags.items() if kept.get(flag) != value}
+        refuse_dangerous(component, changed)
+        refuse_host_files(component, changed)
+    _plugins_are_right(wanted, current)
+
+
+def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:
+    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver takes."""
+    kept = current.spec.admission.plugins if current is not None and current.spec.admission is not None else ()
+    for number, plugin in enumerate(wanted.spec.admission.plugins if wanted.spec.admission is not None else ()):
+        if plugin.name == "PodSecurity" and plugin not in kept:
+            path = f"spec.admission.plugins[{number}].configuration"
+            problems = [f"{path}.{each}" for each in pod_security_problems(plugin.configuration)]
+            if problems:
+                raise InvalidInput(f"configuring the admission of plane {wanted.name}", "; ".join(problems))
+
+
+async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Raises InvalidInput for a range of service addresses that no node could route, or that machines are in."""
+    machines = await engine.home.sites.open(site).machines()
+    if why := service_range_problem(wanted.spec.service_cidr, [each.address for each in machines if each.address]):
+        raise InvalidInput(
+            f"giving Services of plane {wanted.name} addresses",
+            f"spec.serviceCidr: {why}",
+            "choose a private range that nothing else uses, such as 10.96.0.0/16",
+        )
+
+
+async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane | None) -> None:
+    """Fetch the programs, and try those of them that would be started with another configuration than now. Raises what
+    fetching does, and InvalidInput.
+    """
+    programs, _ = await engine.programs(wanted)
+    store = engine.home.store
+    after = settings_of(wanted.name, await revisions.wanted_template(store, wanted))
+    before = None
+    if current is not None:
+        before = settings_of(current.name, await revisions.wanted_template(store, current))
+    await require_start(engine.trials, after, before, programs)
+
+
+def _fits(wanted: ControlPlane, site: Site) -> None:
+    doing = f"placing plane {wanted.metadata.name} at site {site.metadata.name}"
+    zones = wanted.spec.placement.zones or site.spec.zones
+    unknown = sorted(set(zones) - set(site.spec.zones))
+    if unknown:
+        raise InvalidInput(doing, f"it has no zone {', '.join(unknown)}", f"zones: {', '.join(site.spec.zones)}")
+    machines = site.spec.machines_in(zones)
+    if machines < wanted.spec.replicas:
+        raise InvalidInput(
+            doing, f"{wanted.spec.replicas} replicas need as many machines; it has {machines}", "add machines or zones"
+        )
+    classes = [each.name for each in site.spec.storage_classes]
+    for named in wanted.spec.storage_classes:
+        if named is not None and named not in classes:
+            raise InvalidInput(doing, f"it has no storage class {named!r}", f"classes: {', '.join(classes)}")
+
+
+async def _has_machines(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Of the machines that may be given a replica there are as many as are needed."""
+    zones = wanted.spec.placement.zones or site.spec.zones
+    machines = await engine.home.sites.open(site).machines()
+    here = [each.name for each in machines if each.role is MachineRole.CONTROL and each.declared and each.zone in zones]
+    cordoned = [each for each in here if site.spec.cordon_of(each) is not None]
+    if cordoned and len(here) - len(cordoned) < wanted.spec.replicas:
+        raise PreconditionFailed(
+            f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
+            f"{wanted.spec.replicas} replicas need as many machines; cordoned are: {', '.join(cordoned)}",
+            f"'site uncordon {site.metadata.name}', or choose another site",
+        )
+
+
+def _is_served(wanted: ControlPlane, site: Site) -> None:
+    """Where clients come to load balancers there is a machine for them."""
+    if not isinstance(site.spec, SshSpec) or leads_to_apiservers(wanted):
+        return
+    if site.spec.edge.external is None and not any(MachineRole.EDGE in each.roles for each in site.spec.hosts):
+        raise PreconditionFailed(
+            f"placing plane {wanted.name} at site {site.name}",
+            "none of its hosts has the role edge, which load balancers are put on",
+            "give one or more of them that role, or choose endpoint.leadsTo: apiservers",
+        )
+
+
+async def _has_its_folders(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """The disks of its storage classes are mounted. Raises PreconditionFailed, and what asking a host raises."""
+    if isinstance(site.spec, LocalSpec):
+        await asyncio.to_thread(_has_its_folder, wanted, site)
+        return
+    driver = engine.home.sites.open(site)
+    up = [each for each in await driver.machines() if each.state is MachineState.UP]
+    hosts = [each.name for each in up if each.role is MachineRole.CONTROL]
+    classes = {each or site.spec.storage_classes[0].name for each in wanted.spec.storage_classes}
+    await asyncio.gather(*(driver.free_bytes(host, each) for host in hosts for each in sorted(classes)))
+
+
+def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
+    """A folder that is not there is a disk that is not mounted: it is never made."""
+    for each in wanted.spec.storage_classes:
+        named = each or site.spec.storage_classes[0].name
+        path = next(each.path for each in site.spec.storage_classes if each.name == named)
+        if path is not None and not Path(path).is_dir():
+            raise PreconditionFailed(
+                f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
+                f"the folder {path} of its storage class {named} is not there",
+                "mount its disk, or make the folder",
+            )
+
+
+async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """It can be kept where it is to be. Where DNS is the user's own it is nobody else's."""
+    if wanted.spec.endpoint.mode not in (EndpointMode.HOSTS, EndpointMode.RFC2136):
+        return
+    dns = await engine.home.dns(wanted, site.spec.space, None)
+    await dns.check(wanted.host)
+    if wanted.spec.endpoint.mode is EndpointMode.HOSTS:
+        return
+    machines = await engine.home.sites.open(site).machines()
+    edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
+    claim = Claim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
+    why = stranger(await dns.look(wanted.host), claim)
+    if why:
+        raise PreconditionFailed(f"naming plane {wanted.metadata.name} {wanted.host}", why, CONSENT)
+
+
+async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """One that goes from machine to machine is one of its site's that no plane has."""
+    if not wanted.spec.endpoint.promoted:
+        return
+    doing = f"leading clients of plane {wanted.name} to {wanted.host}"
+    driver = engine.home.sites.open(site)
+    every = driver.led_addresses if isinstance(driver, Leads) else ()
+    if not every:
+        seen = f"no address goes from machine to machine at site {site.name}"
+        raise PreconditionFailed(doing, seen, "use a site of isolation netns, or leadsTo: load-balancers")
+    planes = await engine.home.store.list(ControlPlane)
+    taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}
+    free = next((each for each in every if each not in taken), None)
+    if wanted.host not in every:
+        seen = f"site {site.name} leads {every[0]} to {every[-1]} alone from machine to machine"
+        raise PreconditionFailed(doing, seen, f"choose {free}" if free else "delete a plane that has one")
+    if wanted.host in taken:
+        raise PreconditionFailed(doing, f"plane {taken[wanted.host]} has it", f"choose {free}" if free else "")
+
+
+async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
+    """Those of its load balancer, unless that has an address of the user's own. Replicas get ports that are free when
+    they are placed.
+    """
+    if wanted.spec.endpoint.address is not None and not wanted.spec.endpoint.promoted:
+        return
+    name = wanted.metadata.name
+    status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})
+    ports = balancer_ports(wanted.model_copy(update={"status": status}))
+    driver = engine.home.sites.open(site)
+    up = [each for each in await driver.machines() if each.state is MachineState.UP]
+    edges = [each for each in up if each.role is MachineRole.EDGE]
+    found = await asyncio.gather(*(driver.ports_in_use(each.name, ports) for each in edges))
+    used = [f"{each.address}:{port}" for each, taken in zip(edges, found, strict=True) for port in taken]
+    if used:
+        raise PreconditionFailed(
+            f"creating plane {name} at site {site.metadata.name}",
+            f"ports in use: {', '.join(used)}",
+            "stop what listens there, or choose another site",
+        )

@@ -1,0 +1,400 @@
+"""What must be so before replicas of a plane are exchanged, added or removed: looked at before the first change, each
+failing check named.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+from quarterdeck.actions.addresses import client_urls, seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.site import Site
+from quarterdeck.engine.controller_sets.handing import strangers
+from quarterdeck.engine.controller_sets.sets_held import sets_held
+from quarterdeck.engine.notices.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.observation.clock_skew import MOST_SKEW
+from quarterdeck.engine.observation.compared import same_data
+from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.preflight.host_files import host_files
+from quarterdeck.engine.preflight.room import free_disk, free_memory, host_limits, storage_class
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
+from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.etcd.facts import AlarmKind
+from quarterdeck.model.capabilities import NEEDED
+from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.measures import ClockOffset, RoundTrip
+from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.model.world import Health, World
+from quarterdeck.pki.validity import check_secrets
+from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, disarm_corrupt, strays
+from quarterdeck.upstream.catalog import Versions
+
+#: Milliseconds of round trip between sites: etcd and the apiservers get slow, and then fail.
+WARN_RTT = 80.0
+MOST_RTT = 180.0
+
+
+async def examine(
+    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
+) -> tuple[Finding, ...]:
+    """Every check's finding. Changes nothing. Raises NotFound for a site that is not there."""
+    target_site = await engine.home.site(wanted.spec.placement.site)
+    async with AsyncExitStack() as stack:
+        plane = await engine.home.plane(resource, stack)
+        world = await (await observer_of(plane)).observe()
+        move = Move(
+            plane=plane,
+            wanted=wanted,
+            world=world,
+            source=_machines(plane, resource.spec.placement.site),
+            target=_machines(plane, wanted.spec.placement.site),
+            target_site=target_site,
+            allow_distance=allow_distance,
+        )
+        if not move.target:
+            return (_out_of_reach(resource, target_site),)
+        if cannot := NEEDED - plane.site(target_site.metadata.name).capabilities:
+            seen = f"sites like {target_site.metadata.name} do not offer: {', '.join(sorted(cannot))}"
+            return (refuse("site", seen, "choose a site of another kind"),)
+        return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
+
+
+def _out_of_reach(resource: ControlPlane, target: Site) -> Finding:
+    """The move goes to where no address of the plane's leads: members could not talk to each other."""
+    source, kind = resource.spec.placement.site, target.spec.driver
+    where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
+    seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, and its do not reach them"
+    return refuse("network", seen, f"choose a site of the same kind as {source}")
+
+
+async def require(
+    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
+) -> tuple[Finding, ...]:
+    """The findings, if none refuses. Raises PreconditionFailed that names every one that does."""
+    findings = await examine(engine, resource, wanted, allow_distance=allow_distance)
+    enforce(findings, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
+    return findings
+
+
+async def _answer(check: Check, move: Move) -> Finding:
+    name = check.__name__.replace("_", " ")
+    try:
+        return await check(move)
+    except Unavailable as error:
+        return refuse(name, str(error), "unknown is not well: have it answer first")
+    except QuarterdeckError as error:
+        return refuse(name, f"{error.doing}: {error.seen}", error.next_step)
+
+
+def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
+    return tuple(
+        machine
+        for (where, _), machine in plane.machines.items()
+        if where == site and machine.role is MachineRole.CONTROL and machine.declared
+    )
+
+
+async def health(move: Move) -> Finding:
+    """Every member is healthy and every apiserver ready, but those of replicas that a person wants exchanged."""
+    membership = move.world.membership
+    if membership is None:
+        return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
+    condemned = move.wanted.spec.replace_replicas
+    if unknown := _unknown_members(move.world):
+        return unknown
+    sick = [
+        member.replica
+        for member in membership.members
+        if member.health is not Health.HEALTHY and member.replica not in condemned
+    ]
+    wanted = {slot.site for slot in move.world.slots}
+    serving = [fact.name for fact in move.world.replicas if fact.ready]
+    unready = [
+        record.name
+        for record in move.world.memory.replicas
+        if record.name not in (*serving, *condemned)
+        and record.site in wanted
+        and membership.of(record.name) is not None
+    ]
+    if sick or unready:
+        seen = ", ".join(
+            (
+                *(f"member {name} is not healthy" for name in sick),
+                *(f"apiserver {name} is not ready" for name in unready),
+            )
+        )
+        return refuse("health", seen, f"see 'status {move.plane.name}' and 'logs {move.plane.name}'")
+    well = f"{len(membership.members)} members healthy, {len(serving)} apiservers ready"
+    events = _ill_events(move.world, condemned)
+    return Finding("health", Verdict.WARN, f"{well}, but {events}") if events else ok("health", well)
+
+
+def _ill_events(world: World, condemned: Collection[str]) -> str:
+    """What ails the events' etcd; "" if nothing does, or there is none. It keeps nobody from asking for a move, which
+    waits for it where replicas that keep events there are to take over.
+    """
+    seen = world.of(Cluster.EVENTS)
+    if not seen.memory.created:
+        return ""
+    if seen.membership is None:
+        return "no quorum of the events' etcd answers"
+    ill = [each.replica for each in seen.membership.members if each.health is not Health.HEALTHY]
+    return ", ".join(f"member {name} of the events' etcd is not healthy" for name in ill if name not in condemned)
+
+
+def _unknown_members(world: World) -> Finding | None:
+    """The refusal where etcd lists members that belong to no replica; None where it does not."""
+    found = {cluster: strays(world.of(cluster)) for cluster in Cluster}
+    told = [f"member {each.told} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
+    if not told:
+        return None
+    first = next(each for of in found.values() for each in of)
+    remove = f"'quarterdeck etcd remove-member {world.plane_name} {first.id:x}'"
+    return refuse("health", f"{', '.join(told)} belongs to no replica", remove)
+
+
+async def versions(move: Move) -> Finding:
+    """The versions are above the floors below which membership changes lose data."""
+    spec = move.wanted.spec
+    Versions.parse(kubernetes=spec.kubernetes_version, etcd=spec.etcd.version)
+    return ok("versions", f"Kubernetes {spec.kubernetes_version}, etcd {spec.etcd.version}")
+
+
+async def alarms(move: Move) -> Finding:
+    """No alarm is on. A replacement is accepted under CORRUPT: that stays on while a member differs that is to stay."""
+    found = await move.plane.etcd.alarms(client_urls(move.plane))
+    events = move.world.events_membership
+    if AUTHENTICATION in all_raised(move.world):
+        return refuse("alarms", "authentication is enabled in etcd", disable_authentication(move.world))
+    if not found and events is not None and events.alarms:
+        return Finding("alarms", Verdict.WARN, f"the events' etcd has raised {', '.join(events.alarms)}")
+    if not found:
+        return ok("alarms", "none")
+    kinds, name = {alarm.kind for alarm in found}, move.plane.name
+    seen = f"etcd has raised {', '.join(sorted(kinds))}"
+    replaced = move.plane.resource.spec.replace_replicas
+    if kinds == {AlarmKind.CORRUPT} and move.wanted.spec.replace_replicas != replaced:
+        return Finding("alarms", Verdict.WARN, f"{seen}: the exchange begins after 'quarterdeck etcd disarm {name}'")
+    if AlarmKind.CORRUPT in kinds:
+        return refuse("alarms", seen, disarm_corrupt(move.world))
+    return refuse("alarms", seen, f"it ends while the plane is driven ('wait {name}'), or it says what it waits for")
+
+
+async def machines(move: Move) -> Finding:
+    """There are enough machines that are up, in enough zones; those that are cordoned count as far as the plane is on
+    them already.
+    """
+    spec = move.wanted.spec
+    mine = {each.machine for each in move.world.memory.replicas}
+    up = [each for each in move.target if each.state is MachineState.UP and (each in move.open or each.name in mine)]
+    lent = move.elsewhere and spec.replicas == 1 and move.plane.resource.spec.replicas == 1
+    need = spec.replicas + (1 if lent else 0)
+    zones = set(spec.placement.zones or move.target_site.spec.zones)
+    missing = zones - set(move.target_site.spec.zones)
+    if missing:
+        known = ", ".join(move.target_site.spec.zones)
+        return refuse("machines", f"no zone {', '.join(sorted(missing))} at {spec.placement.site}", f"zones: {known}")
+    usable = [machine for machine in up if machine.zone in zones]
+    if len(usable) < need:
+        why = " (one is lent for the move)" if lent else ""
+        seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{why}"
+        if move.cordoned:
+            seen += f"; cordoned: {', '.join(move.cordoned)}"
+        return refuse("machines", seen, f"see 'site machines {spec.placement.site}'")
+    return ok("machines", f"{len(usable)} up, {need} needed")
+
+
+async def cordons(move: Move) -> Finding:
+    """No replica would have to go that a person wants left as it is."""
+    spec, replicas = move.plane.resource.spec, move.wanted.spec.replicas
+    if not spec.cordoned:
+        return ok("cordons", "no replica is cordoned")
+    seen = f"cordoned: {', '.join(spec.cordoned)}"
+    if move.elsewhere or len(spec.cordoned) > replicas:
+        return refuse("cordons", seen, f"'replica uncordon {move.plane.name} {spec.cordoned[0]}' first")
+    return ok("cordons", f"{seen}: left as they are")
+
+
+async def learners(move: Move) -> Finding:
+    """All replicas of another site join as learners together, and etcd takes only so many."""
+    most, coming = move.plane.settings.max_learners, move.wanted.spec.replicas
+    if coming > most:
+        seen = f"{coming} members would join at once, and etcd lets {most}"
+        return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
+    return ok("learners", f"{coming} will join, etcd lets {most}")
+
+
+async def distance(move: Move) -> Finding:
+    """The round trip between the sites is one that etcd and the apiservers can live with."""
+    rtt = await _round_trip(move)
+    seen = f"{rtt:.1f} ms between {move.plane.resource.spec.placement.site} and {move.wanted.spec.placement.site}"
+    if rtt > MOST_RTT and not move.allow_distance:
+        return refuse("distance", f"{seen}, over {MOST_RTT:.0f} ms", "move over a nearer site, or --allow-distance")
+    if rtt > WARN_RTT:
+        return Finding("distance", Verdict.WARN, f"{seen}: writes will take that much longer during the move")
+    return ok("distance", seen)
+
+
+async def etcd_tuning(move: Move) -> Finding:
+    """Elections take at least ten round trips (etcd: docs/tuning), as set on all members."""
+    rtt = await _round_trip(move)
+    election = move.plane.settings.tuning.election * 1000
+    if election < 10 * rtt and not move.allow_distance:
+        seen = f"election timeout {election:.0f} ms is under ten round trips of {rtt:.1f} ms"
+        return refuse("etcd tuning", seen, "create planes that are to travel far with etcd.electionMilliseconds set")
+    return ok("etcd tuning", f"election timeout {election:.0f} ms for {rtt:.1f} ms")
+
+
+async def _round_trip(move: Move) -> float:
+    """Milliseconds, from a machine of the target to a member of the source."""
+    record = next(iter(move.world.memory.replicas), None)
+    if record is None:
+        raise Unavailable("measuring the round trip", "there is no member to measure to")
+    site = move.plane.site(move.wanted.spec.placement.site)
+    machine = next((each for each in move.target if each.state is MachineState.UP), None)
+    if machine is None:
+        raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
+    peer = seat_of(move.plane, record).advertised(PortName.ETCD_PEER)
+    return 1000 * await site.measure(machine.name, RoundTrip(peer.host, peer.port))
+
+
+async def clocks(move: Move) -> Finding:
+    """Clocks agree."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    skews = {
+        machine.name: await site.measure(machine.name, ClockOffset())
+        for machine in move.target
+        if machine.state is MachineState.UP
+    }
+    worst = max(skews, key=lambda name: abs(skews[name]), default=None)
+    if worst is not None and abs(skews[worst]) > MOST_SKEW:
+        return refuse("clocks", f"the clock of {worst} is off by {skews[worst]:+.0f} s", "set it, and run NTP there")
+    return ok("clocks", f"within {max((abs(skew) for skew in skews.values()), default=0.0):.1f} s")
+
+
+async def certificates(move: Move) -> Finding:
+    """No certificate has run out, and no clock was set back behind one."""
+    check_secrets(move.plane.secrets, datetime.now(UTC))
+    return ok("certificates", "valid; one CA for all replicas")
+
+
+async def ports(move: Move) -> Finding:
+    """The ports of the plane's load balancer are free at the target, unless it runs there already. (Replicas get ports
+    that are free when they are placed.)
+    """
+    site = move.wanted.spec.placement.site
+    if site == move.world.front:
+        return ok("ports", "the load balancer's address is the user's own")
+    if leads_to_apiservers(move.wanted):
+        return ok("ports", "clients need no load balancer")
+    if any(each.there for each in move.world.balancers if each.site == site):
+        return ok("ports", "the load balancer is there already")
+    if not all(each.can_hold for each in move.plane.edges(site).values()):
+        return ok("ports", "the load balancer is the user's own")
+    wanted = balancer_ports(move.plane.resource)
+    driver, edges = move.plane.site(site), [*move.plane.edges(site)]
+    used = await asyncio.gather(*(driver.ports_in_use(each, wanted) for each in edges))
+    if any(used):
+        seen = ", ".join(f"{each}:{port}" for each, taken in zip(edges, used, strict=True) for port in taken)
+        return refuse("ports", f"in use: {seen}", "stop what listens there")
+    return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
+
+
+async def name(move: Move) -> Finding:
+    """The record is the plane's own, and every DNS server answers the same."""
+    world, host = move.world, move.wanted.host
+    if world.foreign:
+        return refuse("name", f"{host} is not the plane's: {world.foreign}", "or take another name")
+    if world.torn:
+        return refuse("name", world.torn, "see that all DNS servers of the zone answer the same")
+    return ok("name", f"{host} is the plane's own")
+
+
+async def endpoint(move: Move) -> Finding:
+    """The record can be changed, and no client holds it for longer than the old address is kept."""
+    dns, name, ttl = move.plane.dns, move.wanted.host, move.wanted.spec.endpoint.ttl
+    await dns.check(name)
+    record = await dns.observe(name)
+    if record is not None and record.ttl > ttl:
+        return refuse(
+            "endpoint",
+            f"clients may hold {name} for {record.ttl} s, but the spec says {ttl} s",
+            f"give its records a time to live of {ttl} s, and wait until no client holds the old ones",
+        )
+    return ok("endpoint", f"{name}, time to live {ttl} s")
+
+
+async def clients(move: Move) -> Finding:
+    """Load balancers can be held for the moments in which requests would be refused or lost."""
+    sites = {move.wanted.spec.placement.site, *(each.site for each in move.world.balancers if each.running)}
+    all_edges = {site: move.plane.balancers.get(site, {}) for site in sorted(sites)}
+    own = [site for site, edges in all_edges.items() if not all(each.can_hold for each in edges.values())]
+    if not own:
+        return ok("clients", "they wait while etcd hands over, and see no failure")
+    seen = (
+        f"the load balancer at {' and '.join(own)} is the user's own, and cannot be held: requests under way may fail"
+        " when etcd hands over leadership and when an apiserver stops; each change of its backends is waited for"
+    )
+    return Finding("clients", Verdict.WARN, seen)
+
+
+async def locks(move: Move) -> Finding:
+    """No lock of a set that is handed over is held by somebody else, and clocks agree well enough for locks."""
+    before = {each.name: each.owner for each in move.plane.resource.spec.controller_sets}
+    handed = [each for each in move.wanted.spec.controller_sets if before.get(each.name) is not each.owner]
+    if not handed:
+        return ok("locks", "no controllers are handed over")
+    if others := await strangers(move.plane, [each.lock for each in handed]):
+        return refuse("locks", f"held by no manager of this plane: {', '.join(others)}", "stop whoever holds it")
+    against = [f"{each.declared.name}: {why}" for each in await sets_held(move.plane) for why in each.why]
+    if off := [each for each in against if "clock" in each]:
+        return refuse("locks", "; ".join(off), "a holder is told from one that is gone by the time of its lease")
+    if against:
+        return Finding("locks", Verdict.WARN, "; ".join(against))
+    return ok("locks", f"{', '.join(each.lock for each in handed)}: held by nobody else")
+
+
+Check = Callable[[Move], Awaitable[Finding]]
+#: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
+#: replicas that only go.
+MOVING: tuple[Check, ...] = (
+    health,
+    versions,
+    alarms,
+    same_data,
+    machines,
+    cordons,
+    learners,
+    storage_class,
+    free_disk,
+    free_memory,
+    distance,
+    etcd_tuning,
+    clocks,
+    certificates,
+    ports,
+    host_limits,
+    host_files,
+    clients,
+    locks,
+    endpoint,
+    name,
+)
+COMING: tuple[Check, ...] = tuple(
+    check for check in MOVING if check not in (learners, distance, etcd_tuning, endpoint, name)
+)
+GOING: tuple[Check, ...] = (health, alarms, cordons)
+
+
+def checks(move: Move) -> tuple[Check, ...]:
+    """Those that a change of a plane's replicas has to pass."""
+    if move.elsewhere:
+        return MOVING
+    return COMING if move.wanted.spec.replicas >= move.plane.resource.spec.replicas else GOING

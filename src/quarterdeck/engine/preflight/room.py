@@ -1,0 +1,108 @@
+"""Whether there is room for replicas that come: storage classes, disk and memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from quarterdeck.actions.addresses import client_urls
+from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
+from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.move import Move
+from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.model.measures import FreeMemory
+from quarterdeck.model.units import Machine, MachineState
+from quarterdeck.sites.port import Site
+
+#: Room at the target for a database of this size: snapshot, log and growth.
+_ROOM_FACTOR = 2.5
+_ROOM_LEAST = 256 * 2**20
+#: Memory that one replica's programs take: with an empty database, and more for each byte in it (measured with
+#: Kubernetes 1.36 and etcd 3.6: an apiserver takes 3.7 times the database while it loads it, etcd some 1.3 times).
+_MEMORY_LEAST = 700 * 2**20
+_MEMORY_FACTOR = 5
+
+
+async def storage_class(move: Move) -> Finding:
+    """The target has the storage classes."""
+    known = [each.name for each in move.target_site.spec.storage_classes]
+    wanted = _classes(move)
+    for each in wanted:
+        if each not in known:
+            seen = f"no storage class {each!r} at {move.wanted.spec.placement.site}"
+            return refuse("storage class", seen, f"choose one of: {', '.join(known)}")
+    return ok("storage class", ", ".join(wanted))
+
+
+def _classes(move: Move) -> tuple[str, ...]:
+    """The storage classes of the volumes that come; the first is that of the main etcd."""
+    default = move.target_site.spec.storage_classes[0].name
+    return tuple(dict.fromkeys(each or default for each in move.wanted.spec.storage_classes))
+
+
+async def host_limits(move: Move) -> Finding:
+    """What programs share on the target's hosts is enough for those that come."""
+    site = move.plane.site(move.wanted.spec.placement.site)
+    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
+
+
+async def free_disk(move: Move) -> Finding:
+    """There is room for the database on every machine that might be used."""
+    sizes = [status.db_size for status in await _statuses(move)]
+    if not sizes:
+        return refuse("free disk", "the size of the database is not known", "have a member answer first")
+    need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
+    site = move.plane.site(move.wanted.spec.placement.site)
+    least: list[int] = []
+    for name, needed in _needed(move, need).items():
+        free = {machine.name: await site.free_bytes(machine.name, name) for machine in move.open}
+        short = [f"{machine} has {_mib(room)}" for machine, room in free.items() if room < needed]
+        if short:
+            seen = f"{_mib(needed)} of class {name} are needed: {', '.join(short)}"
+            return refuse("free disk", seen, "make room, or choose another class")
+        least.append(min(free.values(), default=0))
+    return ok("free disk", f"{_mib(need)} needed, at least {_mib(min(least))} free")
+
+
+def _needed(move: Move, main: int) -> dict[str, int]:
+    """The room that is needed by storage class: ``main`` for the main etcd, and a little for the events' one."""
+    main_class, *others = _classes(move)
+    return {main_class: main, **dict.fromkeys(others, _ROOM_LEAST)}
+
+
+async def free_memory(move: Move) -> Finding:
+    """The target's machines have the memory that the new replicas need. Where they do not, the kernel takes it from
+    what serves, and in the end kills it.
+    """
+    sizes = [status.db_size_in_use for status in await _statuses(move)]
+    if not sizes:
+        return refuse("free memory", "the size of the database is not known", "have a member answer first")
+    need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
+    site = move.plane.site(move.wanted.spec.placement.site)
+    up = [machine for machine in move.open if machine.state is MachineState.UP]
+    if not up:
+        seen = f"no machine that may be used is up at {site.name}"
+        return refuse("free memory", seen, f"see 'site machines {site.name}'")
+    room = await _room(site, up[: move.coming])
+    seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
+    if 2 * room < need:
+        return refuse("free memory", seen, "make room, or move to larger machines")
+    if room < need:
+        return Finding("free memory", Verdict.WARN, f"{seen}: programs may be slowed down, or killed by the kernel")
+    return ok("free memory", seen)
+
+
+async def _room(site: Site, machines: Sequence[Machine]) -> int:
+    """Bytes that each of these machines has, if all of them take as much: some may share a host."""
+    free = await asyncio.gather(*(site.measure(each.name, FreeMemory()) for each in machines))
+    hosts = [each.host or each.name for each in machines]
+    return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
+
+
+async def _statuses(move: Move) -> list[MemberStatus]:
+    asked = (or_none(move.plane.etcd.status(url)) for url in client_urls(move.plane))
+    return [status for status in await asyncio.gather(*asked) if status is not None]
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:,.0f} MiB"

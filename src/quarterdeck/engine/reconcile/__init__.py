@@ -1,0 +1,1 @@
+"""The loop: observe, plan, act. ``loop`` is one plane's, ``manager`` keeps all planes."""

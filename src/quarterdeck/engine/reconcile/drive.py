@@ -1,0 +1,358 @@
+"""Driving a plane from this process: take its lease, get its programs, loop, and keep the books of its operations."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from quarterdeck.actions.audit import delete_audit_logs
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.seats import settle_seats
+from quarterdeck.actions.status import remember, write_status
+from quarterdeck.actions.together import together
+from quarterdeck.actions.units import guard_members
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.endpoint.port import OwnServer
+from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
+from quarterdeck.engine.background.duties import Duties, Duty
+from quarterdeck.engine.controller_sets.handing import hands_over, taken_up
+from quarterdeck.engine.controller_sets.lock_watch import locks_watched
+from quarterdeck.engine.notices.conditions import stalled
+from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate
+from quarterdeck.engine.notices.watchers import Watcher, Watchers
+from quarterdeck.engine.observation.identity import note_cluster
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.reconcile.loop import POLL, Driver
+from quarterdeck.engine.reconcile.trials import NoTrials, Trials
+from quarterdeck.engine.workspace import addons, leases, operations, revisions
+from quarterdeck.engine.workspace.belongings import renew_manager
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker, Wants, wants
+from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
+from quarterdeck.model.components import Component
+from quarterdeck.model.steps import Plan, RetryRevision
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
+from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.upstream import Upstream
+
+#: The programs that are fetched. A cloud controller manager is the user's own.
+PROGRAMS: Mapping[Component, Program] = {
+    component: Program(spec.program)
+    for component, spec in CATALOGUE.items()
+    if component is not Component.CLOUD_CONTROLLER_MANAGER
+}
+
+
+class Rest(Protocol):
+    """How long a plane at which nothing is left to do is left alone, and what is done for it meanwhile."""
+
+    @property
+    def news(self) -> int:
+        """Grows when something beside the plane's own spec changes what is to be done of it."""
+        ...
+
+    @property
+    def duties(self) -> Sequence[Duty]:
+        """What is done for it beside driving it."""
+        ...
+
+    async def go_on(self) -> None:
+        """Asked whenever the plane is taken up. Raises LeaseLost when it is to be left to another process."""
+        ...
+
+    async def over(self, wanted: Wants) -> None:
+        """Return when it is time for another look, or something else is wanted than this."""
+        ...
+
+
+@dataclass(kw_only=True)
+class _Hold:
+    """A plane that this process drives, or keeps (``rest``). ``began``: what was wanted when it was opened."""
+
+    name: str
+    guard: LeaseGuard
+    troubles: Troubles
+    rest: Rest | None
+    news: int = field(init=False)
+    began: Wants = (None, 0, "", "")
+
+    def __post_init__(self) -> None:
+        self.news = self.rest.news if self.rest is not None else 0
+
+    def changed(self, plane: Plane) -> bool:
+        """Whether something else is wanted by now."""
+        return self.began != wants(plane.resource) or (self.rest is not None and self.rest.news != self.news)
+
+
+@dataclass(kw_only=True)
+class Engine:
+    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words. ``trials``
+    judge what a plane is to be before it is accepted.
+    """
+
+    home: Home
+    upstream: Upstream
+    asker: Asker
+    watchers: Sequence[Watcher] = ()
+    trials: Trials = field(default_factory=NoTrials)
+    clocks: Clocks = field(default_factory=Clocks)
+    processor: Callable[[], float] = time.process_time
+
+    async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
+        """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
+        versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
+        paths = await self.upstream.ensure((*dict.fromkeys(PROGRAMS.values()), Program.COREDNS), versions)
+        found = {component: PurePosixPath(paths[program]) for component, program in PROGRAMS.items()}
+        return found, paths[Program.COREDNS]
+
+    async def name_server(self) -> Path:
+        """CoreDNS; fetched if it is missing."""
+        return (await self.upstream.ensure((Program.COREDNS,), Versions()))[Program.COREDNS]
+
+    async def etcdutl(self, plane: ControlPlane) -> PurePosixPath:
+        """What data of etcd is restored with; fetched if it is missing."""
+        versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
+        return PurePosixPath((await self.upstream.ensure((Program.ETCDUTL,), versions))[Program.ETCDUTL])
+
+    async def drive(self, name: str, *, wait: float = 0.0) -> None:
+        """Bring a plane to what its spec says, operation after operation, until nothing is left to do.
+
+        Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and what
+        ``troubles.fate`` calls the end; all else that fails is told and tried again.
+        """
+        await self.programs(await operations.existing(self.home.store, name))  # before anything is held
+        await self._hold(name, wait, None)
+
+    async def keep(self, name: str, rest: Rest) -> None:
+        """``drive`` a plane and, when nothing is left to do, look again after each ``rest``, until it is gone. A plane
+        that is paused is looked at, and one whose change was given up is kept as it is.
+        """
+        await self._hold(name, 0.0, rest)
+
+    async def _hold(self, name: str, wait: float, rest: Rest | None) -> None:
+        lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
+        async with lease as guard:
+            while True:
+                try:
+                    if await self._drive(_Hold(name=name, guard=guard, troubles=troubles, rest=rest)):
+                        return
+                except MET as error:
+                    await troubles.meet(error)
+                    await asyncio.sleep(troubles.pause(POLL))
+
+    async def _drive(self, hold: _Hold) -> bool:
+        """Drive by the spec of now, until done or until that changes. Whether it is done."""
+        store, name, lease = self.home.store, hold.name, hold.guard.lease
+        await hold.guard.check()
+        if hold.rest is not None:
+            await hold.rest.go_on()
+        async with AsyncExitStack() as stack:
+            try:
+                resource = await operations.existing(store, name)
+                resource = await amend(store, ControlPlane, name, operations.finalized, lease=lease)
+            except Gone:
+                # Deleted by the round before this one, which could not write down that this was the end.
+                if await operations.deleted(store, name, self.asker):
+                    return True
+                raise
+            operations.require_known(resource)
+            paused = operations.why_paused(resource, self.asker.now())
+            if paused and hold.rest is None:
+                raise Paused(f"driving plane {name}", paused, f"let it go on with 'resume {name}'")
+            if resource.metadata.deletion_timestamp is None:
+                resource = await revisions.established(store, resource, lease=lease)
+                resource = await addons.established(store, resource, lease=lease)
+                await renew_manager(store, resource, lease=lease)
+            programs, dns_program = await self.programs(resource)
+            opened = await self.home.plane(
+                resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
+            )
+            opened.etcdutl = partial(self.etcdutl, resource)
+            await stack.enter_async_context(locks_watched(opened, hold.troubles))
+            if hold.rest is not None and paused:
+                await self._look_on(opened, hold, hold.rest)
+                return False
+            # Nothing watches over such a server but those who use it.
+            if isinstance(opened.dns, OwnServer):
+                await opened.dns.start()
+            return await self._one(opened, hold)
+
+    async def _look_on(self, plane: Plane, hold: _Hold, rest: Rest) -> None:
+        """Look, and do nothing, as long as the user wants it so."""
+        driver = await self._driver(plane, hold)
+        while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
+            await driver.look_on(paused)
+            await rest.over(wants(plane.resource))
+
+    async def _one(self, plane: Plane, hold: _Hold) -> bool:
+        store, rest = self.home.store, hold.rest
+        operation = await operations.current(store, plane.name)
+        if operation is not None:
+            operation = await operations.begin(store, operation, self.asker)
+        hold.troubles.operation = operation.metadata.name if operation is not None else ""
+        driver = await self._driver(plane, hold)
+        acted = -1
+        try:
+            await together(guard_members(plane), settle_seats(plane))
+            await _retry_first(plane)
+            while True:
+                plan = await driver.run(changed=partial(_is_over, hold, operation))
+                if operation is not None and (why := _first_given_up(plane)):
+                    await self._gave_up(plane, operation, why, hold)
+                    operation, hold.troubles.operation = None, ""
+                    continue
+                if not plan.done:
+                    return False
+                if acted != driver.acted:
+                    if driver.duties is not None:
+                        await driver.duties.end()  # what follows sees to add-ons itself
+                    await self._reached(plane, operation, plan, hold)
+                    if hold.changed(plane):
+                        return False
+                    operation, hold.troubles.operation, acted = None, "", driver.acted
+                if rest is None or plane.resource.metadata.deletion_timestamp is not None:
+                    return True
+                await rest.over(wants(plane.resource))
+        except MET as error:
+            if fate(error) is Fate.HOPELESS:
+                await self._failed(plane, operation, error)
+            raise
+        finally:
+            if driver.duties is not None:
+                await driver.duties.end()
+
+    async def _gave_up(self, plane: Plane, operation: Operation, why: str, hold: _Hold) -> None:
+        """A creation has failed. Raises InvalidInput, unless the plane is kept: its programs are tried all the same."""
+        error = _never_ran(plane, why)
+        if hold.rest is None:
+            raise error
+        await self._failed(plane, operation, error)
+
+    async def _driver(self, plane: Plane, hold: _Hold) -> Driver:
+        hold.began = wants(plane.resource)
+        kept = () if hold.rest is None else hold.rest.duties
+        return Driver(
+            plane=plane,
+            observer=await observer_of(plane),
+            troubles=hold.troubles,
+            monotonic=self.clocks.monotonic,
+            processor=self.processor,
+            duties=Duties(troubles=hold.troubles, duties=kept) if kept else None,
+        )
+
+    async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
+        """All that is left to do is done: see to the add-ons and to who runs sets of controllers, and keep the books.
+        Raises InvalidInput when what was wanted was given up, and NotApplied for what was asked for and does not come
+        to be, unless the plane is kept: it serves on as before, and is looked after.
+        """
+        try:
+            _require_accepted(plane)
+            await self._add(plane, operation, hold)
+            if hands_over(operation):
+                await taken_up(plane, changed=hold.changed, tell=hold.troubles.say, monotonic=self.clocks.monotonic)
+        except (InvalidInput, NotApplied) as error:
+            if hold.rest is None:
+                raise
+            await self._failed(plane, operation, error)
+            return
+        if hold.changed(plane):
+            return
+        await self._done(plane, operation)
+        if operation is not None:
+            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
+
+    async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
+        """Have the add-ons as wanted. A plane that is kept has a duty for that: it is not left alone for long."""
+        await AddonDuty(monotonic=self.clocks.monotonic).finish(
+            plane,
+            asked=operations.asks_for_addons(operation),
+            patience=PATIENCE if hold.rest is None else KEPT_PATIENCE,
+            changed=hold.changed,
+            tell=hold.troubles.say,
+        )
+
+    async def _failed(self, plane: Plane, operation: Operation | None, error: Exception) -> None:
+        """Write down why nothing goes on, if that can be written."""
+        try:
+            if operation is not None:
+                kind, phase = type(error).__name__, OperationPhase.FAILED
+                await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
+            async with plane.writing:
+                generation = plane.resource.metadata.generation
+                so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())
+                await write_status(plane, conditions=so, observed_generation=generation)
+        except QuarterdeckError as again:
+            error.add_note(str(again))
+
+    async def _done(self, plane: Plane, operation: Operation | None) -> None:
+        lease = plane.guard.lease if plane.guard is not None else None
+        if plane.resource.metadata.deletion_timestamp is not None:
+            await delete_audit_logs(plane)
+            await settle_seats(plane)
+            await self.home.forget(plane.resource, lease=lease)
+            return
+        await guard_members(plane)
+        await note_cluster(plane)
+        goals = (operation.spec.from_, operation.spec.to) if operation is not None else ()
+        named = [goal.revision for goal in goals if goal is not None]
+        await revisions.forget_unused(plane.store, plane.resource, named, lease=lease)
+        manifests = [goal.addon_manifests or "" for goal in goals if goal is not None]
+        await addons.forget_unused(plane.store, plane.resource, manifests, lease=lease)
+
+
+def _is_over(hold: _Hold, operation: Operation | None, plane: Plane) -> bool:
+    """Whether something else is wanted, or what was asked for has failed for want of a former revision."""
+    return hold.changed(plane) or (operation is not None and bool(_first_given_up(plane)))
+
+
+def _first_given_up(plane: Plane) -> str:
+    """Why the first revision of a plane was given up; "" if it was not, or if it is not wanted any more."""
+    rejected = plane.memory.rejected
+    if plane.memory.proven or plane.resource.metadata.deletion_timestamp is not None:
+        return ""
+    if rejected is None or rejected.revision != plane.resource.status.revision:
+        return ""
+    return f"revision {rejected.revision} does not run: {rejected.why}"
+
+
+def _never_ran(plane: Plane, why: str) -> InvalidInput:
+    name = plane.name
+    return InvalidInput(
+        f"creating plane {name}",
+        why,
+        f"apply a spec that runs, or correct what is in the way and 'wait {name}', or 'delete {name}'",
+    )
+
+
+async def _retry_first(plane: Plane) -> None:
+    """Have a first revision that was given up be tried once more, by whoever drives the plane anew."""
+    if _first_given_up(plane):
+        why = "the plane is driven anew"
+        await remember(plane, (RetryRevision(site="", why=why, revision=plane.resource.status.revision),))
+
+
+def _require_accepted(plane: Plane) -> None:
+    """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted. Nobody minds
+    where the plane is deleted.
+    """
+    rejected, status = plane.memory.rejected, plane.resource.status
+    if plane.resource.metadata.deletion_timestamp is not None:
+        return
+    short = any(each.revision != status.revision for each in plane.memory.replicas)
+    stops = (status.revision, *(status.via if short else ()))
+    if rejected is not None and rejected.revision and rejected.revision in stops:
+        raise InvalidInput(
+            f"changing plane {plane.name}",
+            f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",
+            f"take it back with 'abort {plane.name}', or apply something else",
+        )

@@ -1,0 +1,281 @@
+"""The loop: observe, plan, act, until all is as wanted. Crash, retry and abort are the same path as the normal run."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.carry_out import carry_out
+from quarterdeck.actions.hold import let_go_all
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import adopt, refresh, remember, write_status
+from quarterdeck.actions.together import together
+from quarterdeck.endpoint.port import OwnServer
+from quarterdeck.engine.background.duties import Duties
+from quarterdeck.engine.notices.conditions import judged, reworded, turned
+from quarterdeck.engine.notices.events import Happening, happenings, told_of
+from quarterdeck.engine.notices.journal import tell_step
+from quarterdeck.engine.notices.timeline import Timeline
+from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate, in_words
+from quarterdeck.engine.observation.membership_watch import MembershipWatch
+from quarterdeck.engine.observation.observe import Observer
+from quarterdeck.engine.reconcile.aside import Aside
+from quarterdeck.model.endpoints import Must
+from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import World
+from quarterdeck.planner.planner import plan as planned
+from quarterdeck.stores.port import JournalEntry, Outcome
+
+#: Seconds between two observations while something is waited for.
+POLL = 0.1
+#: A pause is at least this many times as long as the processor time of the look before it.
+_LOOKING_SHARE = 6
+#: Seconds between two writes of conditions of which only the words differ.
+_WORDS_APART = 2.0
+#: Seconds after which it is told that a step is still under way.
+_LASTS = 10.0
+#: Of a plan that is not carried out.
+_OTHER = Wait("what the user wants now", "quarterdeck goes on by itself once it has read that")
+#: Seconds between two times at which a DNS server of our own that does not answer is started.
+_NAME_AGAIN = 2.0
+
+
+@dataclass(kw_only=True)
+class Driver:
+    """Drives one plane in this process. ``troubles`` says what becomes of errors, and tells of all that happens.
+
+    ``monotonic`` and ``processor`` (the time that this process has had of the processor) are clocks, in seconds.
+    ``acted`` counts the looks that were followed by steps.
+    """
+
+    plane: Plane
+    observer: Observer
+    troubles: Troubles
+    monotonic: Callable[[], float] = time.monotonic
+    processor: Callable[[], float] = time.process_time
+    duties: Duties | None = None
+    acted: int = 0
+    _timeline: Timeline = field(default_factory=Timeline)
+    _looks: int = 0
+    _pause: float = POLL
+    _asked: dict[Step, float] = field(default_factory=dict)
+    _aside: Aside = field(default_factory=Aside)
+    _worded: float = -math.inf
+    _name_started: float = -math.inf
+    _left: tuple[str, ...] = ()
+    _membership: MembershipWatch = field(default_factory=MembershipWatch)
+
+    async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
+        """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
+
+        Whatever fails is tried again, each time from a new look. Raises only what ``troubles.fate`` calls the end.
+        """
+        while True:
+            try:
+                plan, well = await self._round(changed)
+            except MET as error:
+                await self.troubles.meet(error)
+            else:
+                if plan is not None:
+                    return plan
+                self.troubles.went(well=well is not False)
+                if well is True:
+                    continue
+            await asyncio.sleep(self.troubles.pause(self._pause))
+
+    async def look_on(self, paused: str) -> None:
+        """One look that nothing follows but what it has to tell: the user wants nothing done, ``paused`` says so."""
+        await self.plane.check()
+        await refresh(self.plane)
+        world = await self.observer.observe()
+        plan = planned(replace(world, memory=self.plane.memory))
+        await self._sample(world, plan)
+        await self._tell(world, plan, paused)
+
+    async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
+        """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
+        await self.plane.check()
+        await refresh(self.plane)
+        await adopt(self.plane)
+        if changed(self.plane):
+            return Plan(waiting=(_OTHER,)), None
+        world = await self._look()
+        await self._name_server(world)
+        await self._see_done(world)
+        plan = await self._write_down(world)
+        await self._tell(world, plan)
+        if not plan.now and self.duties is not None:
+            self.duties.begin(self.plane, world)
+        if self._is_over(plan):
+            return plan, None
+        return None, await self._act(plan, world) if plan.now else None
+
+    def _is_over(self, plan: Plan) -> bool:
+        """Whether nothing is left to do. That somebody does not answer in one look is no reason to leave anything: only
+        what two looks in a row find to be left is.
+        """
+        before, self._left = self._left, plan.leftovers if plan.done else ()
+        return plan.done and plan.leftovers in ((), before)
+
+    async def _look(self) -> World:
+        """One observation. With the first one, whatever a driver before this one may have held is let go."""
+        began = self.processor()
+        if self._looks == 0:
+            world, _ = await together(self.observer.observe(), let_go_all(self.plane))
+            assert isinstance(world, World)
+        else:
+            world = await self.observer.observe()
+        self._looks += 1
+        # Looking must not take the processor from those that are looked at.
+        self._pause = max(POLL, _LOOKING_SHARE * (self.processor() - began))
+        return world
+
+    async def _name_server(self, world: World) -> None:
+        """Have a DNS server of our own that does not answer run again: a plane that is kept is seldom opened anew."""
+        now, well = self.monotonic(), world.record_known and not world.torn
+        if well or not isinstance(self.plane.dns, OwnServer) or now - self._name_started < _NAME_AGAIN:
+            return
+        self._name_started = now
+        await self.plane.check()
+        try:
+            await self.plane.dns.start()
+        except MET as error:
+            await self.troubles.meet(error)
+
+    async def _see_done(self, world: World) -> None:
+        """End the steps that a person was asked for and has taken: the plan does not have them again."""
+        for step, began in tuple(self._asked.items()):
+            if isinstance(step, SetRecord):
+                done = world.record == step.to
+            else:
+                done = world.record_known and world.record is None
+            if done:
+                await remember(self.plane, (step,))
+                await self._done(step, began, {})
+
+    async def _write_down(self, world: World) -> Plan:
+        """The plan for a world, after everything that only had to be written down is written down.
+
+        Notes change nothing outside, so what was observed is still true after them.
+        """
+        while True:
+            plan = planned(replace(world, memory=self.plane.memory, failing=self._aside.now(self.monotonic())))
+            await self._sample(world, plan)
+            notes = tuple(step for step in plan.now if isinstance(step, NOTES))
+            if not notes or len(notes) < len(plan.now):
+                return plan
+            await self.plane.check()
+            await remember(self.plane, notes)
+            for step in notes:
+                await self._journal(step, Outcome.NOTED, {})
+            await self.troubles.tell(*(told for step in notes if (told := told_of(step)) is not None))
+
+    async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
+        """Write the conditions that changed; words alone not more often than every two seconds. A plane of which
+        nothing is left is about to go.
+        """
+        if plan.done and world.deleting:
+            return
+        asked = tuple(f"{step.words} is up to a person" for step in self._asked)
+        late = self.monotonic() - self._worded > _WORDS_APART
+        async with self.plane.writing:  # so that no duty's condition is written over with what was before it
+            resource = self.plane.resource
+            before, generation = resource.status.conditions, resource.metadata.generation
+            now = self.plane.clock()
+            so = judged(before, world, plan, asked=asked, generation=generation, now=now, paused=paused)
+            if turned(before, so) or (reworded(before, so) and (late or plan.done)):
+                await write_status(self.plane, conditions=so, observed_generation=generation)
+                self._worded = self.monotonic()
+
+    async def _sample(self, world: World, plan: Plan) -> None:
+        await self.troubles.watch(lambda watcher: watcher.observed(world, plan))
+        so = happenings(world)
+        created = self.plane.resource.metadata.creation_timestamp
+        await self.troubles.tell_now(so, created.timestamp() if created is not None else 0.0)
+        await self.troubles.tell(*self._membership.news(world))
+        seen = self._timeline.news(world, self.monotonic())
+        if seen is not None:
+            await self.plane.store.append(
+                JournalEntry(
+                    plane=self.plane.name,
+                    time=self.plane.clock(),
+                    kind="Observed",
+                    text="",
+                    operation=self.troubles.operation,
+                    detail=seen,
+                )
+            )
+
+    async def _act(self, plan: Plan, world: World) -> bool:
+        """Take all steps of the plan at once. Whether they all went well and need no pause."""
+        if self.duties is not None:
+            await self.duties.give_way()
+        self.acted += 1
+        world = replace(world, memory=self.plane.memory)
+        self._aside.looked(plan, self.monotonic())
+        if any(isinstance(step, AddLearner) for step in plan.now):
+            # etcd takes one membership change at a time, and holds up a second one for seconds.
+            outcomes = [await self._take(step, world) for step in plan.now]
+        else:
+            outcomes = await together(*(self._take(step, world) for step in plan.now))
+        return all(outcomes)
+
+    async def _take(self, step: Step, world: World) -> bool:
+        tried = self.monotonic()
+        began = self._asked.get(step, tried)
+        if step not in self._asked and not self._aside.knows(step):
+            await self.troubles.watch(lambda watcher: watcher.begins(step))
+            await self._journal(step, Outcome.STARTED, {})
+        self._membership.tried(step)
+        lasts = asyncio.create_task(self._tell_that_it_lasts(step), name=f"telling how long it takes to {step.words}")
+        try:
+            detail = await carry_out(self.plane, step, world)
+        except MET as error:
+            if fate(error) is not Fate.AGAIN:
+                raise
+            await self._not_yet(step, tried, error)
+            return False
+        finally:
+            lasts.cancel()
+        if isinstance(detail, Must):
+            if step not in self._asked:
+                self._asked[step] = began
+                await self.troubles.tell(Happening("RecordWanted", detail.wish))
+            await self.troubles.watch(lambda watcher: watcher.asks(step, detail))
+            return False
+        await self._done(step, began, detail)
+        return True
+
+    async def _tell_that_it_lasts(self, step: Step) -> None:
+        await asyncio.sleep(_LASTS)
+        await self.troubles.watch(lambda watcher: watcher.lasts(step, _LASTS))
+
+    async def _not_yet(self, step: Step, began: float, error: Exception) -> None:
+        """A step failed: it is put aside for a moment, and then taken again if it is still planned. Told once as long
+        as it fails so.
+        """
+        self._asked.pop(step, None)
+        known, now = in_words(error), self.monotonic()
+        if not self._aside.put(step, str(known), began=began, at=now):
+            return
+        seconds = now - began
+        await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
+        await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(known)})
+        await self.troubles.tell(Happening("StepFailed", f"{step.words}: {known}"))
+
+    async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
+        self._asked.pop(step, None)
+        seconds = self.monotonic() - began
+        if self._aside.went(step):
+            await self._journal(step, Outcome.STARTED, {}, ago=seconds)  # the try that went well
+        await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
+        await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))
+
+    async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue], ago: float = 0.0) -> None:
+        await tell_step(self.plane, step, outcome, detail, operation=self.troubles.operation, ago=ago)

@@ -1,0 +1,198 @@
+"""Keeping all planes of a store that live on one network: a keeper for each, for as long as there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.api.site import Isolation, Site
+from quarterdeck.engine.background.addon_duty import AddonDuty
+from quarterdeck.engine.background.approving import ApproveNodes
+from quarterdeck.engine.background.duties import Duty
+from quarterdeck.engine.background.renewal import RenewCertificates
+from quarterdeck.engine.background.service_addresses import ServiceAddresses
+from quarterdeck.engine.background.tidying import Tidy
+from quarterdeck.engine.background.upkeep import CompareData
+from quarterdeck.engine.background.watching import WatchMembers
+from quarterdeck.engine.notices.troubles import MET, in_words
+from quarterdeck.engine.notices.watchers import Watcher
+from quarterdeck.engine.observation.clock_skew import WatchClocks
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.reconcile.keeper import Keeper, Log, Steps
+from quarterdeck.engine.workspace.leases import loan_name, manager_lease, next_manager_lease
+from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.stores.lease import LeaseGuard, hold_lease
+from quarterdeck.stores.port import Versions
+
+#: What is done for each plane beside driving it, in this order: what goes by the look itself comes first, while that is
+#: new. Each keeper has its own.
+DUTIES: tuple[Callable[[], Duty], ...] = (
+    ServiceAddresses,
+    Tidy,
+    WatchMembers,
+    WatchClocks,
+    AddonDuty,
+    ApproveNodes,
+    CompareData,
+)
+#: In the environment of a manager's process: who starts it again when it has ended.
+RESTARTED_BY = "QUARTERDECK_RESTARTED_BY"
+#: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
+_STANDING_BY = 1.0
+_PULSE = 2.0
+#: Seconds between two looks whether what planes share still runs.
+_WAKING = 30.0
+_WATCHED = (ControlPlane, Site, Operation)
+
+
+@dataclass(kw_only=True)
+class Manager:
+    """Keeps the planes on ``network``. Of two on one store the second stands by. ``alive`` is called every few seconds
+    as long as it goes on, and ``elsewhere`` for planes on other networks. ``watchers`` are told what happens to a plane
+    of that name, and ``duties`` are done for it besides.
+    """
+
+    engine: Engine
+    network: Isolation
+    log: Log
+    alive: Callable[[], None] = lambda: None
+    elsewhere: Callable[[Isolation], None] = lambda _: None
+    watchers: Callable[[str], tuple[Watcher, ...]] = lambda _: ()
+    duties: Callable[[str], tuple[Duty, ...]] = lambda _: ()
+    clock: Callable[[], float] = time.monotonic
+    _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
+    #: Planes on other networks, as they were when that was seen.
+    _others: dict[str, str] = field(default_factory=dict)
+
+    async def run(self) -> None:
+        """Keep them until cancelled. Planes go on running then, and are kept by whoever comes next."""
+        while True:
+            try:
+                await self._serve()
+            except MET as error:
+                self.log.warning(str(in_words(error)))
+                await asyncio.sleep(_STANDING_BY)
+
+    async def _serve(self) -> None:
+        name, store = manager_lease(self.network), self.engine.home.store
+        await self._stand_by(name)
+        async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
+            self.log.info("serving", network=str(self.network))
+            try:
+                await self._watch(guard)
+            finally:
+                await self._end()
+
+    async def _stand_by(self, name: str) -> None:
+        """Return when there is no manager. The first of those that stand by holds a lease that says so."""
+        store, told, first = self.engine.home.store, "", None
+        async with contextlib.AsyncExitStack() as stack:
+            while (held := await store.lease(name)) is not None:
+                if held.holder != told:
+                    told = held.holder
+                    self.log.info("standing by", network=str(self.network), serving=told)
+                if first is not None:
+                    await first.check()
+                else:
+                    next_one = hold_lease(
+                        store, next_manager_lease(self.network), self.engine.asker.who, clocks=self.engine.clocks
+                    )
+                    with contextlib.suppress(Conflict):
+                        first = await stack.enter_async_context(next_one)
+                self.alive()
+                await asyncio.sleep(_STANDING_BY)
+
+    async def _watch(self, guard: LeaseGuard) -> None:
+        """Follow what is stored for as long as the lease is held. What fails is tried again: what is kept is kept."""
+        seen: Versions = {}
+        watching, woken = self._changes(seen), -math.inf
+        try:
+            while True:
+                await guard.check()
+                self.alive()
+                await asyncio.wait((watching,), timeout=_PULSE)
+                try:
+                    if self.clock() - woken > _WAKING:
+                        woken = self.clock()
+                        await self.engine.home.wake(self.network)
+                    now = watching.result() if watching.done() else seen
+                    await self._follow(seen, now)
+                    seen = now
+                except MET as error:
+                    self.log.warning(str(in_words(error)))
+                    await asyncio.sleep(_STANDING_BY)
+                if watching.done():
+                    watching = self._changes(seen)
+        finally:
+            watching.cancel()
+            await asyncio.wait((watching,))
+
+    def _changes(self, seen: Versions) -> asyncio.Task[Versions]:
+        watched = self.engine.home.store.watch(seen, *_WATCHED)
+        return asyncio.create_task(watched, name=f"watch of the planes on {self.network}")
+
+    async def _follow(self, before: Versions, now: Versions) -> None:
+        """Start the keepers of planes that are new, and wake those to whom something happened."""
+        self._keepers = {name: each for name, each in self._keepers.items() if not each[1].done()}
+        changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
+        if any(kind == Site.__name__ for kind, _ in changed):
+            self._others.clear()
+            for keeper, _ in self._keepers.values():
+                keeper.poke(news=True)
+        for kind, name in changed if self._keepers else ():
+            if kind == Operation.__name__ and (plane := await self._asked(name)) in self._keepers:
+                self._keepers[plane][0].poke(news=True)
+            elif kind == ControlPlane.__name__ and name in self._keepers:
+                lent = await self.engine.home.store.lease(loan_name(name)) is not None
+                self._keepers[name][0].poke(news=lent)
+        for (kind, name), version in now.items():
+            if kind == ControlPlane.__name__ and name not in self._keepers and self._others.get(name) != version:
+                await self._see_to(name, version)
+
+    async def _see_to(self, name: str, version: str) -> None:
+        """Keep a plane, or tell where it is."""
+        store, network = self.engine.home.store, Isolation.LOOPBACK
+        with contextlib.suppress(NotFound):
+            network = await network_of(store, await store.get(ControlPlane, name))
+        if network is self.network:
+            self._start(name)
+        else:
+            self._others[name] = version
+            self.elsewhere(network)
+
+    async def _asked(self, operation: str) -> str:
+        """The plane of an operation that nobody has begun; "" for others."""
+        try:
+            found = await self.engine.home.store.get(Operation, operation)
+        except NotFound:
+            return ""
+        return found.spec.plane if found.status.phase is OperationPhase.PENDING else ""
+
+    def _start(self, name: str) -> None:
+        engine = replace(
+            self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log), *self.watchers(name))
+        )
+        renewing = RenewCertificates(home=engine.home, asker=engine.asker)
+        keeper = Keeper(
+            plane=name,
+            engine=engine,
+            log=self.log,
+            duties=(*(make() for make in DUTIES), renewing, *self.duties(name)),
+            clock=self.clock,
+        )
+        self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")
+
+    async def _end(self) -> None:
+        tasks = [task for _, task in self._keepers.values()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._keepers.clear()

@@ -1,0 +1,1 @@
+"""The status of a plane, for people and programs."""

@@ -1,0 +1,119 @@
+"""How people and probes get in: the door, kubeconfigs, probe targets."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.site import AddressSpace
+from quarterdeck.components.kubeconfig import Server, kubeconfig
+from quarterdeck.components.settings import url
+from quarterdeck.drivers.names import name_servers
+from quarterdeck.endpoint.door_guests import guests_file, invite
+from quarterdeck.engine.workspace.belongings import secrets_of
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.settings import endpoint_port
+from quarterdeck.errors import TimedOut
+from quarterdeck.files import file_errors
+from quarterdeck.model.units import MachineRole, UnitSpec
+from quarterdeck.package import SOURCE
+from quarterdeck.pki.issuing import issue_admin
+
+if TYPE_CHECKING:
+    from quarterdeck.probe.target import ProbeTarget
+
+#: The doors' ports on the hub's address, by the address space that they lead to.
+_DOOR_PORTS = {AddressSpace.LOOPBACK: 8118, AddressSpace.NETNS: 8119, AddressSpace.HOSTS: 8120}
+#: Seconds for it to listen, also on a busy host.
+_OPENING = 15.0
+
+
+async def open_door(home: Home, plane: ControlPlane, space: AddressSpace) -> str:
+    """Have the door to an address space run, on this host's own loopback; returns the proxy's URL, with the plane's
+    credential: who has it may pass to this plane's name and port.
+
+    Plain kubectl resolves names as the host does, which knows nothing of the planes' own DNS server, and sees
+    none of the lab's networks. Through the door it uses both.
+    """
+    name, guests = plane.metadata.name, guests_file(home.folder, space)
+    uid = plane.metadata.uid or ""
+    with file_errors(f"writing {guests}"):
+        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
+    hub = await home.hub(AddressSpace.LOOPBACK)
+    machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
+    servers = await name_servers(await home.hub(space), space)
+    listen = f"{machine.address}:{_DOOR_PORTS[space]}"
+    argv = [sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", listen]
+    argv += [word for each in servers for word in ("--dns", f"{each.ip}:{each.port}")]
+    argv += ["--guests", str(guests)]
+    if space is AddressSpace.NETNS:
+        argv += ["--lab", str(home.folder)]
+    spec = UnitSpec(name=f"door-{space}", argv=tuple(argv), env=(("PYTHONPATH", str(SOURCE)),), stop_timeout=2.0)
+    await hub.start_unit(machine.name, spec)
+    await _until_open(machine.address, _DOOR_PORTS[space], f"see the log of unit {spec.name} in {home.folder}/sites")
+    return f"http://{quote(name)}:{quote(guest.secret)}@{listen}"
+
+
+async def _until_open(address: str, port: int, next_step: str) -> None:
+    """Return once somebody listens there: a kubeconfig must be right from the first moment."""
+    try:
+        async with asyncio.timeout(_OPENING):
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection(address, port)
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+    except TimeoutError:
+        raise TimedOut("opening the door", f"nothing listens at {address}:{port} yet", next_step) from None
+
+
+async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | None = None) -> str:
+    """A kubeconfig (YAML) for a person; works unchanged before, during and after a migration."""
+    secrets = await secrets_of(home.store, plane)
+    site = await home.site(plane.spec.placement.site)
+    space = site.spec.space
+    # Names of the user's own DNS need no door, unless the network itself does.
+    own = plane.spec.endpoint.mode is EndpointMode.HOSTS or space is AddressSpace.NETNS
+    server = Server(
+        url=url(plane.host, endpoint_port(plane)),
+        ca=secrets.kubernetes_ca.bundle,
+        proxy_url=await open_door(home, plane, space) if own else "",
+    )
+    client = issue_admin(secrets, now or datetime.now(UTC))
+    name = plane.metadata.name
+    return kubeconfig(name, f"{name}-admin", server, client)
+
+
+async def _asked_by_clients(home: Home, plane: ControlPlane, space: AddressSpace) -> tuple[tuple[str, int], ...]:
+    """The DNS servers that know the plane's name; none where this host's resolver does."""
+    endpoint = plane.spec.endpoint
+    if endpoint.mode is EndpointMode.HOSTS:
+        return tuple((each.ip, each.port) for each in await name_servers(await home.hub(space), space))
+    return tuple((each.address, each.port) for each in endpoint.resolvers)
+
+
+async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
+    """What a probe of this plane asks, with a certificate of its own."""
+    from quarterdeck.probe.target import ProbeTarget  # few programs probe
+
+    secrets = await secrets_of(home.store, plane)
+    client = issue_admin(secrets, datetime.now(UTC), name="quarterdeck-probe")
+    mode = plane.spec.endpoint.mode
+    space = (await home.site(plane.spec.placement.site)).spec.space
+    return ProbeTarget(
+        host=plane.host,
+        port=endpoint_port(plane),
+        ca_pem=secrets.kubernetes_ca.bundle.decode(),
+        client_cert_pem=client.certificate.decode(),
+        client_key_pem=client.key.decode(),
+        dns_servers=await _asked_by_clients(home, plane, space),
+        address=plane.spec.endpoint.address if mode is EndpointMode.ADDRESS else None,
+    )

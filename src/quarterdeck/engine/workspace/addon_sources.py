@@ -1,0 +1,106 @@
+"""Reading what add-ons are: text, files, folders and charts, once, when a plane is asked for or applied."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from quarterdeck.addons.content import TOTAL_MAX
+from quarterdeck.addons.manifests import parsed
+from quarterdeck.addons.objects import Manifest
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.addons import Addon, Chart
+from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
+from quarterdeck.files import file_errors
+from quarterdeck.input_files import UnreadableFileError, read_text
+from quarterdeck.upstream.process import Outcome, run
+
+#: Seconds for ``helm``, which may have to fetch the chart.
+_RENDERING = 120.0
+_FILES = (".yaml", ".yml", ".json")
+#: Characters of what ``helm`` said last.
+_LAST_WORDS = 300
+
+
+async def read(plane: ControlPlane, addon: Addon) -> tuple[Manifest, ...]:
+    """The objects that an add-on's source has now.
+
+    Raises InvalidInput (by path, with document and line), PreconditionFailed without ``helm``, TimedOut when it does
+    not end.
+    """
+    where = f"spec.addons[{addon.name}]"
+    if addon.helm is not None:
+        source = f"{where}.helm: what {addon.helm.chart} renders"
+        return await asyncio.to_thread(parsed, await _rendered(plane, addon, addon.helm), source)
+    return await asyncio.to_thread(_read, addon, where)
+
+
+def _read(addon: Addon, where: str) -> tuple[Manifest, ...]:
+    if addon.inline is not None:
+        return parsed(addon.inline, f"{where}.inline")
+    if addon.file is not None:
+        path = Path(addon.file)
+        return parsed(_text(path, f"{where}.file"), f"{where}.file: {path}")
+    found = (parsed(_text(each, f"{where}.folder"), f"{where}.folder: {each}") for each in _files(addon, where))
+    return tuple(manifest for manifests in found for manifest in manifests)
+
+
+def _files(addon: Addon, where: str) -> Iterator[Path]:
+    """The files of a folder, by name; those below it are not looked at, as with ``kubectl apply -f``."""
+    folder = Path(addon.folder or "")
+    try:
+        names = sorted(each for each in folder.iterdir() if each.suffix in _FILES and not each.name.startswith("."))
+    except OSError as error:
+        raise _unusable(f"{where}.folder", folder, str(error.strerror)) from error
+    if not names:
+        raise _unusable(f"{where}.folder", folder, f"there is no file that ends with {', '.join(_FILES)}")
+    yield from names
+
+
+def _text(path: Path, where: str) -> str:
+    try:
+        return read_text(path, TOTAL_MAX)
+    except UnreadableFileError as error:
+        raise _unusable(where, path, str(error)) from error
+
+
+def _unusable(where: str, path: Path, seen: str) -> InvalidInput:
+    return InvalidInput(f"reading {where}", f"{path}: {seen}", "put it there, or name another one")
+
+
+async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
+    """What ``helm`` makes of a chart. Hooks and tests are left out: nobody runs them."""
+    doing = f"rendering spec.addons[{addon.name}].helm"
+    program = shutil.which("helm")
+    if program is None:
+        raise PreconditionFailed(doing, "there is no program 'helm' on the path", "install it, or use plain manifests")
+    argv = [program, "template", chart.release or addon.name, chart.chart]
+    argv += ["--namespace", addon.namespace, "--kube-version", plane.spec.kubernetes_version]
+    argv += ["--include-crds", "--no-hooks", "--skip-tests"]
+    argv += ["--repo", chart.repository] if chart.repository is not None else []
+    argv += ["--version", chart.version] if chart.version is not None else []
+    # Values may hold passwords: a folder of 0700, and no word of them in the list of processes.
+    with file_errors(doing), tempfile.TemporaryDirectory(prefix="quarterdeck-") as folder:
+        values = Path(folder) / "values.json"
+        values.write_text(json.dumps(chart.values))
+        try:
+            done = await run(
+                [*argv, "--values", str(values)], folder=Path(folder), environment=os.environ, deadline=_RENDERING
+            )
+        except TimedOut as error:
+            raise TimedOut(doing, f"helm did not end in {_RENDERING:.0f} s", "is its repository in reach?") from error
+    if done.code != 0:
+        raise InvalidInput(doing, f"helm failed: {_last_words(done)}", "mend the chart or its values")
+    if len(done.output) > TOTAL_MAX:
+        raise InvalidInput(doing, f"it renders more than {TOTAL_MAX // 2**20} MiB")
+    return done.output
+
+
+def _last_words(done: Outcome) -> str:
+    said = " ".join((done.errors or done.output).split())
+    return (said or f"exit code {done.code}")[-_LAST_WORDS:]

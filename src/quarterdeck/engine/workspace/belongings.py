@@ -1,0 +1,122 @@
+"""What the store has of a plane besides its resource: its keys, its revisions and manifests, its drills."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from pydantic import SecretStr
+
+from quarterdeck.api.addon_manifests import AddonManifests
+from quarterdeck.api.base import Metadata, Resource
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
+from quarterdeck.api.drill import Drill
+from quarterdeck.api.revision import ReplicaRevision
+from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.engine.workspace.made import of_plane
+from quarterdeck.errors import Conflict, Corrupt, NotFound
+from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.issuing import create_plane_secrets, with_manager
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import Lease, Store
+
+
+async def secrets_of(store: Store, plane: ControlPlane) -> PlaneSecrets:
+    """The plane's secrets, made the first time; never those of another plane that had its name before. (Those that
+    were stored when secrets did not say whose they are belong to the plane that is there: see ``make_room``.)
+
+    Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now,
+    Corrupt when they are gone although the plane has replicas: nothing that runs would trust new ones.
+    """
+    name, uid = plane.metadata.name, plane.metadata.uid
+    while True:
+        stored = await _stored(store, name)
+        if stored is not None and stored.plane_uid == uid:
+            return decode(stored.data.get_secret_value())
+        current = await _require_current(store, plane)
+        if stored is None or stored.plane_uid is not None:
+            _require_new(current)
+        try:
+            if stored is None:
+                await store.create(
+                    SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=_new_secrets(name))
+                )
+            else:
+                data = stored.data if stored.plane_uid is None else _new_secrets(name)
+                await store.update(stored.model_copy(update={"plane_uid": uid, "data": data}))
+        except (Conflict, NotFound):
+            continue  # somebody else was faster: what they wrote counts
+
+
+async def renew_manager(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+    """Have quarterdeck's own certificates issued anew, if all of the plane's are wanted anew since they were."""
+    generation = plane.spec.certificates.generation
+    if generation <= (await secrets_of(store, plane)).generation():
+        return
+
+    def renewed(stored: SecretsResource) -> SecretsResource:
+        secrets = with_manager(decode(stored.data.get_secret_value()), generation, datetime.now(UTC))
+        return stored.model_copy(update={"data": SecretStr(encode(secrets))})
+
+    await amend(store, SecretsResource, plane.name, renewed, lease=lease)
+
+
+async def _stored(store: Store, name: str) -> SecretsResource | None:
+    try:
+        return await store.get(SecretsResource, name)
+    except NotFound:
+        return None
+
+
+async def _require_current(store: Store, plane: ControlPlane) -> ControlPlane:
+    name = plane.metadata.name
+    current = await store.get(ControlPlane, name)
+    if current.metadata.uid != plane.metadata.uid:
+        seen = "it was deleted, and another one of that name was created since"
+        raise Conflict(f"reading the secrets of plane {name}", seen, "run the command again")
+    return current
+
+
+async def make_room(store: Store, name: str) -> None:
+    """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
+    await store.delete_together((SecretsResource, name), *await _made_for(store, name))
+
+
+async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
+    """Delete all that is stored of a plane, whose driver's work is done."""
+    name = plane.metadata.name
+    await store.delete_together(
+        (ControlPlane, name),
+        (SecretsResource, name),
+        *await _made_for(store, name),
+        finalizer=PLANE_FINALIZER,
+        lease=lease,
+    )
+
+
+async def _made_for(store: Store, name: str) -> list[tuple[type[Resource], str]]:
+    """What was made from the spec of the plane of that name, and what it was put to."""
+    kinds: tuple[type[Resource], ...] = (ReplicaRevision, AddonManifests)
+    made = [(kind, each.name) for kind in kinds for each in await of_plane(store, kind, name)]
+    return [*made, *((Drill, each.name) for each in await drills_of(store, name))]
+
+
+async def drills_of(store: Store, name: str) -> tuple[Drill, ...]:
+    """The drills of a plane that are kept, the oldest first."""
+    found = (each for each in await store.list(Drill) if each.spec.plane == name)
+    return tuple(sorted(found, key=lambda each: each.spec.number))
+
+
+def _require_new(plane: ControlPlane) -> None:
+    """Raises Corrupt for a plane that has replicas, unless it is being deleted: then nothing is made by new secrets."""
+    memory = plane.status.memory
+    if (memory.replicas or memory.created) and plane.metadata.deletion_timestamp is None:
+        raise Corrupt(
+            f"reading the secrets of plane {plane.metadata.name}",
+            "they are not in the store, and what runs of the plane trusts no others",
+            "put back a copy of the store that has them",
+        )
+
+
+def _new_secrets(name: str) -> SecretStr:
+    return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))

@@ -1,0 +1,400 @@
+"""What users ask for: each changes a plane's spec, and names the change; the loop does the rest."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quarterdeck.addons.content import Content
+from quarterdeck.api.base import Metadata, unknown_fields
+from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane, ControlPlaneStatus, Placement
+from quarterdeck.api.operation import (
+    Goal,
+    Operation,
+    OperationPhase,
+    OperationSpec,
+    OperationStatus,
+    OperationType,
+)
+from quarterdeck.api.plane.memory import MemoryStatus
+from quarterdeck.components.ports import LAST_PLANE
+from quarterdeck.components.settings import Baseline
+from quarterdeck.engine.notices.conditions import unseen
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.workspace import addons, made, revisions
+from quarterdeck.engine.workspace.belongings import make_room
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.lease import hold_lease
+from quarterdeck.stores.port import EventType, Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks, and when: ``now`` is an aware datetime."""
+
+    who: str
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+
+
+#: What a person says of a plane as it is now: nothing of that is gone back to.
+_OF_NOW = ("paused", "paused_until", "cordoned_replicas", "new_epoch")
+#: What is equal as long as nothing else is wanted of a plane.
+Wants = tuple[str | None, int, str, str]
+
+
+def why_paused(plane: ControlPlane, now: datetime) -> str:
+    """That, and until when, the user wants nothing done; "" otherwise. A deletion is not held up."""
+    spec = plane.spec
+    if plane.metadata.deletion_timestamp is not None or not spec.paused_at(now):
+        return ""
+    return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
+
+
+def wants(plane: ControlPlane) -> Wants:
+    """What changes with each change of what is wanted of a plane, and with each plane of its name; the content of a
+    file that the spec names is in the revision, or in the manifests.
+    """
+    status = plane.status
+    return plane.metadata.uid, plane.metadata.generation, status.revision, status.addon_manifests
+
+
+def require_replica(plane: ControlPlane, doing: str, replica: str) -> None:
+    """Raise NotFound, which names those that there are, for a replica that a plane does not have."""
+    there = [each.name for each in plane.status.memory.replicas]
+    if replica not in there:
+        what = f"{doing} replica {replica!r} of plane {plane.name}"
+        raise NotFound(what, f"replicas there are: {', '.join(there) or 'none'}", f"see 'replica list {plane.name}'")
+
+
+def goal_of(plane: ControlPlane) -> Goal:
+    """What an operation would have to go back to."""
+    fields = type(plane.spec).model_fields
+    spec = plane.spec.model_copy(update={name: fields[name].get_default() for name in _OF_NOW})
+    return Goal(
+        placement=spec.placement,
+        replicas=spec.replicas,
+        spec=spec,
+        revision=plane.status.revision,
+        addon_manifests=plane.status.addon_manifests,
+    )
+
+
+def reached(goal: Goal, plane: ControlPlane) -> bool:
+    """Whether the plane's spec is that of a goal, as far as the goal says."""
+    now = goal_of(plane)
+    said = {
+        "spec": goal.spec or now.spec,
+        "revision": goal.revision or now.revision,
+        "addon_manifests": now.addon_manifests if goal.addon_manifests is None else goal.addon_manifests,
+    }
+    return goal.model_copy(update=said) == now
+
+
+def asks_for_addons(operation: Operation | None) -> bool:
+    """Whether an operation changes what a plane's add-ons are to be, quarterdeck's own among them."""
+    if operation is None or operation.spec.to is None:
+        return False
+    before, after = operation.spec.from_, operation.spec.to
+    if before is None:
+        own = after.spec is None or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
+        return bool(after.addon_manifests) or own
+    return _own(before) != _own(after) or after.addon_manifests not in (None, before.addon_manifests)
+
+
+def _own(goal: Goal) -> tuple[object, ...]:
+    """What quarterdeck's own add-ons are made from."""
+    spec = goal.spec
+    return () if spec is None else (spec.nodes, _in_a_cloud(goal), spec.controller_sets)
+
+
+def _in_a_cloud(goal: Goal) -> bool:
+    return goal.spec is not None and goal.spec.cloud_controller_manager is not None
+
+
+def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
+    """The plane as it is to be for a goal; paused as it is now, with the replicas that are cordoned now, and with the
+    consent to a new epoch that there is.
+    """
+    if goal.spec is None:
+        return moved(plane, goal.placement, goal.replicas)
+    now = plane.spec
+    spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
+    manifests = plane.status.addon_manifests if goal.addon_manifests is None else goal.addon_manifests
+    named = {"revision": goal.revision or plane.status.revision, "addon_manifests": manifests}
+    status = plane.status.model_copy(update=named)
+    return plane.model_copy(update={"spec": spec, "status": status})
+
+
+async def require_new(store: Store, name: str) -> None:
+    """Raise Conflict if there is a plane of that name, also one that is being deleted."""
+    if name in {each.metadata.name for each in await store.list(ControlPlane)}:
+        doing, todo = f"creating plane {name}", f"use 'apply' to change it, or 'status {name}'"
+        raise Conflict(doing, "there is one of that name", todo)
+
+
+async def create(
+    home: Home, plane: ControlPlane, asker: Asker, contents: tuple[Content, ...] | None = None
+) -> Operation:
+    """Store a new plane, with ports of its own; ``contents``: what its add-ons say, if that was read already. Raises
+    Conflict if there is one of that name, and what reading them does.
+    """
+    name = plane.metadata.name
+    contents = await addons.read(plane) if contents is None else contents
+    # Two that are created at once must not get the same ports.
+    async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
+        await require_new(home.store, name)
+        number = await free_number(home.store, name)
+        await make_room(home.store, name)
+        given = plane.metadata
+        metadata = Metadata(
+            name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
+        )
+        conditions = unseen(asker.now().timestamp())
+        status = ControlPlaneStatus(
+            port_offset=number, baseline=max(Baseline), conditions=conditions, memory=MemoryStatus(proven=False)
+        )
+        stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
+    stored = await revisions.established(home.store, stored)
+    stored = await addons.established(home.store, stored, contents)
+    return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
+
+
+async def free_number(store: Store, name: str) -> int:
+    """The number that the next plane gets. Raises PreconditionFailed when there is none."""
+    taken = {each.status.port_offset for each in await store.list(ControlPlane)}
+    number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
+    if number is None:
+        raise PreconditionFailed(f"creating plane {name}", f"{LAST_PLANE + 1} planes are there already", "delete one")
+    return number
+
+
+async def change(
+    home: Home, plane: ControlPlane, kind: OperationType, asker: Asker, contents: tuple[Content, ...] | None = None
+) -> Operation:
+    """Store a changed spec, and end the operation that is under way: the new one takes over where it is. The plane's
+    revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``), and so
+    are its add-ons, unless ``contents`` is what they say: that was read already.
+
+    Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
+    ``require_changeable`` does.
+    """
+    before = await existing(home.store, plane.metadata.name)
+    require_known(before)
+    if before.metadata.deletion_timestamp is not None:
+        raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
+    if kind not in (OperationType.MIGRATE, OperationType.ABORT):
+        await require_changeable(home.store, before)
+    before = await revisions.established(home.store, before)
+    revision = await revisions.wanted(home.store, plane)
+    via = await revisions.between(home.store, before, revision)
+    for each in (*via, revision):
+        await made.keep(home.store, each)
+    manifests = await addons.wanted(home.store, plane, contents)
+    addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
+    if manifests is not None:
+        await made.keep(home.store, manifests)
+
+    def respecified(seen: ControlPlane) -> ControlPlane:
+        # The status may have moved on, the spec must not have.
+        if seen.metadata.generation != plane.metadata.generation:
+            raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
+        leads = tuple(each.name for each in via)
+        names = {"revision": revision.name, "via": leads, "addon_manifests": addons.named(manifests)}
+        status = seen.status.model_copy(update=names)
+        return finalized(seen).model_copy(update={"spec": plane.spec, "status": status})
+
+    stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
+    await supersede(home.store, plane.metadata.name, asker)
+    return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
+
+
+def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
+    """The plane wanted elsewhere, or with another number of replicas."""
+    changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
+    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+
+
+async def delete(home: Home, name: str, asker: Asker) -> Operation:
+    """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
+    await require_deletable(home.store, name)
+    await amend(home.store, ControlPlane, name, finalized)
+    await home.store.delete(ControlPlane, name)
+    plane = await existing(home.store, name)
+    await supersede(home.store, name, asker)
+    return await _record(home.store, plane, OperationType.DELETE, asker)
+
+
+def finalized(plane: ControlPlane) -> ControlPlane:
+    """The plane with the finalizer that planes of before do not have. One that is being deleted gets none any more."""
+    metadata = plane.metadata
+    if metadata.deletion_timestamp is not None or PLANE_FINALIZER in metadata.finalizers:
+        return plane
+    finalizers = (*metadata.finalizers, PLANE_FINALIZER)
+    return plane.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": finalizers})})
+
+
+async def require_deletable(store: Store, name: str) -> ControlPlane:
+    """The plane; raises Gone, and Conflict while it moves."""
+    plane = await existing(store, name)
+    running = await current(store, name)
+    if running is not None and moves(running):
+        raise busy(f"deleting plane {name}", running, "then delete")
+    return plane
+
+
+def require_known(plane: ControlPlane) -> None:
+    """Raise Corrupt for a plane of which a newer version wrote what this one cannot act by. It can be looked at."""
+    unknown = [each for each in unknown_fields(plane) if each.startswith(("spec.", "status.memory."))]
+    if unknown:
+        raise Corrupt(
+            f"acting on plane {plane.name}",
+            f"a newer version wrote what this one does not know: {', '.join(unknown)}",
+            "use the quarterdeck version that wrote it",
+        )
+
+
+async def require_changeable(store: Store, plane: ControlPlane) -> None:
+    """Raise Conflict while the plane moves: what a move goes back to, or goes to, must stay what it was."""
+    running = await current(store, plane.name)
+    if running is not None and moves(running):
+        raise busy(f"changing plane {plane.name}", running, "then ask again")
+
+
+def moves(running: Operation) -> bool:
+    """Whether an operation that is under way moves its plane between sites, or brings it back. One that failed is
+    left to a person, who may have to change the spec to mend it.
+    """
+    if running.status.phase is OperationPhase.FAILED:
+        return False
+    before, after = running.spec.from_, running.spec.to
+    elsewhere = before is not None and after is not None and before.placement.site != after.placement.site
+    return elsewhere or running.spec.type in (OperationType.MIGRATE, OperationType.ABORT)
+
+
+def busy(doing: str, running: Operation, then: str) -> Conflict:
+    """What is not to be done while an operation is under way."""
+    plane, kind = running.spec.plane, running.spec.type
+    undo = f", or go back with 'abort {plane}'" if kind is not OperationType.ABORT else ""
+    return Conflict(
+        doing,
+        f"operation {running.metadata.name} ({kind.value}) is under way",
+        f"let it end with 'wait {plane}'{undo}, {then}",
+    )
+
+
+async def existing(store: Store, name: str) -> ControlPlane:
+    """A plane; raises Gone that names those there are."""
+    try:
+        return await store.get(ControlPlane, name)
+    except NotFound:
+        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane)) or "none"
+        raise Gone(f"looking for plane {name!r}", f"planes there are: {known}", "see 'quarterdeck get'") from None
+
+
+async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
+    """All operations of a plane, the oldest first."""
+    found = [each for each in await store.list(Operation) if each.spec.plane == plane]
+    return tuple(
+        sorted(found, key=lambda each: (each.spec.number, str(each.metadata.creation_timestamp), each.metadata.name))
+    )
+
+
+async def current(store: Store, plane: str) -> Operation | None:
+    """The operation that is under way, if one is: the last one, whose goal is the spec's, unless that was reached.
+
+    One that failed, or whose driver died, is under way as well: whoever drives next goes on with it.
+    """
+    last = (await operations_of(store, plane))[-1:]
+    return next((each for each in last if not each.status.phase.over), None)
+
+
+async def supersede(store: Store, plane: str, asker: Asker) -> None:
+    """End what is under way: something else is wanted now."""
+    for operation in await operations_of(store, plane):
+        if not operation.status.phase.over:
+            await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
+
+
+async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
+    """Mark it as running, also again after it failed, unless it is over already."""
+    changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None, "error": ""}
+    begun = await _advance(store, operation, changes, asker)
+    if not begun.status.phase.over:
+        await _tell(store, begun, asker, f"driven by {asker.who}")
+    return begun
+
+
+async def finish(
+    store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker, *, error: str = ""
+) -> Operation:
+    """Mark it as over, unless it is already: another process may have asked for something else meanwhile."""
+    changes = {"phase": phase, "message": message, "finished_at": asker.now(), "error": error}
+    finished = await _advance(store, operation, changes, asker)
+    await _tell(store, finished, asker, finished.status.message)
+    return finished
+
+
+async def succeed(
+    store: Store, operation: Operation, plane: ControlPlane, leftovers: tuple[str, ...], asker: Asker
+) -> Operation:
+    """Mark it as over, now that ``plane`` is as wanted. An operation with another goal than the plane has been left:
+    whoever asked for something else died before that could be written down.
+    """
+    if operation.spec.to is not None and not reached(operation.spec.to, plane):
+        return await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
+    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("as wanted", *leftovers)), asker)
+
+
+async def deleted(store: Store, name: str, asker: Asker) -> bool:
+    """Whether a plane that does not exist was being deleted; its operation is marked as over."""
+    operation = await current(store, name)
+    if operation is None or operation.spec.type is not OperationType.DELETE:
+        return False
+    await finish(store, operation, OperationPhase.SUCCEEDED, "as wanted", asker)
+    return True
+
+
+async def _tell(store: Store, operation: Operation, asker: Asker, message: str) -> None:
+    """An event of the operation's phase, such as MigrateSucceeded."""
+    spec, phase = operation.spec, operation.status.phase
+    kind = EventType.WARNING if phase is OperationPhase.FAILED else EventType.NORMAL
+    happened = Happening(f"{spec.type.value}{phase.value}", f"{operation.metadata.name}: {message}", kind)
+    await store.record(happened.event(spec.plane, asker.now().timestamp()))
+
+
+async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:
+    def advanced(seen: Operation) -> Operation:
+        if seen.status.phase.over:
+            return seen
+        started = seen.status.started_at or asker.now()
+        return seen.model_copy(update={"status": seen.status.model_copy(update={"started_at": started, **changes})})
+
+    return await amend(store, Operation, operation.metadata.name, advanced)
+
+
+async def _record(
+    store: Store,
+    plane: ControlPlane,
+    kind: OperationType,
+    asker: Asker,
+    *,
+    came_from: Goal | None = None,
+    to: Goal | None = None,
+) -> Operation:
+    name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
+    last = (await operations_of(store, plane.metadata.name))[-1:]
+    spec = OperationSpec(
+        plane=plane.metadata.name,
+        number=1 + max((each.spec.number for each in last), default=0),
+        type=kind,
+        from_=came_from,
+        to=to,
+        requested_by=asker.who,
+    )
+    return await store.create(
+        Operation(metadata=Metadata(name=name), spec=spec, status=OperationStatus(phase=OperationPhase.PENDING))
+    )

@@ -1,0 +1,94 @@
+"""The sites and machines where a plane is, was, or may have something: what was removed since is unreachable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quarterdeck.api.base import Metadata
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.memory import ReplicaStatus, memory_from_status
+from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.api.sites.storage import StorageClass
+from quarterdeck.engine.workspace.site_use import sites_of
+from quarterdeck.errors import NotFound
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.sites.former import FormerSite
+from quarterdeck.sites.port import Site
+from quarterdeck.stores.port import Store
+
+#: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
+_NOWHERE = "127.255.255.254"
+
+
+async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
+    """The resource of the site that a plane is to be at; if it is gone, one with the zones that the plane is in, so
+    that the plane can be looked at all the same.
+    """
+    name = plane.spec.placement.site
+    try:
+        return await store.get(SiteResource, name)
+    except NotFound:
+        there = [each for each in memory_from_status(plane.status.memory).replicas if each.site == name]
+        zones = {each.slot.zone for each in there if each.slot.zone} | set(plane.spec.placement.zones or ())
+        classes = sorted({each.storage_class for each in there}) or ["standard"]
+        spec = LocalSpec(
+            zones=tuple(sorted(zones)) or ("a",),
+            storage_classes=tuple(StorageClass(name=each) for each in classes),
+        )
+        return SiteResource(metadata=Metadata(name=name), spec=spec)
+
+
+async def network_of(store: Store, plane: ControlPlane) -> Isolation:
+    """What kind of network a plane lives in. One whose site is gone is looked after from the host's own."""
+    try:
+        return (await store.get(SiteResource, plane.spec.placement.site)).spec.network
+    except NotFound:
+        return Isolation.LOOPBACK
+
+
+def space_of(plane: ControlPlane, sites: Iterable[SiteResource]) -> AddressSpace:
+    """The address space that a plane is in; where its site is gone that of another one that it uses."""
+    known = {each.metadata.name: each.spec.space for each in sites}
+    named = (plane.spec.placement.site, *sorted(sites_of(plane)))
+    return next((known[each] for each in named if each in known), AddressSpace.LOOPBACK)
+
+
+def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:
+    """The sites by name, and those that a plane uses and that are not there any more."""
+    former: dict[str, Site] = {name: _former(name, plane) for name in sites_of(plane) if name not in sites}
+    return {**sites, **former}
+
+
+async def machines_of(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[tuple[str, str], Machine]:
+    """The machines of the sites by (site, name), and those of the plane's replicas that no site has any more."""
+    machines = {(machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()}
+    for each in plane.status.memory.replicas:
+        machines.setdefault((each.slot.site, each.machine), _unknown_machine(each))
+    return machines
+
+
+def _former(site: str, plane: ControlPlane) -> FormerSite:
+    there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
+    edge = Machine(
+        name=f"{site}-edge",
+        site=site,
+        zone="",
+        address=_NOWHERE,
+        role=MachineRole.EDGE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )
+    return FormerSite(site, (*there, edge))
+
+
+def _unknown_machine(record: ReplicaStatus) -> Machine:
+    """A machine that no site has."""
+    return Machine(
+        name=record.machine,
+        site=record.slot.site,
+        zone=record.slot.zone,
+        address=_NOWHERE,
+        state=MachineState.UNREACHABLE,
+        declared=False,
+    )

@@ -1,0 +1,113 @@
+"""From what the user declares to what the planner needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from quarterdeck.api.controlplane import ControlPlane, OnFailure, RecoveryPolicy
+from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
+from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.components import ports
+from quarterdeck.model.bounds import Healing, Settings
+from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.slots import Slot
+from quarterdeck.model.world import Consent
+from quarterdeck.planner.slots import slots
+from quarterdeck.sites.port import Leads, Site
+
+
+def endpoint_port(plane: ControlPlane) -> int:
+    """The port at which clients reach the plane: the user's, or the one that is its own."""
+    return plane.spec.endpoint.port or ports.load_balancer_port(plane.status.port_offset or 0)
+
+
+def balancer_status_port(plane: ControlPlane) -> int:
+    """Where the plane's load balancers tell how they are."""
+    return ports.balancer_status_port(plane.status.port_offset or 0)
+
+
+def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:
+    """All that a load balancer of the plane listens at."""
+    return endpoint_port(plane), balancer_status_port(plane)
+
+
+def leads_to_apiservers(plane: ControlPlane) -> bool:
+    """Whether the name is to lead to the apiservers themselves."""
+    return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
+
+
+def leads_here(site: Site, address: str) -> bool:
+    """Whether an address can be led from machine to machine of a site."""
+    return isinstance(site, Leads) and Capability.LEADS in site.capabilities and address in site.led_addresses
+
+
+def front_site(resource: ControlPlane, sites: Mapping[str, Site]) -> str | None:
+    """The site of the load balancer at a fixed address: the one that the plane was first served from. One that is
+    promoted belongs to a site.
+    """
+    endpoint = resource.spec.endpoint
+    if endpoint.mode is not EndpointMode.ADDRESS:
+        return None
+    if resource.spec.endpoint.promoted:
+        there = (name for name, site in sites.items() if leads_here(site, endpoint.address or ""))
+        return next(there, resource.spec.placement.site)
+    return resource.status.memory.served_site or resource.spec.placement.site
+
+
+def planner_settings(plane: ControlPlane) -> Settings:
+    """The planner's bounds."""
+    endpoint = plane.spec.endpoint
+    goes_back = plane.spec.rollout.on_failure is OnFailure.GO_BACK
+    asked = plane.spec.healing
+    healing = Healing(
+        budget=asked.budget,
+        after=float(asked.after_seconds),
+        later=float(asked.other_zones_after_seconds),
+        other_zones=asked.other_zones,
+        hung=float(asked.hung_after_seconds),
+        lagging=float(asked.lagging_after_seconds),
+    )
+    # Nobody remembers an address of one that is promoted: the network leads to where it is.
+    ttl = 0.0 if plane.spec.endpoint.promoted else float(endpoint.ttl)
+    return Settings(
+        ttl=ttl,
+        drain=endpoint.drain,
+        goes_back=goes_back,
+        together=plane.spec.rollout.downtime_allowed,
+        healing=healing,
+    )
+
+
+def consent_of(plane: ControlPlane) -> Consent:
+    """What the user says of a quorum that is lost."""
+    spec = plane.spec
+    automatic = spec.recovery is RecoveryPolicy.AUTOMATIC
+    if spec.new_epoch is None:
+        return Consent(automatic=automatic)
+    return Consent(
+        epoch=spec.new_epoch.epoch, even_if_others_live=spec.new_epoch.even_if_others_live, automatic=automatic
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """What a spec comes to at its site, whose zones are the default."""
+
+    site: str
+    zones: tuple[str, ...]
+    replicas: int
+
+    def slots(self, present: Iterable[Replica]) -> tuple[Slot, ...]:
+        """The places that are wanted, given the replicas that there are."""
+        return slots(site=self.site, zones=self.zones, replicas=self.replicas, present=present)
+
+
+def goal_of(plane: ControlPlane, site: SiteResource) -> Goal:
+    """What the spec asks for at ``site``."""
+    return Goal(
+        site=plane.spec.placement.site,
+        zones=plane.spec.placement.zones or site.spec.zones,
+        replicas=plane.spec.replicas,
+    )

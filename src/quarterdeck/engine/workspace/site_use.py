@@ -1,0 +1,209 @@
+"""Which planes use a site, and what of it may not change as long as one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
+from quarterdeck.api.sites.edge import Edge
+from quarterdeck.api.sites.hosts import login_text
+from quarterdeck.api.sites.storage import AnyStorageClass, HostStorageClass
+from quarterdeck.errors import Conflict
+from quarterdeck.model.units import MachineRole
+
+_ELSEWHERE = "migrate or delete them first, or add another site"
+
+
+def sites_of(plane: ControlPlane) -> frozenset[str]:
+    """The sites that a plane is at, is to be at, or may have something at."""
+    memory = plane.status.memory
+    named = {plane.spec.placement.site, *memory.unsettled, *(each.name for each in memory.held)}
+    named |= {each.slot.site for each in memory.replicas}
+    named |= {each.site for each in memory.kept} | {each.site for each in memory.left}
+    return frozenset(named | ({memory.served_site} if memory.served_site else set()))
+
+
+def users_of(site: str, planes: Iterable[ControlPlane]) -> tuple[str, ...]:
+    """The planes that use a site, by name."""
+    return tuple(sorted(each.metadata.name for each in planes if site in sites_of(each)))
+
+
+def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
+    """Raise Conflict that names the planes which use a site that is to go."""
+    users = users_of(site, planes)
+    if users:
+        raise Conflict(f"removing site {site}", f"in use by {', '.join(users)}", "migrate or delete them first")
+
+
+def require_safe_change(
+    current: Site,
+    wanted: Site,
+    planes: Iterable[ControlPlane],
+    *,
+    next_step: str = _ELSEWHERE,
+    spare_edge: str | None = None,
+) -> None:
+    """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
+
+    It may grow: zones behind those that it has, machines, edges (on this host not where addresses float between those
+    that there are), storage classes, limits. A host of which no plane has anything may go, and how hosts are logged in
+    to may change. ``spare_edge``: a host without whose load balancers all planes are known to do.
+    """
+    planes = [*planes]
+    users = users_of(current.metadata.name, planes)
+    problems = _problems(current, wanted, planes, spare_edge) if users else ()
+    if problems:
+        raise Conflict(
+            f"changing site {current.metadata.name}",
+            f"{'; '.join(problems)}; in use by {', '.join(users)}",
+            next_step,
+        )
+
+
+def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane], spare_edge: str | None) -> list[str]:
+    before, after = current.spec, wanted.spec
+    if before.driver != after.driver:
+        return ["spec.driver: cannot be changed"]
+    problems: list[str] = []
+    if isinstance(before, LocalSpec) and isinstance(after, LocalSpec):
+        problems.extend(_machine_problems(before, after))
+    if isinstance(before, SshSpec) and isinstance(after, SshSpec):
+        problems.extend(_host_problems(current.metadata.name, before, after, planes, spare_edge))
+        problems.extend(_edge_problems(before.edge, after.edge))
+    if after.zones[: len(before.zones)] != before.zones:
+        problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; others may come behind them")
+    problems.extend(_class_problems(before.storage_classes, after.storage_classes))
+    return problems
+
+
+def _machine_problems(before: LocalSpec, after: LocalSpec) -> Iterator[str]:
+    if after.isolation is not before.isolation:
+        yield "spec.isolation: cannot be changed"
+    if after.machines_per_zone < before.machines_per_zone:
+        yield f"spec.machinesPerZone: must not be less than {before.machines_per_zone}"
+    if after.floating_addresses is not before.floating_addresses:
+        yield "spec.floatingAddresses: cannot be changed"
+    if after.edges < before.edges:
+        yield f"spec.edges: must not be less than {before.edges}"
+    if after.edges > before.edges and before.floating_addresses:
+        yield f"spec.edges: must stay {before.edges}, between which addresses float"
+
+
+def _host_problems(
+    site: str, before: SshSpec, after: SshSpec, planes: Sequence[ControlPlane], spare_edge: str | None
+) -> Iterator[str]:
+    """What of hosts may not change. Who is reached at another address is another host to clients and to members."""
+    used = used_machines(site, planes)
+    for each in before.hosts:
+        now = after.host(each.name)
+        for role, machine in each.machines.items():
+            why = used.get(machine, "") if role is MachineRole.CONTROL else _SERVES.get(role, "")
+            if role is MachineRole.EDGE and now is None and each.name == spare_edge and before.edge.floating_addresses:
+                why = ""  # another edge has its address
+            if now is None or role not in now.roles:
+                change = "must stay" if now is None else f"must keep the role {role}"
+            elif now.machines[role] != machine:
+                change = f"must have as many roles as before: its machine {machine} would have another name"
+            elif now.address != each.address:
+                change = f"must keep its address {each.address}"
+            elif role is MachineRole.CONTROL and now.zone != each.zone:
+                change = f"must stay in zone {each.zone}"
+            else:
+                continue
+            if why:
+                yield f"spec.hosts: {each.name} {change}: {why}"
+
+
+def _edge_problems(before: Edge, after: Edge) -> Iterator[str]:
+    """What leads clients to a site stays: they may hold its addresses, and names have them."""
+    if before.floating_addresses != after.floating_addresses:
+        yield f"spec.edge.floatingAddresses: must stay {', '.join(before.floating_addresses) or 'empty'}"
+    outside, now = before.external, after.external
+    if (outside.addresses if outside else None) != (now.addresses if now else None):
+        stay = f"its addresses must stay {', '.join(outside.addresses)}" if outside else "must stay away"
+        yield f"spec.edge.external: {stay}"
+
+
+#: Why a host of that role stays as it is while any plane uses its site.
+_SERVES = {MachineRole.EDGE: "clients may hold its address"}
+
+
+def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
+    """Raise Conflict for a host that another site has: two would not know of each other what runs there."""
+    for _, seen in declared_elsewhere(wanted, sites):
+        raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+
+
+def declared_elsewhere(wanted: Site, sites: Iterable[Site]) -> Iterator[tuple[str, str]]:
+    """The hosts of a site that another site has too, by name, each with what it is there in words."""
+    if not isinstance(wanted.spec, SshSpec):
+        return
+    for other in sites:
+        if other.metadata.name == wanted.metadata.name or not isinstance(other.spec, SshSpec):
+            continue
+        there = {each.address: each.name for each in other.spec.hosts}
+        there |= {login_text(each.login): each.name for each in other.spec.hosts}
+        for each in wanted.spec.hosts:
+            known = there.get(each.address) or there.get(login_text(each.login))
+            if known is not None:
+                yield each.name, f"host {each.name} ({each.address}) is host {known} of site {other.metadata.name}"
+
+
+def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], planes: Iterable[ControlPlane]) -> None:
+    """Raise Conflict for a change after which nothing that is there now would keep the names of planes. They share the
+    DNS servers of all sites that reach each other.
+    """
+    before, after = dns_servers(current), dns_servers(wanted)
+    others = [each for each in sites if each.metadata.name != current.metadata.name]
+    if before <= after or before & after or any(map(dns_servers, others)):
+        return
+    spaces = {each.metadata.name: each.spec.space for each in (*others, current)}
+    named = [
+        plane.metadata.name
+        for plane in planes
+        if plane.spec.endpoint.mode is EndpointMode.HOSTS
+        and spaces.get(plane.spec.placement.site) is AddressSpace.HOSTS
+    ]
+    if named:
+        raise Conflict(
+            f"changing site {current.metadata.name}",
+            f"no DNS server would be left that has the names of {', '.join(sorted(named))}",
+            "give another host the role dns first",
+        )
+
+
+def dns_servers(site: Site) -> frozenset[str]:
+    """The addresses of a site's hosts of role ``dns``."""
+    hosts = site.spec.hosts if isinstance(site.spec, SshSpec) else ()
+    return frozenset(each.address for each in hosts if MachineRole.DNS in each.roles)
+
+
+def used_machines(site: str, planes: Iterable[ControlPlane]) -> Mapping[str, str]:
+    """The machines of a site of which a plane has anything, by name: what it is, in words."""
+    found: dict[str, list[str]] = {}
+    for plane in sorted(planes, key=lambda each: each.metadata.name):
+        memory, name = plane.status.memory, plane.metadata.name
+        for replica in memory.replicas:
+            if replica.slot.site == site:
+                found.setdefault(replica.machine, []).append(f"replica {name}/{replica.name} is there")
+        for what, machine in (
+            *((f"data of {name}/{each.replica}", each.machine) for each in memory.kept if each.site == site),
+            *((f"units of {name}/{each.replica}", each.machine) for each in memory.left if each.site == site),
+        ):
+            found.setdefault(machine, []).append(f"{what} are left there")
+    return {machine: ", ".join(dict.fromkeys(words)) for machine, words in found.items()}
+
+
+def _class_problems(before: Sequence[AnyStorageClass], after: Sequence[AnyStorageClass]) -> Iterator[str]:
+    if after[0].name != before[0].name:
+        yield f"spec.storageClasses: {before[0].name} must stay the first, which is the default"
+    paths, kinds = ({each.name: each.path for each in after}, {each.name: each.reattachable for each in after})
+    for each in before:
+        if each.name not in paths:
+            yield f"spec.storageClasses: {each.name} must stay"
+        elif paths[each.name] != each.path:
+            yield f"spec.storageClasses: the path of {each.name} must stay"
+        elif isinstance(each, HostStorageClass) and kinds[each.name] != each.reattachable:
+            yield f"spec.storageClasses: {each.name} must stay {'re-attachable' if each.reattachable else 'local'}"

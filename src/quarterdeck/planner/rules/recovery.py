@@ -1,0 +1,209 @@
+"""A lost quorum: with the user's consent the main cluster begins anew from what survived, and what was before is kept
+from ever serving again. All else is an exchange of replicas as any other.
+"""
+
+from __future__ import annotations
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica, Seed
+from quarterdeck.model.steps import (
+    BeginEpoch,
+    DeleteKept,
+    NoteQuorum,
+    PlaceReplica,
+    RestoreMember,
+    Step,
+    StopUnit,
+    WithdrawConsent,
+)
+from quarterdeck.model.units import IDLE, MachineState, UnitState
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import World
+from quarterdeck.planner import next_steps
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules.attaching import may_return
+from quarterdeck.planner.survivors import Fate, Survivors, away, loss, survivors
+from quarterdeck.planner.view import View, view
+
+
+def fence(view: View) -> Outcome:
+    """All that runs of an epoch that is over stops where it can be reached, whoever it may serve: two epochs must never
+    both take writes. That comes before everything else, also when a machine comes back years later.
+    """
+    world = view.world
+    steps: list[Step] = []
+    for record in world.memory.replicas:
+        if not world.memory.is_former(record) or not view.reachable(record):
+            continue
+        steps.extend(
+            StopUnit(site=record.site, why=_OVER, replica=record.name, component=component)
+            for component in reversed(Component)
+            if view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
+        )
+    return Outcome(tuple(steps))
+
+
+_OVER = "it is of an epoch of the cluster that is over"
+
+
+def begin(view: View) -> Outcome:
+    """A new epoch begins where the quorum is lost, and the user consents."""
+    world = view.world
+    left = survivors(world)
+    noted = _noted(view, left)
+    if noted is not None:
+        return Outcome((noted,))
+    if left is None or not left.lost:
+        return Outcome()
+    why_not = waits(world, left)
+    if why_not is not None:
+        return Outcome(waiting=(why_not,))
+    best = left.best
+    record = world.memory.replica(best.replica)
+    step = BeginEpoch(
+        site="",
+        why=f"the quorum is lost, and {best.replica} has the most of what was written: {_told(left)}",
+        epoch=world.memory.epoch + 1,
+        survivor=best.replica,
+        founder=f"{record.site}-{world.memory.next_ordinal}",
+        revision=best.revision,
+        seen=world.memory.revision,
+        others=left.words[1:],
+    )
+    return Outcome((step,))
+
+
+def withdraw(view: View) -> Outcome:
+    """A word for a new epoch is for the quorum that was lost then. It came back without one, as when members came back
+    with their data: nobody has said anything of the next that is lost.
+    """
+    world = view.world
+    epoch = world.memory.epoch + 1
+    if world.membership is None or world.consent.epoch != epoch:
+        return Outcome()
+    step = WithdrawConsent(site="", why="a quorum answers, so that no epoch is to begin", epoch=epoch)
+    return Outcome((step,))
+
+
+def _told(left: Survivors) -> str:
+    return ", ".join(
+        f"{word.replica} has applied {word.applied:,} of {word.committed:,} entries (term {word.term})"
+        for word in left.words
+    )
+
+
+def _noted(view: View, left: Survivors | None) -> NoteQuorum | None:
+    """Since when it is lost is known as long as it is, where that makes a difference. Where nobody answers nothing
+    follows.
+    """
+    world, lost = view.world, left is not None and left.lost
+    known = world.memory.quorum_lost is not None
+    if left is not None and lost and not known and (world.consent.automatic or may_return(view, left)):
+        return NoteQuorum(site="", why="what is left of the members can be no quorum", lost=True)
+    there = world.memory.seeding is not None if left is None else not lost
+    if known and (world.membership is not None or there):
+        return NoteQuorum(site="", why="members enough are there", lost=False)
+    return None
+
+
+def waits(world: World, left: Survivors) -> Wait | None:
+    """What a new epoch waits for, where the quorum is lost; None if it may begin."""
+    if left.awaited:
+        first = world.memory.replica(left.awaited[0])
+        what = f"member {', '.join(left.awaited)} to say how far it is, before the cluster can begin anew"
+        return Wait(what, next_steps.look(world, first, Component.ETCD))
+    consent, memory = world.consent, world.memory
+    asked = consent.epoch == memory.epoch + 1
+    if left.others_may_live and not (asked and consent.even_if_others_live):
+        gone = next_steps.command(world, "recover", "--even-if-others-live")
+        return Wait(
+            f"{', '.join(left.of(Fate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin anew"
+            " beside them",
+            f"bring their machines back; if they are surely gone, see {gone}",
+        )
+    if asked:
+        return None
+    since = memory.quorum_lost if memory.quorum_lost is not None else world.now
+    if consent.automatic and world.now - since >= world.settings.patience:
+        return None
+    if consent.automatic:
+        return Wait(
+            f"{away(world, left)} to come back",
+            f"bring their machines back; after {world.settings.patience:g} s the cluster begins anew by itself",
+        )
+    return Wait(
+        f"{away(world, left)} to come back with the data",
+        f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
+    )
+
+
+def advice(world: World) -> str:
+    """What to tell a person of a lost quorum; "" where it is not lost."""
+    left = survivors(world)
+    if left is None or not left.lost:
+        return ""
+    counted = f"{len(left.of(Fate.ALIVE))} of {len(left.fates)} voters are left"
+    if world.memory.seeding is not None:
+        counted = f"{world.memory.seeding.survivor} was lost, and with it what the cluster was to begin from"
+    if (wait := waits(world, left)) is not None:
+        counted += f": waiting for {wait}"
+    if back := may_return(view(world), left, said=True):
+        names = ", ".join(each.replica for each in back)
+        return f"{counted}; then the site is asked to have {names} elsewhere, with all data, and nothing is lost"
+    return f"{counted}; what beginning anew would lose: {loss(world.memory, left.best)}"
+
+
+def seed(view: View) -> Outcome:
+    """The founder of an epoch gets its data from the survivor, beside which it is placed, once that one has ended:
+    so all that it has applied is in its database. Nothing else is done before.
+    """
+    world = view.world
+    wanted = world.memory.seeding
+    if wanted is None:
+        return Outcome()
+    survivor = world.memory.replica(wanted.survivor)
+    names = {each.name for each in world.memory.replicas}
+    if wanted.founder not in names:
+        return Outcome((_placed(wanted, survivor),))
+    if not view.reachable(survivor):
+        return Outcome(waiting=(next_steps.machine(world, survivor, ", as its data is needed"),))
+    running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
+    if running:
+        stops = next_steps.status(world)
+        return Outcome(waiting=tuple(Wait(f"etcd of {each.name} to end, and its apiserver", stops) for each in running))
+    why = f"the cluster begins anew at etcd revision {wanted.revision:,}"
+    step = RestoreMember(site=survivor.site, why=why, replica=wanted.founder, survivor=survivor.name)
+    return Outcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
+
+
+def _runs(view: View, record: Replica) -> bool:
+    """Whether anything of a replica may still take writes, or write to its database, where it can be reached."""
+    writers = (Component.ETCD, Component.APISERVER)
+    return view.reachable(record) and any(view.unit(record, each) not in IDLE for each in writers)
+
+
+def _placed(wanted: Seed, survivor: Replica) -> PlaceReplica:
+    return PlaceReplica(
+        site="",
+        why=f"it begins from what {survivor.name} has on the same machine",
+        replica=wanted.founder,
+        slot=survivor.slot,
+        machine=survivor.machine,
+        storage_class=survivor.storage_class,
+        revision=survivor.revision,
+    )
+
+
+def drop_kept(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
+    """Data that was kept aside goes with its plane."""
+    up = {(each.site, each.name) for each in world.machines if each.state is MachineState.UP}
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    for each in world.memory.kept:
+        if (each.site, each.machine) in up:
+            steps.append(
+                DeleteKept(site=each.site, why="the plane is deleted", replica=each.replica, machine=each.machine)
+            )
+        else:
+            waiting.append(next_steps.silent(world, each.site, each.machine, ", which has data of before,"))
+    return tuple(steps), tuple(waiting)

@@ -1,0 +1,210 @@
+"""How clients find the plane: load balancers, the DNS record, and addresses that clients may still hold."""
+
+from __future__ import annotations
+
+from quarterdeck.model.components import Component
+from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, Step, StopBalancer
+from quarterdeck.model.units import IDLE
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import BalancerFact, World
+from quarterdeck.planner import next_steps
+from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.rules import round_robin
+from quarterdeck.planner.view import View
+
+
+def may_drain(view: View) -> bool:
+    """Whether unwanted apiservers may lose their new connections: the wanted ones carry the traffic, and clients are
+    led to them.
+    """
+    return view.takeover and view.led_to({record.name for record in view.servers})
+
+
+def carries(view: View) -> Wait:
+    """That clients are led to the replicas that are to stay, before others may go."""
+    return Wait(f"site {view.heading} to carry the traffic", next_steps.status(view.world))
+
+
+def drains(view: View, record: Replica) -> Wait | None:
+    """What is waited for before the clients of an apiserver have left it: None once they have."""
+    since = dict(view.world.memory.draining).get(record.name)
+    if since is None:
+        left = "load balancers to leave" if APISERVERS not in view.held else "clients to be led away from"
+        return Wait(f"{left} {record.name}", next_steps.status(view.world))
+    left_s = view.farewell - (view.world.now - since)
+    return Wait(f"{record.name} to drain", next_steps.within(left_s)) if left_s > 0 else None
+
+
+def to_leave(view: View) -> set[str]:
+    """The replicas that load balancers are to send nothing to."""
+    leaving = {record.name for record in view.unwanted} if may_drain(view) else set(view.gone)
+    rest = view.resting
+    return leaving | {
+        each.name for each in (rest.replicas if rest is not None else ()) if view.rests(each, Component.APISERVER)
+    }
+
+
+def _running(view: View) -> list[BalancerFact]:
+    return [balancer for balancer in view.world.balancers if balancer.running]
+
+
+def _there(view: View) -> list[BalancerFact]:
+    return [balancer for balancer in view.world.balancers if balancer.there]
+
+
+def _needed(view: View) -> tuple[str, ...]:
+    """The sites whose load balancer must run: where the plane is heading, and every one that a client may use."""
+    sites = set(view.held)
+    if any(view.ready(record) for record in view.world.memory.replicas):
+        sites |= {site for site in (view.door, _refuge(view)) if site}
+    return tuple(sorted((sites | {balancer.site for balancer in _running(view)}) - {APISERVERS}))
+
+
+def _refuge(view: View) -> str | None:
+    """The site that holds a quorum, while the load balancer that the name leads to leads nowhere (sites were cut from
+    each other): the name can go back there. A fixed address cannot, and a name that is to lead to the apiservers leads
+    to any of them.
+    """
+    world = view.world
+    if world.front is not None or world.led_straight or world.balancer(world.record or view.door).ready:
+        return None
+    return view.home
+
+
+def backends(view: View) -> Outcome:
+    """Every load balancer sends new connections to every ready apiserver that is to stay.
+
+    One is added only when it said it is ready; one that is listed stays through a moment of unreadiness (the
+    load balancer's own health check sees to that), and leaves when it stops for good or is to be drained. What one edge
+    alone lists may be from long ago. So does the name where it leads to them by itself. An edge to which no address can
+    come any more is told once more: what has it there is started with that.
+    """
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    leaving = to_leave(view)
+    for site in _needed(view):
+        balancer = view.world.balancer(site)
+        if not balancer.reachable:
+            waiting.append(next_steps.edges(view.world, site))
+            continue
+        chosen = tuple(
+            record.name
+            for record in view.world.memory.replicas
+            if record.name not in leaving
+            and (
+                view.ready(record)
+                or (record.name in balancer.listed and view.unit(record, Component.APISERVER) not in IDLE)
+            )
+        )
+        if not chosen:
+            waiting.append(Wait(f"a ready apiserver for the load balancer at {site}", next_steps.status(view.world)))
+        elif set(chosen) != balancer.everywhere:
+            why = f"new connections at {site} go to the apiservers that are ready and stay"
+            steps.append(SetBackends(site=site, why=why, backends=chosen))
+        elif balancer.unrouted:
+            why = f"addresses that float can come to {' and '.join(balancer.unrouted)} again"
+            steps.append(SetBackends(site=site, why=why, backends=chosen))
+        elif not balancer.ready:
+            what = f"the load balancer at {site} to find a healthy backend"
+            waiting.append(Wait(what, next_steps.status(view.world)))
+    named = round_robin.follow(view, leaving)
+    return Outcome((*steps, *named.steps), (*waiting, *named.waiting))
+
+
+def relight(view: View) -> Outcome:
+    """An address that a client may use and that leads nowhere comes before all that can wait a moment."""
+    off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
+    # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
+    dark = {site for site in view.held if view.world.balancer(site).healthy <= off}
+    # What the apiservers themselves say is seen at once: a load balancer that is as dark is not left for the next look.
+    return Outcome(tuple(step for step in backends(view).steps if step.site in dark or APISERVERS in dark))
+
+
+def record(view: View) -> Outcome:
+    """The plane's name leads to the site it is heading for once that can carry the traffic; and away from a load
+    balancer that leads nowhere as soon as another one leads somewhere.
+    """
+    world = view.world
+    if not world.record_known:
+        return Outcome(waiting=(unknown(world),))
+    if world.foreign:
+        return Outcome(waiting=(Wait(f"its name to be free: {world.foreign}", _FREE),))
+    door, target = view.door, world.balancer(view.door)
+    servers = {replica.name for replica in view.servers}
+    # The load balancer's check is a moment old, so the apiserver's own word counts besides.
+    able = any(view.ready(each) for each in world.memory.replicas if each.name in target.healthy)
+    if world.record == door:
+        if able:
+            return _settled(view)
+    elif door != APISERVERS and able and (world.record is None or (view.takeover and servers <= target.everywhere)):
+        return Outcome((SetRecord(site="", why=f"site {door} carries the traffic", to=door),))
+    if world.record is not None and not world.balancer(world.record).ready:
+        other = next((each for each in world.balancers if each.ready), None)
+        if other is not None:
+            why = f"the load balancer at {world.record} leads nowhere"
+            return Outcome((SetRecord(site="", why=why, to=other.site),))
+    if door in (world.record, APISERVERS):
+        return Outcome()  # what apiservers are waited for was said of the name already
+    return Outcome(waiting=(Wait(f"the load balancer at {door} to carry the traffic", next_steps.status(world)),))
+
+
+def _settled(view: View) -> Outcome:
+    """The name leads where it should, for as long as it should. Before anything is taken away it must carry this
+    driver's token (a change that an older driver had sent could lead it back), and every server must answer so.
+    """
+    world, door = view.world, view.door
+    if world.amiss:
+        return Outcome((_again(view, world.amiss),))
+    if world.record_ttl is not None and world.front is None and not world.torn:
+        why = f"its addresses are handed out for {world.record_ttl:g} s, not for {world.settings.ttl:g} s"
+        return Outcome((_again(view, why),))
+    leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _there(view))
+    leaving = leaving or (door == APISERVERS and bool(to_leave(view)))
+    if leaving and not world.stamped:
+        why = "from now on no change of an older driver can reach the record"
+        return Outcome((_again(view, why),))
+    if world.torn and (world.also or world.memory.unsettled or world.memory.served_site != door):
+        return Outcome(waiting=(Wait(f"all DNS servers to answer the same: {world.torn}", _DNS),))
+    return Outcome()
+
+
+def _again(view: View, why: str) -> Step:
+    """The name is set once more, to what it leads to."""
+    if view.door == APISERVERS:
+        return LeadTo(site="", why=why, backends=tuple(sorted(view.world.apiservers.backends)))
+    return SetRecord(site="", why=why, to=view.door)
+
+
+#: What a person does about DNS servers, and about a name that somebody else has.
+_DNS = "have the DNS server answer from here; quarterdeck goes on by itself once it does"
+_FREE = "remove what is there, or set spec.endpoint.takeOver to true"
+
+
+def unknown(world: World) -> Wait:
+    """What is waited for as long as it is not known what the name leads to."""
+    why = f": {world.record_trouble}" if world.record_trouble else ""
+    return Wait(f"the DNS server to answer{why}", _DNS)
+
+
+def let_go(view: View) -> Outcome:
+    """A load balancer goes when nobody can hold its address any more: its time to live and drain have passed."""
+    world = view.world
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    held = dict(world.memory.held)
+    for balancer in _there(view):
+        site = balancer.site
+        if site in (view.door, world.record, world.memory.served_site, _refuge(view)) or not world.record_known:
+            continue
+        if site in (*world.memory.unsettled, *world.also):
+            continue  # the rule for the record says what is waited for
+        if site in held and not view.expired(held[site]):
+            left_s = world.lifetime + world.settings.drain - (world.now - held[site])
+            waiting.append(Wait(f"clients to forget the address of site {site}", next_steps.within(left_s)))
+        elif not balancer.reachable:
+            waiting.append(next_steps.edges(world, site))
+        else:
+            steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))
+    return Outcome(tuple(steps), tuple(waiting))

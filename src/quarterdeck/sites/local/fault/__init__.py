@@ -1,0 +1,1 @@
+"""Faults that are made on local machines, and what ends them."""

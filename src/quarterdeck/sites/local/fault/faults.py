@@ -1,0 +1,243 @@
+"""What labs and drills do to the machines of a local site. Each fault that is made has a guard: see ``fault_guard``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from quarterdeck import clocks
+from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.sites.local.disk import on_disk
+from quarterdeck.sites.local.fault.altering import all_stopped, alter_text, has_text
+from quarterdeck.sites.local.fault.guard import Guard
+from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, aside_of, undo
+from quarterdeck.sites.local.fault.tracing import TRACED, cannot_trace
+from quarterdeck.sites.local.kept_stands import keep_stand
+from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.machines import LocalMachines
+from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.volumes import set_aside
+
+_ONE_CLOCK = (
+    "all its machines share this host's one wall clock, which programs read without a call that could be answered"
+    " otherwise (vDSO), and which no time namespace moves"
+)
+
+#: Seconds for which a unit stands still at most while a file of it is altered, and for it to do so.
+_STANDING = 10.0
+_STOPPING = 3.0
+
+
+async def _until_still(pid: int) -> bool:
+    """Whether all threads of a process have stopped before long."""
+    clock = asyncio.get_running_loop().time
+    end = clock() + _STOPPING
+    while not all_stopped(pid):
+        if clock() > end:
+            return False
+        await asyncio.sleep(0.01)
+    return True
+
+
+def _keep(folder: Path, stand: Stand) -> None:
+    """Write down where a machine stands, also one that was never used: its guard finds it by that alone."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    keep_stand(folder, stand)
+
+
+@dataclass(slots=True)
+class _Owned:
+    """A fault that this process made."""
+
+    fault: Fault
+    guard: Guard
+
+
+class LocalFaults(LocalMachines):
+    """The port ``Faults`` for the machines of a local site."""
+
+    @cached_property
+    def _book(self) -> FaultBook:
+        """All faults that are made at the site, whoever made them."""
+        return FaultBook(self._site_folder / "faults")
+
+    @cached_property
+    def _owned(self) -> dict[str, _Owned]:
+        """Those of this process, by machine."""
+        return {}
+
+    async def facts(self, below: str = "") -> SiteFacts:
+        """See Site. What nobody undid though its time is over, is undone by whoever looks."""
+        if self._book.folder.is_dir():
+            for made in await on_disk(self.name, self._book.all):
+                if made.forgotten and made.fault.machine in self._machines:
+                    with suppress(Unavailable):  # then the machine is seen as it is, and the next look tries again
+                        await self._undo(made)
+        return await super().facts(below)
+
+    @property
+    def whole_hosts(self) -> bool:
+        """See Faults."""
+        return False
+
+    def cannot_make(self, kind: FaultKind) -> str:
+        """See Faults."""
+        if kind in (FaultKind.CUT, FaultKind.DEAFEN):
+            return self._isolation.cannot_cut
+        if kind in TRACED:
+            return cannot_trace()
+        return _ONE_CLOCK if kind is FaultKind.SET_CLOCK else ""
+
+    async def make_fault(self, fault: Fault, seconds: float) -> None:
+        """See Faults."""
+        where, doing = self._machine(fault.machine), f"having {fault.words}"
+        if why := self.cannot_make(fault.kind):
+            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
+        try:
+            await where.reach()
+        except Unavailable as error:
+            raise Conflict(doing, error.seen, "wait until that machine is well") from error
+        if fault.unit:
+            await self._pid(where, fault.unit, doing)
+        if fault.kind in MOMENTARY:
+            await self._kill(where, fault.unit, doing)
+            return
+        if fault.kind is FaultKind.CORRUPT:
+            await self._corrupt(where, fault, doing)
+            return
+        made = await self._written_down(where, fault, seconds, doing)
+        try:
+            await on_disk(where.name, _keep, where.folder, where.stand)
+            guard = await Guard.start(self._home, self._isolation.name, self.name, where.name, doing)
+        except BaseException:
+            await on_disk(where.name, self._book.end, where.name)
+            raise
+        self._owned[where.name] = _Owned(fault, guard)
+        try:
+            await self._make(where, made, seconds)
+        except BaseException:
+            await self.undo_fault(fault)
+            raise
+
+    async def undo_fault(self, fault: Fault) -> str:
+        """See Faults."""
+        owned = self._owned.get(fault.machine)
+        if owned is None or owned.fault != fault:
+            return ""
+        try:
+            left = await owned.guard.end()
+        except Unavailable:  # somebody killed it: then it is for us
+            left = ""
+        made = await on_disk(fault.machine, self._book.of, fault.machine)
+        if made is not None and made.fault == fault:
+            left = await self._undo(made)
+        del self._owned[fault.machine]
+        return left
+
+    async def faults_made(self) -> tuple[Fault, ...]:
+        """See Faults."""
+        return tuple(each.fault for each in await on_disk(self.name, self._book.all))
+
+    async def kill_machine(self, machine: str) -> None:
+        """See Switches."""
+        await self._machine(machine).cut_power()
+
+    async def boot_machine(self, machine: str) -> None:
+        """See Switches."""
+        await self._machine(machine).boot()
+
+    async def freeze_machine(self, machine: str) -> None:
+        """See Switches."""
+        await self._machine(machine).freeze()
+
+    async def thaw_machine(self, machine: str) -> None:
+        """See Switches."""
+        await self._machine(machine).thaw()
+
+    async def _written_down(self, where: LocalMachine, fault: Fault, seconds: float, doing: str) -> MadeFault:
+        volume = aside = ""
+        if fault.kind is FaultKind.LOSE_DATA:
+            there = await on_disk(where.name, self._volumes(where.name).folder_of, fault.volume)
+            if there is None:
+                raise NotFound(doing, f"machine {where.name} has no volume of that name")
+            volume, aside = str(there), str(aside_of(there))
+        until, boot = clocks.steady() + seconds, clocks.boot()
+        made = MadeFault(fault=fault, until=until, boot=boot, volume=volume, aside=aside)
+        await on_disk(where.name, self._book.begin, made)
+        return made
+
+    async def _make(self, where: LocalMachine, made: MadeFault, seconds: float) -> None:
+        unit = made.fault.unit
+        match made.fault.kind:
+            case FaultKind.HANG_UNIT:
+                await where.ask(lambda client: client.hold(unit, seconds))
+            case FaultKind.POWER_OFF:
+                await where.cut_power()
+            case FaultKind.FREEZE:
+                await where.freeze()
+            case FaultKind.CUT:
+                await where.unplug()
+            case FaultKind.DEAFEN:
+                await where.deafen()
+            case FaultKind.LOSE_DATA:
+                # Its program must not come to start in between: then it would find its data.
+                await on_disk(where.name, set_aside, Path(made.volume), Path(made.aside))
+                if unit:
+                    await self._kill(where, unit, f"having {made.fault.words}")
+            case FaultKind.SLOW_DISK | FaultKind.FILL_DISK:
+                pass  # its guard has made it: the tracers are to be its children
+            case _:
+                raise NotImplementedError(made.fault.kind)
+
+    async def _corrupt(self, where: LocalMachine, fault: Fault, doing: str) -> None:
+        """Alter a text while its unit stands still: it is mapped into memory (bbolt), so that the unit has it altered
+        then as well. Should nobody live to let the unit go, its machine does.
+        """
+        made = await on_disk(where.name, self._book.of, where.name)
+        if made is not None:
+            raise Conflict(doing, made.fault.words, "one fault at a time on each machine")
+        volume = await on_disk(where.name, self._volumes(where.name).folder_of, fault.volume)
+        if volume is None or not await on_disk(where.name, has_text, volume / fault.path, fault.text):
+            raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
+        pid = await self._pid(where, fault.unit, doing)
+        await where.ask(lambda client: client.hold(fault.unit, _STANDING))
+        try:
+            if not await _until_still(pid) or await self._pid(where, fault.unit, doing) != pid:
+                raise Conflict(doing, "it does not stand still")
+            await on_disk(where.name, alter_text, volume / fault.path, fault.text)
+        finally:
+            await where.ask(lambda client: client.let_go(fault.unit))
+
+    async def _undo(self, made: MadeFault) -> str:
+        name = made.fault.machine
+        left = await undo(self._machine(name), made)
+        await on_disk(name, self._book.end, name)
+        return left
+
+    async def _kill(self, where: LocalMachine, unit: str, doing: str) -> None:
+        """Kill its process behind its supervisor's back, and no other that may have its number by now."""
+        pid = await self._pid(where, unit, doing)
+        try:
+            process = os.pidfd_open(pid)
+        except ProcessLookupError as error:
+            raise Conflict(doing, "it has just ended by itself") from error
+        try:
+            if await self._pid(where, unit, doing) != pid:
+                raise Conflict(doing, "it was just started anew")
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, signal.SIGKILL)
+        finally:
+            os.close(process)
+
+    async def _pid(self, where: LocalMachine, unit: str, doing: str) -> int:
+        pid = next((each.pid for each in await where.units() if each.name == unit), None)
+        if pid is None:
+            raise NotFound(doing, f"unit {unit} does not run on machine {where.name}")
+        return pid

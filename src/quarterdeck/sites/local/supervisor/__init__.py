@@ -1,0 +1,1 @@
+"""A machine's supervisor and the units that it runs."""

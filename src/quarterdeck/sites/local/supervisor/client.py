@@ -1,0 +1,176 @@
+"""Calls to the supervisord of a machine: XML-RPC over its unix socket, without a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+import xmlrpc.client
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+from quarterdeck.errors import LeaseLost, Unavailable
+from quarterdeck.model.units import Fence, UnitState, UnitStatus
+from quarterdeck.sites.local.supervisor.fences import FENCED, on_the_wire
+
+SOCKET = "supervisor.sock"
+#: Supervisor's faults for calls that it does not know: UNKNOWN_METHOD, INCORRECT_PARAMETERS.
+_UNKNOWN = (1, 2)
+_PASSED_ON = "another process drives the plane, run the command again to go on from what is there"
+KILL_GRACE = 10.0  # seconds that a process may take to be gone after SIGKILL
+
+
+_HEAD = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n"
+_PIECE = 65_536
+
+
+class NotRunning(Unavailable):
+    """There is no supervisord, or no longer: nobody listens on the socket, or the call broke off."""
+
+
+class Outdated(Unavailable):
+    """The supervisord was started by an older quarterdeck, which knew no such call. It goes on as it is."""
+
+
+class SupervisorClient:
+    """The methods of quarterdeck's plugin in one machine's supervisord. ``patience`` is how many seconds an
+    answer may take. All raise NotRunning, or Unavailable when the answer does not come.
+    """
+
+    def __init__(self, machine: str, folder: Path, patience: float) -> None:
+        self._machine = machine
+        self._folder = folder
+        self._patience = patience
+
+    async def units(self) -> tuple[UnitStatus, ...]:
+        """Every unit as supervisord sees it."""
+        answer = await self._call("units", (), self._patience)
+        return tuple(
+            UnitStatus(
+                name=each["name"],
+                state=UnitState(each["state"]),
+                digest=each["digest"],
+                pid=each["pid"],
+                exit_code=each["exit_code"],
+                restarts=each["restarts"],
+                refused=each.get("refused", ""),  # a supervisord of an older quarterdeck may still run
+                altered=bool(each.get("altered", False)),
+            )
+            for each in json.loads(str(answer))
+        )
+
+    async def admit(self, fence: Fence) -> None:
+        """Raise LeaseLost for a fence that is older than one that the machine has taken; else it is taken."""
+        with suppress(Outdated):
+            await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
+
+    async def start(self, unit: str, fence: Fence | None = None) -> None:
+        """Run the unit as its record says."""
+        await self._change("start", (unit,), fence)
+
+    async def stop(self, unit: str, fence: Fence | None = None, *, kill: bool, stop_timeout: float) -> None:
+        """Stop the unit and wait until its process is gone."""
+        await self._change("stop", (unit, kill), fence, longer=stop_timeout + KILL_GRACE)
+
+    async def put(self, staged: str, fence: Fence) -> None:
+        """Rename files, as a JSON list of [from, to]. Raises Outdated."""
+        await self._call("put", (staged, self._expires(), on_the_wire(fence)), self._patience)
+
+    async def take(self, paths: str, fence: Fence) -> None:
+        """Delete files, as a JSON list of paths. Raises Outdated."""
+        await self._call("take", (paths, self._expires(), on_the_wire(fence)), self._patience)
+
+    async def prioritize(self, unit: str, nice: int) -> None:
+        """Have the unit give way so much, and no more since it has just started."""
+        try:
+            await self._call("prioritize", (unit, nice, self._expires()), self._patience)
+        except Outdated:  # it can only be told that the start is over
+            await self._call("favour", (unit, self._expires()), self._patience)
+
+    async def hold(self, unit: str, seconds: float, fence: Fence | None = None) -> None:
+        """Stop the unit's process where it stands, for at most that long."""
+        await self._change("hold", (unit, seconds), fence)
+
+    async def let_go(self, unit: str) -> None:
+        """Let it go on."""
+        await self._call("let_go", (unit, self._expires()), self._patience)
+
+    async def forget(self, unit: str, fence: Fence | None = None) -> None:
+        """Drop a stopped unit."""
+        await self._change("forget", (unit,), fence)
+
+    async def read_again(self, unit: str, fence: Fence | None = None) -> None:
+        """Have the unit known as its record says by now. Raises Outdated."""
+        await self._call(
+            "read_again", (unit, self._expires(), "" if fence is None else on_the_wire(fence)), self._patience
+        )
+
+    def _expires(self) -> float:
+        return time.monotonic() + self._patience
+
+    async def _change(
+        self, method: str, given: tuple[str | bool | float, ...], fence: Fence | None, *, longer: float = 0.0
+    ) -> None:
+        """Change something, under a fence if there is one. ``longer``: seconds that it may take besides."""
+        if fence is not None:
+            with suppress(Outdated):
+                arguments = (*given, self._expires(), on_the_wire(fence))
+                await self._call(method, arguments, self._patience + longer)
+                return
+        await self._call(method, (*given, self._expires()), self._patience + longer)
+
+    async def _call(self, method: str, arguments: tuple[str | bool | float, ...], patience: float) -> object:
+        doing = f"asking machine {self._machine} to {method}"
+        try:
+            call = xmlrpc.client.dumps(arguments, f"quarterdeck.{method}").encode() if arguments else _bare(method)
+            async with asyncio.timeout(patience):
+                reply = await self._exchange(call)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            raise NotRunning(doing, "its supervisord is not running") from error
+        except (ConnectionResetError, BrokenPipeError) as error:
+            raise NotRunning(doing, "its supervisord ended meanwhile") from error
+        except TimeoutError as error:
+            raise Unavailable(doing, f"no answer within {patience:.1f} s") from error
+        except OSError as error:
+            raise Unavailable(doing, f"the connection broke ({error})") from error
+        if not reply:
+            raise NotRunning(doing, "its supervisord ended meanwhile")
+        head, _, body = reply.partition(b"\r\n\r\n")
+        if b" 200 " not in head.split(b"\r\n", 1)[0]:
+            raise Unavailable(doing, f"its supervisord failed ({head[:80]!r})")
+        try:
+            (result,), _ = xmlrpc.client.loads(body.decode())
+        except xmlrpc.client.Fault as fault:
+            if fault.faultCode == FENCED:
+                seen = fault.faultString.removeprefix("UNKNOWN: ")  # what supervisor calls a fault of ours
+                raise LeaseLost(doing, f"it refused: {seen}", _PASSED_ON) from fault
+            if fault.faultCode in _UNKNOWN:
+                raise Outdated(doing, "its supervisord is of an older quarterdeck") from fault
+            raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
+        return result
+
+    async def _exchange(self, body: bytes) -> bytes:
+        """All that is answered. A plain socket: an observation asks each machine several times a second."""
+        loop = asyncio.get_running_loop()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.setblocking(False)
+            # a socket's path has at most 107 bytes, a home may have more: go through an open folder
+            folder = os.open(self._folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                await loop.sock_connect(sock, f"/proc/self/fd/{folder}/{SOCKET}")
+            finally:
+                os.close(folder)
+            await loop.sock_sendall(sock, _HEAD % len(body) + body)
+            answer = bytearray()
+            while piece := await loop.sock_recv(sock, _PIECE):
+                answer += piece
+            return bytes(answer)
+
+
+@lru_cache(maxsize=16)
+def _bare(method: str) -> bytes:
+    """A call without arguments."""
+    return xmlrpc.client.dumps((), f"quarterdeck.{method}").encode()

@@ -1,0 +1,240 @@
+"""A unit as supervisord runs it: from its record, with a bounded back-off, as the user whose data it has, and dead when
+supervisord is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from supervisor.datatypes import RestartUnconditionally
+from supervisor.options import ProcessConfig, ProcessException
+from supervisor.process import Subprocess
+from supervisor.states import ProcessStates
+
+from quarterdeck.components.endings import BEGINS, CANNOT_START, ENDED, ending
+from quarterdeck.errors import Corrupt
+from quarterdeck.sites.local.supervisor.courtesy import Courtesy
+from quarterdeck.sites.local.supervisor.data_guard import note_data, refusal
+from quarterdeck.sites.local.supervisor.machine_init import PR_SET_PDEATHSIG
+from quarterdeck.sites.local.supervisor.own_user import give_again
+from quarterdeck.sites.local.supervisor.records import FILES, LOG, RECORD, UnitRecord, is_altered, read_record
+
+FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
+LONGEST_PAUSE = 5  # seconds
+#: Seconds. A start that may begin without data, and ends before it has any, has failed, and so the next one may as
+#: well. One that lasts longer uses the permission up: it may have had data that is gone.
+BEGINS_WITHIN = 30.0
+SETTLED_AFTER = 1  # seconds that a unit must stay up to count as running
+HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2)
+LOG_BYTES = 10 * 1024 * 1024
+LOG_BACKUPS = 2
+
+
+class UnitProcess(Subprocess):  # type: ignore[misc]
+    """A unit's process: supervisor's, with a bounded back-off, and killed when supervisord is."""
+
+    config: Any
+    state: int
+    delay: float
+    backoff: int
+    starts = 0
+    exit_code: int | None = None
+    _told = ""
+    fresh = False  # it may begin without data: see BEGINS_WITHIN
+    _began = 0.0
+    refused = ""
+    _altered = False
+    _ended_by_itself = False
+    _looked_at: tuple[tuple[int, int, int], ...] | None = None
+
+    def get_execv_args(self) -> Any:
+        """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
+        not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
+        """
+        self.config.read_again()
+        self.refused = refusal(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
+            self.config.record
+        )
+        if self.refused:
+            raise ProcessException(self.refused)
+        self.starts += 1
+        self._began = time.monotonic()
+        found = super().get_execv_args()
+        self._told = ""
+        self._note(BEGINS)
+        return found
+
+    def note_data(self) -> None:
+        """Remember that the unit has data, as soon as it has."""
+        if not self.config.marked:
+            # What cannot be read or written now is tried again at the next look.
+            with suppress(OSError):
+                self.config.marked = note_data(self.config.folder, self.config.record)
+
+    def use_up_fresh(self, now: float) -> None:
+        """Its process has ended at ``now``: the next one may begin without data only if this one never got so far."""
+        self.fresh = self.fresh and not self.config.marked and now - self._began < BEGINS_WITHIN
+
+    def is_altered(self) -> bool:
+        """Whether somebody else has changed the unit's record or files. They are only read when one was touched."""
+        try:
+            paths = [self.config.folder / RECORD, *(Path(path) for path, _ in self.config.record.files)]
+            touched = tuple(_touched(path) for path in paths)
+            if touched != self._looked_at:
+                self._altered, self._looked_at = is_altered(self.config.folder), touched
+        except OSError:
+            return False  # it is not known
+        return self._altered
+
+    def spawn(self) -> Any:
+        """Start the process. A signal that comes before its program was executed must not be lost to a handler of
+        supervisord's that the fork inherited.
+        """
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        try:
+            pid = super().spawn()
+        finally:
+            self._ended_by_itself = False
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        if pid:
+            self.config.courtesy.begins(pid, self.config.record.nice)
+        return pid
+
+    def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
+        supervisord = os.getppid()
+        if self.config.record.uid is not None:
+            _become(self.config.record.uid)  # before prctl: a change of user takes back what that asks for
+        self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisord:
+            os._exit(127)  # it died before it was asked to take us along
+        for number in (*HANDLED, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+        if self._ended_by_itself:
+            time.sleep(self.config.record.restart_pause)  # here: supervisord has others to look after
+        return super()._spawn_as_child(filename, argv)
+
+    def change_state(self, new_state: int, expected: bool = True) -> Any:
+        """Supervisor waits one second longer after each failure, without a bound."""
+        result = super().change_state(new_state, expected)
+        if new_state == ProcessStates.BACKOFF:
+            self.delay = time.time() + min(FIRST_PAUSE * 2 ** (self.backoff - 1), LONGEST_PAUSE)
+            # supervisor waits for this many seconds when it sees the clock set back
+            self.backoff = min(self.backoff, LONGEST_PAUSE + 1)
+        return result
+
+    def finish(self, pid: int, sts: int) -> None:
+        """The process has ended: take along what it left of its process group, and start it again at once if it
+        had settled.
+        """
+        self.exit_code = os.waitstatus_to_exitcode(sts)
+        self.note_data()
+        self.use_up_fresh(time.monotonic())
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        super().finish(pid, sts)
+        self._note(f"{ENDED}: {ending(self.exit_code)}")
+        if self.state == ProcessStates.EXITED:
+            self._ended_by_itself = True
+            self.spawn()
+
+    def record_spawnerr(self, msg: str) -> None:
+        """Put the reason why it cannot start where people look for it, once for as long as it stays the same."""
+        super().record_spawnerr(msg)
+        if msg == self._told:
+            return
+        self._told = msg
+        self._note(f"{CANNOT_START}: {msg}")
+
+    def _note(self, line: str) -> None:
+        """Put a line into what the unit writes, if its disk has room: it is looked after in any case."""
+        with suppress(OSError), Path(self.config.stdout_logfile).open("a") as log:
+            log.write(f"{line}\n")
+
+
+def _touched(path: Path) -> tuple[int, int, int]:
+    """What changes whenever a file does; of one that is not there, nothing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _not_given(record: UnitRecord) -> str:
+    """Why the unit's user cannot be given its data; "" when it has it."""
+    try:
+        give_again(record)
+    except OSError as error:
+        return f"its data cannot be given to user {record.uid} ({error.strerror or error}): {error.filename}"
+    return ""
+
+
+def _become(user: int) -> None:
+    """Be that user and its group, and nobody else; a fork that cannot must not go on as root."""
+    try:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+    except OSError as error:
+        os.write(2, f"quarterdeck: cannot start as user {user}: {error.strerror}\n".encode())
+        os._exit(127)
+
+
+class UnitConfig(ProcessConfig):  # type: ignore[misc]
+    """A unit as supervisor wants it."""
+
+    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
+        self.folder = folder
+        self.record = record
+        self.marked = record.needs is None
+        self.libc = libc
+        self.courtesy = courtesy
+        nothing = dict.fromkeys(ProcessConfig.req_param_names)
+        settings = {
+            "name": record.name,
+            "directory": str(folder / FILES),
+            "umask": 0o022,
+            "priority": 999,
+            "autostart": record.wanted,
+            "autorestart": RestartUnconditionally,
+            "startsecs": SETTLED_AFTER + record.restart_pause,
+            "startretries": sys.maxsize,
+            "stdout_logfile": str(folder / LOG),
+            "stdout_logfile_maxbytes": LOG_BYTES,
+            "stdout_logfile_backups": LOG_BACKUPS,
+            "redirect_stderr": True,
+            "stopsignal": signal.SIGTERM,
+            "stopwaitsecs": record.stop_timeout,
+            "killasgroup": True,
+            "exitcodes": [0],
+            "environment": dict(record.env),
+            "command": shlex.join(record.argv),
+        }
+        super().__init__(options, **(nothing | settings))
+
+    def read_again(self) -> None:
+        """Take what was written since about how the unit starts (what it needs, its arguments at boot)."""
+        try:
+            found = read_record(self.folder)
+        except (Corrupt, OSError):
+            return  # what was known before is as strict
+        if found is not None:
+            same = found.digest == self.record.digest
+            self.record = found if same else replace(self.record, needs=found.needs)
+            self.command = shlex.join(self.record.argv)
+
+    def make_process(self, group: Any = None) -> UnitProcess:
+        """The process of this unit, not started yet."""
+        process = UnitProcess(self)
+        process.group = group
+        return process

@@ -1,0 +1,148 @@
+"""The folder of a unit: its record, its log, and the files that it reads. Plain calls; run them in a thread."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+
+from quarterdeck.errors import Corrupt, InvalidInput
+from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_beside
+from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.local.supervisor.data_guard import note_data
+from quarterdeck.sites.local.supervisor.own_user import give_user
+from quarterdeck.sites.local.supervisor.records import FILES, REMOVED, UnitRecord, read_record, write_record
+
+
+def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
+    """Write a unit's files, then its record, so that what the record starts is complete."""
+    for each in spec.files:
+        _require_plain(each.path)
+    _make_folder(folder)
+    for each in spec.files:
+        write_atomic(Path(each.path), each.content, mode=each.mode)
+    write_record(folder, replace(UnitRecord.of(spec), uid=give_user(home, folder, spec)))
+
+
+#: Files written beside those that they are to take the place of: (new, old).
+Staged = tuple[tuple[Path, Path], ...]
+
+
+def stage_watched(units: Path, files: tuple[UnitFile, ...]) -> Staged:
+    """Have files ready for ``put_staged``; ``units`` holds the folders of all units of the machine."""
+    owners = {owner_of(units, each.path) for each in files}
+    for owner in owners:
+        _make_folder(owner)
+    staged: list[tuple[Path, Path]] = []
+    try:
+        for each in files:
+            path = Path(each.path)
+            staged.append((written_beside(path, each.content, mode=each.mode), path))
+    except BaseException:
+        drop_staged(tuple(staged))
+        raise
+    return tuple(staged)
+
+
+def put_staged(staged: Staged) -> None:
+    """Put files in their places: see Site.write_files. Quick: nothing waits for the disk."""
+    for new, old in staged:
+        new.replace(old)
+
+
+def changed_files(files: tuple[UnitFile, ...]) -> tuple[UnitFile, ...]:
+    """Those that are not there as they are wanted."""
+    return tuple(each for each in files if not _is_there(each))
+
+
+def _is_there(file: UnitFile) -> bool:
+    path = Path(file.path)
+    try:
+        return path.read_bytes() == file.content and stat.S_IMODE(path.stat().st_mode) == file.mode
+    except FileNotFoundError:
+        return False
+
+
+def settle_staged(staged: Staged) -> None:
+    """Make what was put durable."""
+    for folder in {old.parent for _, old in staged}:
+        sync_folder(folder)
+
+
+def drop_staged(staged: Staged) -> None:
+    """Remove what was not put."""
+    for new, _ in staged:
+        new.unlink(missing_ok=True)
+
+
+def remove_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
+    """See Site.remove_files."""
+    check_watched(units, paths)
+    for each in paths:
+        Path(each).unlink(missing_ok=True)
+
+
+def check_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
+    """Raise InvalidInput for a path that is not below the folder of a unit."""
+    for each in paths:
+        owner_of(units, each)
+
+
+def remove_unit_folder(folder: Path) -> None:
+    """Out of the way at once, then gone, even if the deleting is cut short."""
+    gone = folder.with_name(f"{REMOVED}{folder.name}")
+    remove_folder(gone)
+    if folder.exists():
+        folder.rename(gone)
+        remove_folder(gone)
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (folder / FILES).mkdir(exist_ok=True, mode=0o700)
+
+
+def owner_of(units: Path, path: PurePosixPath) -> Path:
+    """The folder of the unit whose file that is."""
+    _require_plain(path)
+    inside = Path(path).relative_to(units).parts if Path(path).is_relative_to(units) else ()
+    if len(inside) < 3 or inside[1] != FILES:
+        raise InvalidInput("writing the files of a unit", f"{path} is not below the folder of a unit")
+    return units / inside[0]
+
+
+def _require_plain(path: PurePosixPath) -> None:
+    if not path.is_absolute() or ".." in path.parts:
+        raise InvalidInput("writing the files of a unit", f"{path} is not an absolute path")
+
+
+def known_record(folder: Path) -> UnitRecord | None:
+    """The record of a unit; None where there is none, or none that can be read."""
+    try:
+        return read_record(folder)
+    except Corrupt:
+        return None  # the machine skips it too; a start writes it anew
+
+
+def want_no_longer(folder: Path, known: UnitRecord | None) -> None:
+    """Have the machine not start it again."""
+    if known is not None and known.wanted:
+        write_record(folder, replace(known, wanted=False))
+
+
+def keep_record(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
+    """What is to be so from the unit's next start on, whoever makes it."""
+    if known != wanted:
+        write_record(folder, wanted)
+    note_data(folder, wanted)
+
+
+def is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
+    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
+    if status.digest != wanted.digest:
+        return False
+    if status.state is UnitState.RUNNING:
+        return True
+    if status.refused and wanted.fresh:
+        return False  # what it may not do by itself is asked of it
+    return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv
