@@ -30,6 +30,9 @@ LEAST = {
     "other sets": 200,
     "acts": 3_100,
 }
+#: The smoke tier has those that take a few seconds.
+QUICK = {"alone", "nested", "two", "fickle", "client-go", "other sets", "acts"}
+TIERED = [pytest.param(each, marks=[pytest.mark.smoke] if each.name in QUICK else []) for each in SEARCHES]
 
 
 def searched(search: Search) -> Explorer:
@@ -41,7 +44,7 @@ def searched(search: Search) -> Explorer:
     return explorer
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.name)
+@pytest.mark.parametrize("search", TIERED, ids=lambda search: search.name)
 def test_every_state_of_locks_is_safe_and_ends_well(search: Search) -> None:
     assert searched(search).states >= LEAST[search.name], "the search sees less than it did"
 
