@@ -14,9 +14,8 @@ from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
-from quarterdeck.app import Asker, Examined, Quarterdeck
-from quarterdeck.app.operations import drains
-from quarterdeck.app.operations.inplace import with_spec
+from quarterdeck.app import Asker, Examined, Quarterdeck, drains
+from quarterdeck.engine.preflight.inplace import with_spec
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import cordons, operations
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
-from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.engine.notices.conditions import unled as why_unled
+from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import leases, operations

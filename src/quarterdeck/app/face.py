@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, cordons, driving, logs, serving
+from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, serving
 from quarterdeck.app.certificates import Certificate
+from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
 from quarterdeck.app.etcd import alarms, authentication, recovering, strays
 from quarterdeck.app.etcd.alarms import Disarming
@@ -24,16 +25,14 @@ from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.nodes import Nodes
-from quarterdeck.app.operations import changes, drains
-from quarterdeck.app.operations.drains import Drain
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.moves import foreseen
-from quarterdeck.app.operations.requests import Request
 from quarterdeck.app.piped import Parent
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
 from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine.notices.watchers import Watcher
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.moves import foreseen
+from quarterdeck.engine.preflight.requests import Request
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials

@@ -13,12 +13,12 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.nodes import GROUP
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.engine.background import approving
 from quarterdeck.engine.background.approving import Decided
 from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.settings import endpoint_port

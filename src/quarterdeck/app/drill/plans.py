@@ -14,7 +14,6 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.drill.corrupting import Corrupting
-from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
@@ -22,6 +21,7 @@ from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_o
 from quarterdeck.drills.finding import Finding, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine.notices.conditions import DISKS_WELL
+from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
 from quarterdeck.engine.status.facts import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of

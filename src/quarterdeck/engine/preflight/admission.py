@@ -17,7 +17,6 @@ from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declared import admit_controllers
 from quarterdeck.engine.preflight.endpoint_changes import admit_change
-from quarterdeck.engine.preflight.preconditions import require
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
 from quarterdeck.engine.workspace import operations, revisions
@@ -35,8 +34,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
 
     Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
-    host's limits, ports in use, a storage class whose folder is not there; for a plane that is to move, whatever its
-    checks find), and what fetching raises.
+    host's limits, ports in use, a storage class whose folder is not there), and what fetching raises.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
@@ -56,8 +54,6 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     else:
         await admit_change(engine.home, wanted, current, site)
     await _can_start(engine, _as_made(wanted, current), current)
-    if current is not None and current.spec.placement.site != wanted.spec.placement.site:
-        await require(engine, current, wanted, allow_distance=False)
 
 
 def _as_made(wanted: ControlPlane, current: ControlPlane | None) -> ControlPlane:
