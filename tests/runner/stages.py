@@ -103,6 +103,8 @@ STAGES = (
         "drivers and fakes against the real thing",
         "-n",
         "2",
+        "--dist",
+        "loadgroup",  # some modules have one replica, or lab, for all of their tests
         "tests/contract",
         programs=True,
         labs=("support.prometheus_lab", "support.hosts_lab"),
