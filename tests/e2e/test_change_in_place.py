@@ -138,7 +138,7 @@ async def user_of(plane: Plane, token: str) -> set[str]:
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     async with httpx2.AsyncClient(verify=client_context(plane.secrets.kubernetes_ca.bundle)) as client:
         for record in plane.memory.replicas:
-            at = apiserver_address(plane, record)
+            at = apiserver_address(record)
             where = f"https://{at.host}:{at.port}/apis/authentication.k8s.io/v1/selfsubjectreviews"
             answer = await client.post(where, json=review, headers={"Authorization": f"Bearer {token}"})
             users.add(answer.json()["status"]["userInfo"]["username"] if answer.is_success else str(answer.status_code))

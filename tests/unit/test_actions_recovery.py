@@ -105,7 +105,7 @@ async def test_the_founders_data_is_made_of_the_survivors_database_with_revision
         f"--bump-revision={BUMP}",
         "--mark-compacted",
         f"--data-dir={target}/etcd",
-        f"--initial-cluster=east-4={peer_url(small.plane, small.record('east-4'))}",
+        f"--initial-cluster=east-4={peer_url(small.record('east-4'))}",
         f"--initial-cluster-token={NAME}-{uid}-epoch-1",
     } <= set(argv)
     assert small.plane.memory.seeding is None

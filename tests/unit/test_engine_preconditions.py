@@ -17,7 +17,7 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon, CordonedReplica
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.site import LocalSpec, Site, default_sites
-from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
@@ -128,7 +128,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     async def status(_: str) -> SimpleNamespace:
         return SimpleNamespace(db_size_in_use=1000 * 2**20)
 
-    slot, seat = Slot(site="east", zone="a"), seat_of_before("east-a1", "127.0.0.1", 0)
+    slot, seat = Slot(site="east", zone="a"), seat_at("east-a1", "127.0.0.1", 0)
     member = Replica(name="east-1", slot=slot, machine="east-a1", listed=True, seat=seat)
     plane = SimpleNamespace(
         site=lambda _: SimpleNamespace(measure=measure),

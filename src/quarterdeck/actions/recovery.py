@@ -50,7 +50,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
         source.path / DATA,
         target.path / DATA,
         name=record.name,
-        peer=peer_url(plane, record),
+        peer=peer_url(record),
         token=token_of(plane, Cluster.MAIN),
     )
     ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane
@@ -13,7 +10,6 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember as after_step
-from quarterdeck.model.seats import Seat
 from quarterdeck.model.steps import Step
 from quarterdeck.model.timeline import adopted
 
@@ -35,15 +31,6 @@ async def adopt(plane: Plane) -> None:
         memory = adopted(plane.memory, boot=plane.boot, steady=plane.steady(), wall=plane.clock())
         if memory != plane.memory:
             await write_status(plane, memory=memory)
-
-
-async def remember_seats(plane: Plane, seats: Mapping[str, Seat]) -> None:
-    """Write down the seats of these replicas, if that was not done. Raises LeaseLost."""
-    async with plane.writing:
-        memory = plane.memory
-        seated = tuple(replace(each, seat=seats.get(each.name, each.seat)) for each in memory.replicas)
-        if seated != memory.replicas:
-            await write_status(plane, memory=replace(memory, replicas=seated))
 
 
 async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:

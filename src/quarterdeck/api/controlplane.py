@@ -321,17 +321,15 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
-    ``baseline`` says with which defaults it was made (``components.settings.Baseline``). ``revision`` names the
-    ReplicaRevision that all its replicas are to run ("": it was made when there were none), ``via`` those that lie
-    before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
+    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from.
+    ``revision`` names the ReplicaRevision that all its replicas are to run ("": none was made yet), ``via`` those that
+    lie before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
     ``addons`` is what is known of each.
     """
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
     port_offset: Annotated[int, Field(ge=0)] | None = None
-    baseline: Annotated[int, Field(ge=0)] = 0
     revision: str = ""
     via: tuple[str, ...] = ()
     addon_manifests: str = ""

@@ -12,7 +12,6 @@ from quarterdeck.components.pod_security import pod_security_problems
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declared import admit_controllers
@@ -39,7 +38,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
-    _can_be_rendered(_as_made(wanted, current), site, current)
+    _can_be_rendered(wanted, site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
     await admit_controllers(wanted, current)
     if current is None:
@@ -53,14 +52,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
         await _name_is_free(engine, wanted, site)
     else:
         await admit_change(engine.home, wanted, current, site)
-    await _can_start(engine, _as_made(wanted, current), current)
-
-
-def _as_made(wanted: ControlPlane, current: ControlPlane | None) -> ControlPlane:
-    """The plane with the defaults that it has from its creation on."""
-    if current is not None:
-        return wanted
-    return wanted.model_copy(update={"status": wanted.status.model_copy(update={"baseline": max(Baseline)})})
+    await _can_start(engine, wanted, current)
 
 
 def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:

@@ -12,6 +12,7 @@ from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
+from quarterdeck.components.etcd import MAX_LEARNERS
 from quarterdeck.engine.controller_sets.handing import strangers
 from quarterdeck.engine.controller_sets.sets_held import sets_held
 from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
@@ -211,7 +212,7 @@ async def cordons(move: Move) -> Finding:
 
 async def learners(move: Move) -> Finding:
     """All replicas of another site join as learners together, and etcd takes only so many."""
-    most, coming = move.plane.settings.max_learners, move.wanted.spec.replicas
+    most, coming = MAX_LEARNERS, move.wanted.spec.replicas
     if coming > most:
         seen = f"{coming} members would join at once, and etcd lets {most}"
         return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
@@ -248,7 +249,7 @@ async def _round_trip(move: Move) -> float:
     machine = next((each for each in move.target if each.state is MachineState.UP), None)
     if machine is None:
         raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
-    peer = seat_of(move.plane, record).advertised(PortName.ETCD_PEER)
+    peer = seat_of(record).advertised(PortName.ETCD_PEER)
     return 1000 * await site.measure(machine.name, RoundTrip(peer.host, peer.port))
 
 
