@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from support.templates import template
+from support.tiers import smoke
 
 from quarterdeck.api.base import Metadata, Resource, unknown_fields
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -62,7 +63,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=smoke("memory", "sqlite"))
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
     made: Store
     if request.param == "memory":

@@ -10,7 +10,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import backend_address, client_url, peer_url
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
@@ -37,7 +37,7 @@ async def struck(*, reattachable: bool = True) -> SmallPlane:
     )
     memory = small.plane.memory
     records = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=records))
+    await write_memory(small.plane, replace(memory, replicas=records))
     await settle_seats(small.plane)
     site = small.sites["east"]
     await site.create_volume(WAS, f"{NAME}-east-2", "standard")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
@@ -75,7 +75,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
 async def remembers(plane: Plane, memory: Memory) -> World:
     records = tuple(replace(each, revision=plane.revisions.goal) for each in memory.replicas)
     memory = replace(memory, replicas=records)
-    await write_status(plane, memory=memory)
+    await write_memory(plane, memory)
     return World(slots=(SLOT,), memory=memory, now=0.0)
 
 

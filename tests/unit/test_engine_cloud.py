@@ -16,7 +16,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
@@ -128,7 +128,7 @@ async def with_data() -> SmallPlane:
     await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
     memory = small.plane.memory
     replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas))
+    await write_memory(small.plane, replace(memory, replicas=replicas))
     stored = await small.plane.store.get(PlaneSecrets, NAME)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}))

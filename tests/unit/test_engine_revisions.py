@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from support.small_plane import small_plane
 from support.templates import template
 
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
@@ -199,7 +199,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
         replace(each, started=False, storage_class="standard", revision=runs.get(each.name, ""))
         for each in plane.memory.replicas
     )
-    await write_status(plane, memory=replace(plane.memory, replicas=tuple(records)))
+    await write_memory(plane, replace(plane.memory, replicas=tuple(records)))
     writes: dict[str, bytes] = {}
     for name in runs:
         step = StartUnit(site="east", why="", replica=name, component=Component.APISERVER)
@@ -235,6 +235,6 @@ async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(
         async with AsyncExitStack() as stack:
             opened = await home.plane(now, stack)
             rejected = Rejection(revision=now.status.revision, why="it ends") if given_up else None
-            await write_status(opened, memory=replace(opened.memory, rejected=rejected))
+            await write_memory(opened, replace(opened.memory, rejected=rejected))
             assert (await (await observer_of(opened)).observe()).storage_class == storage_class
     assert (await plane(home)).status.revision != before.status.revision

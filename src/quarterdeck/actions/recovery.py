@@ -73,7 +73,7 @@ async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> Non
         word = seen.spec.new_epoch
         if word is None or word.epoch != step.epoch:
             return seen
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"new_epoch": None})})
+        return seen.with_spec(new_epoch=None)
 
     await plane.check()
     async with plane.writing:
