@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fakes.endpoint import FakeDns
 from support.dns_lab import PRIMARIES, own_server, primary, require
 from support.tiers import smoke
 
-from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.endpoint.port import Dns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim, Ownership, Record

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.fake_plane import FakePlane
 from support.small_plane import NAME, SmallPlane, small_plane
 
@@ -23,8 +25,6 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
 from quarterdeck.model.steps import DeleteKept, ReleaseReplica, RestoreMember, StopUnit, WithdrawConsent
 from quarterdeck.model.units import UnitSpec, UnitState
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 
 A1 = "east-a1"
 RESTORE = RestoreMember(site="east", why="", replica="east-4", survivor="east-1")

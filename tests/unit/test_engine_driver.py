@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from fakes.store import MemoryStore
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.plane import Plane
@@ -40,7 +41,6 @@ from quarterdeck.model.steps import Plan, StartUnit, Step, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
 
 BUSY = Unavailable("writing to the store", "another process keeps it busy", "try again")

@@ -20,7 +20,9 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, Unavailable
-from quarterdeck.stores import JournalEntry, SqliteStore, sqlite_file
+from quarterdeck.stores import sqlite_file
+from quarterdeck.stores.port import JournalEntry
+from quarterdeck.stores.sqlite import SqliteStore
 
 
 @pytest.fixture

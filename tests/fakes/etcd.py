@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from fakes.etcd_cluster import FakeCluster, Member, majority, refusal
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.etcd.facts import (
     Alarm,
@@ -18,7 +19,6 @@ from quarterdeck.etcd.facts import (
     Progress,
     Replication,
 )
-from quarterdeck.etcd.fake_cluster import FakeCluster, Member, majority, refusal
 from quarterdeck.etcd.faults import Reason
 
 _READY_PERCENT = 90  # etcd's own, too weak a rule for promotion (server.go: readyPercentThreshold)

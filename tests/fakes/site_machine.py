@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from fakes.site_disk import FakeDisk
 from quarterdeck.components.endings import ENDED, ending
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
-from quarterdeck.sites.fake_disk import FakeDisk
 from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.settings import Stand
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from fakes.kube_objects import FakeObjects
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.kube.fake_objects import FakeObjects
 from quarterdeck.kube.objects import Discovered, Meta, Resource
 from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, WriteTrial
 

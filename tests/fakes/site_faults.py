@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass
 from functools import cached_property
 
+from fakes.site_machine import FakeMachine, FakeUnit
+from fakes.site_machines import FakeMachines
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
-from quarterdeck.sites.fake_machines import FakeMachines
 
 _CAN = frozenset(
     {

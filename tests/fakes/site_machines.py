@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.components.endings import BEGINS, CANNOT_START
 from quarterdeck.errors import LeaseLost, NotFound, Unavailable
 from quarterdeck.model.units import Fence, MachineState, UnitFile, UnitSpec, UnitState
-from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
 from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, stands
 

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Self
 
+from fakes.site_faults import FakeFaults
+from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.jobs import Job, JobResult
@@ -30,8 +32,6 @@ from quarterdeck.model.units import (
     Volume,
     with_files,
 )
-from quarterdeck.sites.fake_faults import FakeFaults
-from quarterdeck.sites.fake_machine import FakeMachine, FakeUnit
 from quarterdeck.sites.local.settings import require_entry_name
 
 DISK_BYTES = 100 * 2**30
@@ -50,7 +50,7 @@ class FakeSite(FakeFaults):
     def fenced(self, fence: Fence) -> Self:
         """See Site."""
         view = copy.copy(self)
-        view._fence = fence  # noqa: SLF001 - of its own class
+        view._fence = fence
         return view
 
     async def machines(self) -> tuple[Machine, ...]:
