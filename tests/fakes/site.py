@@ -45,7 +45,7 @@ class FakeSite(FakeFaults):
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        return frozenset({Capability.HOLDS, Capability.FAULTS})
 
     def fenced(self, fence: Fence) -> Self:
         """See Site."""

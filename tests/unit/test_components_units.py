@@ -32,7 +32,6 @@ from quarterdeck.components.settings import (
     InitialCluster,
     PlaneSettings,
     ReplicaSettings,
-    Shutdown,
     unit_name,
     url,
 )
@@ -355,20 +354,12 @@ def test_the_audit_log_is_on_the_planes_own_volume_and_is_kept_within_bounds(bui
 
 
 def test_an_apiserver_gets_the_time_that_its_shutdown_needs(build: Build) -> None:
-    settings = Shutdown(delay=3.0, watch_grace=120.0, send_retry_after=True)
-    spec = build(Component.APISERVER, replace(PLANE, shutdown=settings))
+    spec = build(Component.APISERVER)
     found = flags(spec)
-    assert found["shutdown-delay-duration"] == "3s"
-    assert found["shutdown-watch-termination-grace-period"] == "120s"
-    assert found["shutdown-send-retry-after"] == "true"
-    assert spec.stop_timeout > 3.0 + 120.0
-    assert build(Component.APISERVER).stop_timeout > 60.0
-
-
-@pytest.mark.parametrize(("delay", "grace"), [(-1.0, 5.0), (0.0, 0.0)])
-def test_watches_are_never_left_to_hold_up_a_shutdown(delay: float, grace: float) -> None:
-    with pytest.raises(InvalidInput):
-        Shutdown(delay=delay, watch_grace=grace)
+    assert found["shutdown-delay-duration"] == "0s"
+    assert found["shutdown-watch-termination-grace-period"] == "5s", "0 would hold up the shutdown"
+    assert found["shutdown-send-retry-after"] == "false"
+    assert spec.stop_timeout > 60.0
 
 
 @pytest.mark.parametrize("component", CONTROLLERS)

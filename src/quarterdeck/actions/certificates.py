@@ -11,6 +11,7 @@ from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.settings import CLUSTER_DOMAIN
 from quarterdeck.model.memory import Replica
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_cloud, without_replica
@@ -26,7 +27,7 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         replica=record.name,
         addresses=_addresses(plane, record),
         service_ip=settings.service_ip,
-        cluster_domain=settings.cluster_domain,
+        cluster_domain=CLUSTER_DOMAIN,
         endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
         endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
         cloud=settings.cloud is not None,

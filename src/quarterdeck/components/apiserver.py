@@ -22,6 +22,9 @@ from quarterdeck.model.units import UnitSpec
 
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
 _REQUEST_TIMEOUT = 60.0
+#: Seconds in which all watches are ended, 200 a second at least. Never 0: watches would then hold up the shutdown for a
+#: minute, and be cut.
+_WATCH_GRACE = 5.0
 #: Seconds. It listens from its start on, long before it serves (kubernetes: SecureServingOptions.ApplyTo), and health
 #: checks then wait for an answer. Where nobody listens three of them fail within 1.2 s: that long no client waits, too.
 RESTART_PAUSE = 1.0
@@ -34,7 +37,7 @@ def apiserver_unit(
 ) -> UnitSpec:
     """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
 
-    ``stop_timeout`` leaves room for the shutdown delay and the longest request, or all watches, after it.
+    ``stop_timeout`` leaves room for the longest request, or all watches.
     """
     folder = Folder(replica.folders[Component.APISERVER])
     owned = {
@@ -42,7 +45,11 @@ def apiserver_unit(
         "endpoint-reconciler-type": "lease" if _keeps_endpoints(plane, replica) else "none",
         **_authentication(plane, folder, secrets),
         **_clients(plane, replica, folder, secrets, certificates),
-        **_shutdown(plane),
+        # Not needed where the load balancer takes an apiserver out before it is stopped.
+        "shutdown-delay-duration": seconds(0.0),
+        # Connections are closed as soon as they are idle, which clients that never retry survive; a 429 they do not.
+        "shutdown-send-retry-after": boolean(False),
+        "shutdown-watch-termination-grace-period": seconds(_WATCH_GRACE),
         "allow-privileged": boolean(True),
         "service-cluster-ip-range": plane.service_cidr,
         **_configured(plane, folder),
@@ -62,7 +69,6 @@ def apiserver_unit(
         defaults["enable-bootstrap-token-auth"] = boolean(True)
     extra = {**extra, **plugins(extra)}
     arguments = Arguments(owned=owned, defaults=defaults)
-    longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
     return UnitSpec(
         name=unit_name(plane.name, replica.name, Component.APISERVER),
         argv=(
@@ -71,7 +77,7 @@ def apiserver_unit(
         ),
         files=folder.files,
         writes=(replica.audit,) if replica.audit is not None else (),
-        stop_timeout=plane.shutdown.delay + longest + 5.0,
+        stop_timeout=max(_REQUEST_TIMEOUT, _WATCH_GRACE) + 5.0,
         restart_pause=RESTART_PAUSE,
     )
 
@@ -146,14 +152,6 @@ def _clients(
     if has_mixed_version_proxy(plane.kubernetes):
         flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.bundle)
     return flags
-
-
-def _shutdown(plane: PlaneSettings) -> dict[str, str]:
-    return {
-        "shutdown-delay-duration": seconds(plane.shutdown.delay),
-        "shutdown-send-retry-after": boolean(plane.shutdown.send_retry_after),
-        "shutdown-watch-termination-grace-period": seconds(plane.shutdown.watch_grace),
-    }
 
 
 def _configured(plane: PlaneSettings, folder: Folder) -> dict[str, str]:

@@ -14,36 +14,12 @@ from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.tuning import Tuning
-from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Endpoint, Seat
 
 GIB = 2**30
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shutdown:
-    """How an apiserver stops after SIGTERM; all times in seconds.
-
-    ``delay``: it serves as before, with /readyz failing. Not needed where the load balancer takes an apiserver out
-    before it is stopped; give it time where clients find apiservers through the Service ``kubernetes``.
-    ``watch_grace``: watches are ended, 200 a second at least, within this time. Never 0: watches would then hold up
-    the shutdown for a minute, and be cut.
-    ``send_retry_after``: answer new requests on old connections with 429 until the last request has ended. Off:
-    connections are closed as soon as they are idle, which clients that never retry survive and a 429 they do not.
-    """
-
-    delay: float = 0.0
-    watch_grace: float = 5.0
-    send_retry_after: bool = False
-
-    def __post_init__(self) -> None:
-        if self.delay < 0 or self.watch_grace <= 0:
-            raise InvalidInput(
-                "setting how apiservers stop",
-                f"the delay is {self.delay:g} s and the time for watches {self.watch_grace:g} s",
-                "give a delay of 0 or more, and watches more than 0",
-            )
+#: The domain of Services.
+CLUSTER_DOMAIN = "cluster.local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +49,9 @@ class PlaneSettings:
     kubernetes: str
     etcd: str
     service_cidr: str = "10.96.0.0/16"
-    cluster_domain: str = "cluster.local"
     endpoint_name: str = ""
     tuning: Tuning = field(default_factory=Tuning)
     quota_bytes: int = 8 * GIB
-    shutdown: Shutdown = field(default_factory=Shutdown)
     encrypt_secrets: bool = True
     audit: Audit = field(default_factory=Audit)
     authenticators: tuple[JwtAuthenticator, ...] = ()
@@ -103,7 +77,7 @@ class PlaneSettings:
     @property
     def issuer(self) -> str:
         """The issuer of service account tokens."""
-        return f"https://kubernetes.default.svc.{self.cluster_domain}"
+        return f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,9 +24,6 @@ CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.CLOU
 #: Those of them that can run the same controllers.
 MANAGERS = frozenset({Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER})
 
-#: Not every replica has these.
-OPTIONAL = frozenset({Component.EVENTS_ETCD, Component.CLOUD_CONTROLLER_MANAGER})
-
 #: What a program asks on its own replica: an apiserver its own members of etcd only, and controllers their own
 #: apiserver.
 DEPENDS: Mapping[Component, tuple[Component, ...]] = {

@@ -22,7 +22,7 @@ from quarterdeck.model.memory import (
     Timeline,
 )
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Role, Slot
+from quarterdeck.model.slots import Slot
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -40,7 +40,6 @@ class SlotStatus(Model):
 
     site: str
     zone: str
-    role: Role = Role.VOTER
 
 
 class EndpointStatus(Model):
@@ -295,7 +294,7 @@ def _replica_to_status(replica: Replica) -> ReplicaStatus:
     return _told(
         ReplicaStatus,
         replica,
-        slot=SlotStatus(site=slot.site, zone=slot.zone, role=slot.role),
+        slot=SlotStatus(site=slot.site, zone=slot.zone),
         seat=_seat_to_status(replica.seat),
         member_id=f"{replica.member_id:x}",
         events=_member_to_status(replica.events),
@@ -307,7 +306,7 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
     return _known(
         Replica,
         status,
-        slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
+        slot=Slot(site=slot.site, zone=slot.zone),
         seat=_seat_from_status(status.machine, status.seat),
         member_id=int(status.member_id, 16),
         events=_member_from_status(status.events),

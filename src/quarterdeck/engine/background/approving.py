@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.components.settings import CLUSTER_DOMAIN
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.kube.address import Address
@@ -102,4 +103,4 @@ def _taken(plane: Plane) -> Taken:
     machines = (each.address for each in plane.machines.values())
     names = {plane.resource.host, settings.service_ip, "localhost", "kubernetes", "127.0.0.1", "::1"}
     every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}
-    return Taken(frozenset(each.lower() for each in every), (settings.cluster_domain, "svc", plane.resource.host))
+    return Taken(frozenset(each.lower() for each in every), (CLUSTER_DOMAIN, "svc", plane.resource.host))

@@ -63,7 +63,7 @@ class LocalMachines:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        always = frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        always = frozenset({Capability.HOLDS, Capability.FAULTS})
         always |= {Capability.LEADS} if self.led_addresses else set()
         return always | {Capability.FLOATS} if self._settings.floating else always
 

@@ -56,7 +56,7 @@ class SshHosts:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
-        always = {Capability.PATHS, Capability.HOLDS, Capability.ONE_ADDRESS, Capability.FAULTS}
+        always = {Capability.HOLDS, Capability.ONE_ADDRESS, Capability.FAULTS}
         return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
 
     @property

@@ -148,7 +148,11 @@ class SshAttaching(SshHosts):
         return await run_command(f"{doing}: {which} of storage class {storage_class.name}", argv, asked)
 
     async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
-        """See Snapshots."""
+        """Have a consistent copy of what is in a volume now, by the name ``snapshot``. Nothing happens if there is one.
+
+        Raises NotFound where there is no such volume, PreconditionFailed for a class that has no snapshots,
+        Unavailable, LeaseLost.
+        """
         doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self.host(machine)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
         held = await self.stands_at(doing, name, host)
