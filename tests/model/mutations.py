@@ -37,23 +37,14 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    AddLearner,
-    AdoptRevision,
-    DecideBootstrap,
-    Defragment,
-    NoteCreated,
-    Plan,
-    Promote,
-    ReleaseMember,
-    ReleaseReplica,
-    RemoveMember,
-    RestartUnit,
-    SetRecord,
-    StartUnit,
-    StopUnit,
-    Swap,
-)
+from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.traffic import SetRecord
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
 from quarterdeck.planner import ailing, claims, clusters, machines, members, planner, resting, revisions, stage, view

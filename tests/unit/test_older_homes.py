@@ -26,7 +26,9 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
-from quarterdeck.model.steps import PlaceReplica, Plan, StartUnit
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.sites.local import loopback

@@ -15,20 +15,11 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    AddLearner,
-    AdoptRevision,
-    DecideBootstrap,
-    ForgetCluster,
-    NoteCreated,
-    NoteMembers,
-    ReleaseMember,
-    RemoveMember,
-    RestartUnit,
-    SetBackends,
-    StopUnit,
-    Swap,
-)
+from quarterdeck.model.steps.clusters import DecideBootstrap, ForgetCluster, NoteCreated, NoteMembers, ReleaseMember
+from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, ReplicaFact, World
 from quarterdeck.planner.clusters import ask

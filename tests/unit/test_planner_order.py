@@ -11,7 +11,9 @@ from model.stories import about_to, serving, told, until, whats, with_fact, with
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, StartUnit
+from quarterdeck.model.steps.members import AddLearner, RemoveMember
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, ReplicaFact, World, WrongData
 from quarterdeck.planner.planner import plan

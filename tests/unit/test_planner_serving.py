@@ -11,7 +11,7 @@ from model.stories import all_told, serving, until, whats, with_fact, with_membe
 from model.worlds import moving
 
 from quarterdeck.model.components import Component, controllers
-from quarterdeck.model.steps import StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome

@@ -14,7 +14,7 @@ from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember as after_step
 from quarterdeck.model.seats import Seat
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.timeline import adopted
 
 #: Writes of the memory race only with users' changes of the spec, which are few.

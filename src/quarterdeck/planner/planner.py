@@ -8,7 +8,9 @@ claim the same thing (``claims.py``).
 
 from __future__ import annotations
 
-from quarterdeck.model.steps import NOTES, Plan, Step, StopUnit
+from quarterdeck.model.steps.base import Note, Step
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import events, members, next_steps
@@ -186,6 +188,6 @@ def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
         elif outcome.steps:
             # What is only written down takes no time, and then all is asked again of the same look.
             stops = all(isinstance(step, StopUnit) for step in beside)
-            alone = stops and all(isinstance(step, NOTES) for step in outcome.steps)
+            alone = stops and all(isinstance(step, Note) for step in outcome.steps)
             return Outcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
     return Outcome(beside, tuple(waiting))

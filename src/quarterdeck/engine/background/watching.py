@@ -19,7 +19,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.view import view

@@ -36,9 +36,10 @@ from quarterdeck.engine.workspace import addons, leases, operations, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker, Wants, wants
-from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
+from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan, RetryRevision
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import RetryRevision
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
@@ -285,7 +286,7 @@ class Engine:
         """Write down why nothing goes on, if that can be written."""
         try:
             if operation is not None:
-                kind, phase = type(error).__name__, OperationPhase.FAILED
+                kind, phase = kind_of(error), OperationPhase.FAILED
                 await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
             async with plane.writing:
                 generation = plane.resource.metadata.generation

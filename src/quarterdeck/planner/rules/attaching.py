@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.model.memory import LeftBehind, Replica
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MemberFact, World

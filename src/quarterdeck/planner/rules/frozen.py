@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import StopUnit
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View

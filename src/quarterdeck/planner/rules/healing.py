@@ -22,17 +22,10 @@ from dataclasses import replace
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import (
-    AttachVolumes,
-    Condemn,
-    CordonMachine,
-    NoteAiling,
-    NoteDown,
-    Pardon,
-    ReviveUnit,
-    Step,
-)
-from quarterdeck.model.steps.healing import renewal_of
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon, renewal_of
+from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, World

@@ -6,16 +6,10 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica, Seed
-from quarterdeck.model.steps import (
-    BeginEpoch,
-    DeleteKept,
-    NoteQuorum,
-    PlaceReplica,
-    RestoreMember,
-    Step,
-    StopUnit,
-    WithdrawConsent,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World

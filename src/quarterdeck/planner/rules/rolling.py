@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, NoteUnready, RejectRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World

@@ -5,7 +5,8 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import StartUnit, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.clusters import CALLED, Full
-from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.members import RemoveMember, TransferLeadership
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner import next_steps
