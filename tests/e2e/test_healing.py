@@ -69,6 +69,7 @@ def a_machine_that_dies_is_replaced(lab: PlaneLab, clients: Watched) -> None:
     after, since = lab.last_entry(NAME), time.time()
     lab.kill_machine(lost["site"], lost["machine"])
     clients.excuse("its machine died", since=since, until=since + IN_FLIGHT, most=CLIENTS)
+    down = "note-down-replicas"
     seen = lab.journal(NAME, lambda seen: down in {each.kind for each in seen}, "it is known", after=after)
     detected = next(each.time for each in seen if each.kind == down) - since
     until(lambda: lost["replica"] not in serving(lab) and whole(lab), "another one serves", seconds=MENDED, pause=0.5)
