@@ -234,7 +234,7 @@ def without(component: Component, world: World) -> World:
         pytest.param(etcd_stopped(leading_nowhere(serving()), "east-2"), "SetBackends east", id="relight"),
         pytest.param(etcd_stopped(serving(), "east-2"), "StartUnit etcd of east-2", id="keep_running"),
         pytest.param(without(Component.APISERVER, serving()), "StartUnit kube-apiserver of east-2", id="serve"),
-        pytest.param(dark(), "StartUnit kube-apiserver of east-3", id="rescue"),
+        pytest.param(dark(), "StartUnit kube-apiserver of east-3", id="serve_in_outage"),
         pytest.param(
             replace(
                 serving(),

@@ -118,7 +118,7 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
     return step if Aside(world.failing).told(step) is None else None
 
 
-def rescue(view: View) -> Outcome:
+def reattach_quorum(view: View) -> Outcome:
     """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
 
     Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is

@@ -11,9 +11,9 @@ from quarterdeck.planner.view import View
 
 
 def stop_frozen(view: View) -> Outcome:
-    """One that has said nothing for so long that another one is about to take its locks is killed: it would go on
-    acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we that do not
-    hear, and nobody takes a lock. It starts again as all that does not run.
+    """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
+    it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
+    that do not hear, and nobody takes a lock. It starts again as all that does not run.
     """
     return Outcome(
         tuple(

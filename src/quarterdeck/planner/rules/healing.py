@@ -59,9 +59,9 @@ _HELD = "quarterdeck heals it by itself once that does not hold any more"
 
 
 def heal(view: View) -> Outcome:
-    """Who is well again is pardoned, who is dead is noted, and who has been so for long enough is condemned, one at a
-    time. So are programs that do not get well, which are started anew before. A machine that this happened to again
-    and again is cordoned.
+    """A condemned replica that is well again is pardoned, a dead one is noted, and one that has been dead for long
+    enough is condemned, one at a time. So are programs that do not get well, which are started anew before. A machine
+    that this happened to again and again is cordoned.
     """
     if flaps := _flapping(view):
         return Outcome(flaps)

@@ -16,7 +16,7 @@ from quarterdeck.planner.view import View
 
 
 def note(view: View) -> Outcome:
-    """Facts that were just seen and that a later observation may need, all in one write."""
+    """Facts that were just seen and that a later observation may need are noted, all in one write."""
     world = view.world
     steps: list[Step] = []
     for cluster in Cluster:

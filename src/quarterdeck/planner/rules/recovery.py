@@ -68,8 +68,8 @@ def begin(view: View) -> Outcome:
 
 
 def withdraw(view: View) -> Outcome:
-    """A word for a new epoch is for the quorum that was lost then. It came back without one, as when members came back
-    with their data: nobody has said anything of the next that is lost.
+    """A user's consent to a new epoch is forgotten once the quorum that was lost is back without one: it says nothing
+    of the next quorum that is lost.
     """
     world = view.world
     epoch = world.memory.epoch + 1

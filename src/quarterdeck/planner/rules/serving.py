@@ -20,7 +20,7 @@ def serve(view: View) -> Outcome:
     return _serving(view, view.wanted, "its member is a healthy voter")
 
 
-def rescue(view: View) -> Outcome:
+def serve_in_outage(view: View) -> Outcome:
     """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
     if any(view.ready(record) for record in view.world.memory.replicas):
         return Outcome()

@@ -23,8 +23,8 @@ AGAIN = 60.0
 
 
 def make_room(view: View) -> Outcome:
-    """What ends the alarm NOSPACE, step by step. Nobody else's writes are lost by it: none are taken meanwhile. While
-    members disagree about the data as well nothing is touched.
+    """A cluster without room is brought out of the alarm NOSPACE step by step. Nobody else's writes are lost by it:
+    none are taken meanwhile. While members disagree about the data as well nothing is touched.
     """
     alarms, full = raised(view.membership), view.world.memory.full
     if NOSPACE not in alarms:
