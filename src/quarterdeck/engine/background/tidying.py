@@ -31,12 +31,11 @@ class Tidy:
     """A duty: at most every so many seconds one member of a plane is defragmented, while all else is well."""
 
     every: float = 3600.0
-    name: str = "tidying etcd's databases"
     _last: float = -math.inf
     _tried: float = -math.inf
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``."""
+        """See ``ShortTurn``."""
         now = asyncio.get_running_loop().time()
         if self._last == -math.inf:
             self._last = now - self.every * share(plane.name)

@@ -164,5 +164,7 @@ class Steps(Unwatched):
             self.log.warning(step.words, failed=str(error), **facts)
 
     async def troubled(self, error: QuarterdeckError) -> None:
-        """See ``Watcher``."""
-        self.log.warning(str(error), plane=self.plane)
+        """See ``Watcher``. Of a defect the log keeps the traceback."""
+        cause = error.__cause__
+        defect = cause if cause is not None and not isinstance(cause, MET) else None
+        self.log.warning(str(error), plane=self.plane, **({"exc_info": defect} if defect is not None else {}))
