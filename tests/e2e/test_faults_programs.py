@@ -107,9 +107,9 @@ def test_a_killed_apiserver_balancer_or_dns_server_costs_what_was_under_way_in_i
     after = demo.last_entry("demo")
     with watched(demo, "demo", "programs") as clients:
         moving = demo.start("migrate", "demo", "--to", target, "--yes")
-        begun(demo, "Promote", after, moving)
+        begun(demo, "promote-learner", after, moving)
         kill_apiserver(demo, clients, source)
-        begun(demo, "SetRecord", after, moving)
+        begun(demo, "set-record", after, moving)
         kill_balancer(demo, clients, target)
         kill_dns(demo, clients)
         done = moving.end()
@@ -124,7 +124,7 @@ def test_a_target_machine_that_stands_still_while_it_catches_up_fails_no_request
     target, after = demo.other("demo"), demo.last_entry("demo")
     with watched(demo, "demo", "still") as clients:
         moving = demo.start("migrate", "demo", "--to", target, "--yes")
-        begun(demo, "StartUnit", after, moving, "etcd")
+        begun(demo, "start-unit", after, moving, "etcd")
         machine = demo.machines(target)[0]
         demo.on_site(target, lambda site: site.freeze_machine(machine))
         try:
