@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +9,10 @@ import pytest
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.supervisor.own_user import COUNT, FIRST, may_give_users, user_of
-from quarterdeck.sites.local.supervisor.records import UnitRecord, folder_names, read_record, unit_folders, write_record
+from quarterdeck.sites.local.supervisor.records import folder_names, read_record, unit_folders, write_record
 from quarterdeck.sites.local.supervisor.unit_files import remove_unit_folder
 
 SPEC = UnitSpec(
@@ -33,17 +33,6 @@ def test_a_record_comes_back_as_it_was_written_and_only_its_owner_can_read_it(tm
     assert (tmp_path / "etcd/unit.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_record_of_before_has_no_user_of_its_own(tmp_path: Path) -> None:
-    write_record(tmp_path, replace(UnitRecord.of(SPEC), uid=1_900_000_001))
-    found = read_record(tmp_path)
-    assert found is not None
-    assert found.uid == 1_900_000_001
-    document = json.loads((tmp_path / "unit.json").read_bytes())
-    del document["uid"], document["owns"]
-    (tmp_path / "unit.json").write_text(json.dumps(document))
-    assert read_record(tmp_path) == UnitRecord.of(SPEC)
-
-
 def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = user_of(Path("/var/lib/a")), user_of(Path("/var/lib/b"))
     assert first != second
@@ -52,18 +41,12 @@ def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch:
     assert not may_give_users()
 
 
-def test_a_record_of_before_units_needed_data_opens_and_is_guarded_as_it_is(tmp_path: Path) -> None:
-    write_record(tmp_path, UnitRecord.of(replace(SPEC, boot_argv=("--state=new", "--token=a"))))
-    found = json.loads((tmp_path / "unit.json").read_text())
-    for added in ("needs", "fresh"):
-        del found[added]
-    (tmp_path / "unit.json").write_text(json.dumps(found))
-    old = read_record(tmp_path)
-    assert old is not None
-    assert (old.needs, old.fresh) == (None, False)
-    guarded = old.guarded("/volume/*.wal", ("--state=existing",))
+def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_program() -> None:
+    record = UnitRecord.of(replace(SPEC, boot_argv=("--state=new", "--token=a"), fresh=True))
+    guarded = record.guarded("/volume/*.wal", ("--state=existing",))
     assert guarded.argv == ("/bin/etcd", "--x", "--token=a", "--state=existing")
-    assert (guarded.needs, guarded.digest) == ("/volume/*.wal", old.digest)
+    assert (guarded.needs, guarded.digest, guarded.fresh) == ("/volume/*.wal", record.digest, False)
+    assert guarded.differs_in_files_alone(SPEC)
 
 
 def test_where_there_is_no_record_there_is_no_unit(tmp_path: Path) -> None:

@@ -12,9 +12,10 @@ import pytest
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.files import write_atomic
 from quarterdeck.model.units import UnitSpec
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local import class_roots
 from quarterdeck.sites.local.settings import StorageClass
-from quarterdeck.sites.local.supervisor.records import UnitRecord, write_record
+from quarterdeck.sites.local.supervisor.records import write_record
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 

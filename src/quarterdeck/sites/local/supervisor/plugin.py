@@ -24,10 +24,11 @@ from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt, QuarterdeckError
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
 from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire
 from quarterdeck.sites.local.supervisor.machine_init import READY_FD
-from quarterdeck.sites.local.supervisor.records import UnitRecord, read_record, unit_folders
+from quarterdeck.sites.local.supervisor.records import read_record, unit_folders
 from quarterdeck.sites.local.supervisor.unit import UnitConfig, UnitProcess
 from quarterdeck.sites.local.supervisor.unit_files import owner_of, put_staged, remove_watched
 from quarterdeck.turns import take_short_turns

@@ -22,11 +22,12 @@ from supervisor.states import ProcessStates
 
 from quarterdeck.components.endings import BEGINS, CANNOT_START, ENDED, ending
 from quarterdeck.errors import Corrupt
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
-from quarterdeck.sites.local.supervisor.data_guard import note_data, refusal
+from quarterdeck.sites.local.supervisor.data_guard import note_data, refused
 from quarterdeck.sites.local.supervisor.machine_init import PR_SET_PDEATHSIG
 from quarterdeck.sites.local.supervisor.own_user import give_again
-from quarterdeck.sites.local.supervisor.records import FILES, LOG, RECORD, UnitRecord, is_altered, read_record
+from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, RECORD, is_altered, read_record
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
@@ -61,7 +62,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
         """
         self.config.read_again()
-        self.refused = refusal(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
+        self.refused = refused(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
             self.config.record
         )
         if self.refused:
@@ -106,7 +107,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             self._ended_by_itself = False
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         if pid:
-            self.config.courtesy.begins(pid, self.config.record.nice)
+            self.config.courtesy.begins(pid, NICE[self.config.record.priority])
         return pid
 
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
