@@ -11,7 +11,9 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.base.faults import Made, needs_well
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
+from quarterdeck.sites.ssh.hosts import Host
 from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.script import faults
 
 _CANNOT = {
     FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",
@@ -39,23 +41,23 @@ class SshFaults(SshHosts):
 
     async def _kill(self, fault: Fault, doing: str) -> None:
         with needs_well(doing):
-            await self._ask(self.host(fault.machine), "kill-unit", fault.unit, doing=doing, deadline=QUICK)
+            await self._with_faults(self.host(fault.machine), "kill-unit", fault.unit, doing=doing, deadline=QUICK)
 
     async def _corrupt(self, fault: Fault, doing: str) -> None:
         host = self.host(fault.machine)
-        words = ("corrupt", fault.unit, fault.volume, fault.path, *self._roots(host))
+        words = (fault.unit, fault.volume, fault.path, *self._roots(host))
         with needs_well(doing):
-            await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=fault.text.encode())
+            await self._with_faults(host, "corrupt", *words, doing=doing, body=fault.text.encode())
 
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
         """The host undoes it when this session ends, or its time is over."""
         host, before = self.host(fault.machine), self._made.get(fault.machine)
         roots, said = self._roots(host), json.dumps(asdict(fault)).encode()
-        words = ("fault", str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
+        words = (str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
         self._made[fault.machine] = Made(fault, None)
         try:
             with needs_well(doing):
-                await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=said)
+                await self._with_faults(host, "fault", *words, doing=doing, body=said)
         except QuarterdeckError:  # nothing was done: one that was made before is still ours to undo
             if before is not None:
                 self._made[fault.machine] = before
@@ -65,8 +67,15 @@ class SshFaults(SshHosts):
 
     async def _end(self, made: Made[None]) -> str:
         doing = f"undoing that {made.fault.words}"
-        left = await self._ask(self.host(made.fault.machine), "undo-fault", doing=doing, deadline=4 * QUICK)
+        left = await self._with_faults(self.host(made.fault.machine), "undo-fault", doing=doing)
         return left.decode(errors="replace").strip()
+
+    async def _with_faults(
+        self, host: Host, verb: str, *words: str, doing: str, deadline: float = 4 * QUICK, body: bytes = b""
+    ) -> bytes:
+        """Ask for what a host's script does only with what makes faults, which it has no longer than there is one."""
+        makes = await asyncio.to_thread(faults)
+        return await self._ask(host, verb, str(len(makes)), *words, doing=doing, deadline=deadline, body=makes + body)
 
     async def faults_made(self) -> tuple[Fault, ...]:
         """See Faults: those of hosts that answer."""
