@@ -124,7 +124,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass]):
         return await self._machine(machine).addresses()
 
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
-        return listening_ends((await self._machine(machine).inside("/bin/cat", *TABLES)).decode(), hosts)
+        return listening_ends((await self._machine(machine).inside("/bin/cat", *TABLES)), hosts)
 
     async def _ledger(self, machine: str) -> Ledger:
         return await on_disk(machine, read_ledger, self._machine(machine).folder)

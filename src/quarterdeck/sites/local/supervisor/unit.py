@@ -4,7 +4,6 @@ supervisord is.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shlex
 import signal
@@ -22,10 +21,10 @@ from supervisor.states import ProcessStates
 
 from quarterdeck.components.endings import BEGINS, CANNOT_START, ENDED, ending
 from quarterdeck.errors import Corrupt
+from quarterdeck.linux.calls import end_with_parent
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
 from quarterdeck.sites.local.supervisor.data_guard import note_data, refused
-from quarterdeck.sites.local.supervisor.machine_init import PR_SET_PDEATHSIG
 from quarterdeck.sites.local.supervisor.own_user import give_again
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, RECORD, is_altered, read_record
 
@@ -113,10 +112,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
         supervisord = os.getppid()
         if self.config.record.uid is not None:
-            _become(self.config.record.uid)  # before prctl: a change of user takes back what that asks for
-        self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != supervisord:
-            os._exit(127)  # it died before it was asked to take us along
+            _become(self.config.record.uid)  # before the next: a change of user takes that back
+        end_with_parent(supervisord, signal.SIGKILL)
         for number in (*HANDLED, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
@@ -194,11 +191,10 @@ def _become(user: int) -> None:
 class UnitConfig(ProcessConfig):  # type: ignore[misc]
     """A unit as supervisor wants it."""
 
-    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
+    def __init__(self, options: Any, folder: Path, record: UnitRecord, courtesy: Courtesy) -> None:
         self.folder = folder
         self.record = record
         self.marked = record.needs is None
-        self.libc = libc
         self.courtesy = courtesy
         nothing = dict.fromkeys(ProcessConfig.req_param_names)
         settings = {
