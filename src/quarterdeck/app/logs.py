@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.settings import unit_name
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound

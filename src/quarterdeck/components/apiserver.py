@@ -14,7 +14,7 @@ from quarterdeck.components.arguments import Arguments, boolean, seconds
 from quarterdeck.components.ciphers import suites
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -56,12 +56,11 @@ def apiserver_unit(
         "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
         **_audit(plane, replica, folder),
+        **_hardened(plane, folder, secrets),
     }
     if plane.node_bootstrap:
         defaults["enable-bootstrap-token-auth"] = boolean(True)
-    if plane.baseline >= Baseline.HARDENED:
-        defaults |= _hardened(plane, folder, secrets)
-        extra = {**extra, **plugins(extra)}
+    extra = {**extra, **plugins(extra)}
     arguments = Arguments(owned=owned, defaults=defaults)
     longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
     return UnitSpec(
@@ -169,13 +168,12 @@ def _configured(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
 
 
 def _admission(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
-    limited = plane.baseline >= Baseline.HARDENED
-    file = admission_configuration(plane.admission, limited=limited)
+    file = admission_configuration(plane.admission)
     return {"admission-control-config-file": folder.file("admission.yaml", file)}
 
 
 def _hardened(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
-    """What may refuse a request that was answered before: set for planes that were made with it, and for their life."""
+    """What makes an apiserver stricter than upstream's defaults."""
     return {
         **_admission(plane, folder),
         "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.bundle),

@@ -26,10 +26,8 @@ _OF_NODES = (
 
 
 @cache
-def default_audit_policy(*, node_bodies: bool = True) -> str:
-    """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides. ``node_bodies``: whether
-    it has what controllers set of nodes.
-    """
+def default_audit_policy() -> str:
+    """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides."""
     bodies = {
         "level": "Request",
         "users": list(_OF_NODES),
@@ -54,7 +52,7 @@ def default_audit_policy(*, node_bodies: bool = True) -> str:
                     "userGroups": ["system:nodes"],
                 },
                 {"level": "None", "resources": [*_of("", "events"), *_of("events.k8s.io", "events")]},
-                *([bodies] if node_bodies else ()),
+                bodies,
                 {"level": "None", "users": list(_CONTROL_PLANE), "verbs": list(_READS)},
                 {
                     # Whoever reads these holds keys, or is inside of a pod or a node.

@@ -89,7 +89,6 @@ PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
     _SETS: ("spec.controllerSets", (*_CLOUD, Component.CONTROLLER_MANAGER)),
     "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
     "certificates": ("spec.certificates", tuple(Component)),
-    "baseline": ("status.baseline", (*_ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER)),
 }
 
 #: Parts that are there or not, and the field that a user switches them with.

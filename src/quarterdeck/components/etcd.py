@@ -37,6 +37,10 @@ class MemberPorts:
     metrics: PortName
 
 
+#: How many learners a cluster takes at once, so that seven replicas can move. All members must agree on that number:
+#: each decides by itself whether it applies a change.
+MAX_LEARNERS = 7
+
 PORTS: Mapping[Cluster, MemberPorts] = {
     Cluster.MAIN: MemberPorts(PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS),
     Cluster.EVENTS: MemberPorts(PortName.EVENTS_CLIENT, PortName.EVENTS_PEER, PortName.EVENTS_METRICS),
@@ -53,9 +57,9 @@ def etcd_unit(
 ) -> UnitSpec:
     """The unit of a member of a cluster. ``initial`` matters at its first start only, and so is no part of the digest.
 
-    Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
-    ``metrics_scheme``) at a port of their own: these answer from the first moment, also on a learner, and https asks
-    there for what the client port asks for (etcd: embed, createMetricsListener).
+    Clients and peers show certificates, and so do readers of metrics and health at a port of their own: these answer
+    from the first moment, also on a learner, and https asks there for what the client port asks for (etcd: embed,
+    createMetricsListener).
     Raises InvalidInput for extra arguments that cannot be.
     """
     extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
@@ -96,7 +100,7 @@ def _owned(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
         "data-dir": str(replica.volume / DATA),
         "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
         "election-timeout": milliseconds(plane.tuning.election),
-        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(plane.max_learners),
+        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(MAX_LEARNERS),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
     }
@@ -145,7 +149,7 @@ def _addresses(plane: PlaneSettings, replica: ReplicaSettings, ports: MemberPort
         "advertise-client-urls": seat.advertised(ports.client).url(),
         "listen-peer-urls": seat.listen(ports.peer).url(),
         "initial-advertise-peer-urls": seat.advertised(ports.peer).url(),
-        "listen-metrics-urls": seat.listen(ports.metrics).url(plane.metrics_scheme),
+        "listen-metrics-urls": seat.listen(ports.metrics).url(),
     }
 
 

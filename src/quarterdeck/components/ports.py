@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
@@ -35,16 +34,6 @@ _BESIDE_BALANCERS = 10_000
 #: The status listener of a load balancer, counted from the port that is its plane's own.
 _STATUS_SHIFT = 20_000
 
-#: What a replica had before every seat had room for what not every replica has.
-_PORTS_OF_BEFORE = (
-    PortName.ETCD_CLIENT,
-    PortName.ETCD_PEER,
-    PortName.ETCD_METRICS,
-    PortName.APISERVER,
-    PortName.CONTROLLER_MANAGER,
-    PortName.SCHEDULER,
-)
-
 
 def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]:
     """The ports of these names in block 0 - 787. Raises InvalidInput for another block, or a name that no port has."""
@@ -73,34 +62,12 @@ def seat_at(machine: str, host: str, block: int) -> Seat:
     return seat_with(machine, host, ports_of(block))
 
 
-def seat_of_before(machine: str, host: str, number: int) -> Seat:
-    """The seat of a replica that was placed before there were seats: then all replicas of a plane had the block of the
-    plane's ``number``, on whatever machine. Raises InvalidInput.
-    """
-    return seat_with(machine, host, ports_of(number, _PORTS_OF_BEFORE))
-
-
 def has_own_ports(seat: Seat, number: int) -> bool:
     """Whether a seat has the ports of plane ``number`` (0 - 787), as all its replicas have where these are free. Raises
     InvalidInput.
     """
     own = BLOCK[PortName.ETCD_CLIENT] + _shift(number, "comparing a replica's ports with its plane's")
     return seat.listen(PortName.ETCD_CLIENT).port == own
-
-
-def completed(seat: Seat) -> Seat:
-    """The seat with all ports that seats have by now: those of its block that it has not yet."""
-    first = seat.port(PortName.ETCD_CLIENT)
-    missing = tuple(
-        SeatPort(name=name, listen=_beside(first.listen, name), advertised=_beside(first.advertised, name))
-        for name in REPLICA_PORTS
-        if not seat.has(name)
-    )
-    return replace(seat, ports=(*seat.ports, *missing)) if missing else seat
-
-
-def _beside(first: Endpoint, name: str) -> Endpoint:
-    return replace(first, port=first.port + BLOCK[name] - BLOCK[PortName.ETCD_CLIENT])
 
 
 def load_balancer_port(number: int) -> int:

@@ -19,7 +19,6 @@ from quarterdeck.components.credentials import (
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.settings import (
-    Baseline,
     ClusterState,
     InitialCluster,
     PlaneSettings,
@@ -40,12 +39,10 @@ def component_unit(
 ) -> UnitSpec:
     """The unit of any component of a replica; ``initial`` is for members of etcd.
 
-    Raises InvalidInput for extra arguments that cannot be. Planes that were made before there were reasons against
-    them keep theirs: nobody could take them away.
+    Raises InvalidInput for extra arguments that cannot be.
     """
     spec = CATALOGUE[component]
-    if plane.baseline >= Baseline.HARDENED:
-        refuse_dangerous(spec.arguments, plane.extra_args.get(spec.arguments, {}))
+    refuse_dangerous(spec.arguments, plane.extra_args.get(spec.arguments, {}))
     unit = spec.build(plane, replica, secrets, certificates, initial)
     return replace(unit, after=tuple(unit_name(plane.name, replica.name, each) for each in DEPENDS[component]))
 

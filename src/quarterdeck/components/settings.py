@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from pathlib import PurePosixPath
 
 from quarterdeck.api.plane.apiserver import AdmissionPlugin, Tracing
@@ -56,27 +56,6 @@ class Audit:
     max_size_megabytes: int = 100
 
 
-class Baseline(IntEnum):
-    """With which defaults a plane was made; it keeps them, since they decide what its apiservers refuse.
-
-    All apiservers of a plane must refuse the same, also in the middle of an exchange, and what is at work in a plane
-    must not stop working because the plane moved.
-    """
-
-    FIRST = 0
-    #: Kubelets show certificates of the plane's CA, external IPs of Services are denied, events are limited, tokens of
-    #: service accounts live as long as they say, finished pods are deleted above a thousand. Readers of etcd's metrics
-    #: show certificates. Extra arguments that undo this are refused.
-    HARDENED = 1
-    #: A cluster takes seven learners at once, so that seven replicas can move. All members must agree on that number:
-    #: each decides by itself whether it applies a change.
-    SEVEN = 2
-    #: Nodes join with bootstrap tokens unless the user says otherwise: anybody may read ``cluster-info``.
-    NODES = 3
-    #: The audit log has what controllers set of nodes (``audit_policy``).
-    NODE_BODIES = 4
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneSettings:
     """What is equal on all replicas of a plane.
@@ -107,7 +86,6 @@ class PlaneSettings:
     cloud: CloudControllerManager | None = None
     controller_sets: tuple[ControllerSetTemplate, ...] = ()
     node_bootstrap: bool = True
-    baseline: Baseline = Baseline.NODE_BODIES
     separate_events: bool = False
     events_quota_bytes: int = 8 * GIB
     extra_args: Mapping[Component, Mapping[str, str]] = field(default_factory=dict)
@@ -116,16 +94,6 @@ class PlaneSettings:
     def service_ip(self) -> str:
         """The address of the Service ``kubernetes``: the first of the service CIDR."""
         return str(ipaddress.ip_network(self.service_cidr)[1])
-
-    @property
-    def metrics_scheme(self) -> str:
-        """How etcd's metrics are read: the same on all members, for as long as the plane lives."""
-        return "https" if self.baseline >= Baseline.HARDENED else "http"
-
-    @property
-    def max_learners(self) -> int:
-        """How many learners a cluster takes at once: the same on all members, for as long as the plane lives."""
-        return 7 if self.baseline >= Baseline.SEVEN else 5
 
     def locks(self, component: Component) -> tuple[str, ...]:
         """The locks of sets that such a program of each replica tries to hold besides its own."""

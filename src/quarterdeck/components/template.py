@@ -12,7 +12,7 @@ from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.apiserver_config import authentication_hash
 from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
-from quarterdeck.components.settings import Audit, Baseline, PlaneSettings
+from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.tuning import Tuning
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
@@ -25,8 +25,8 @@ class Revisions:
     """What the replicas of a plane run, and what all of them are to run: the content of each by its name.
 
     ``goal`` names what is wanted, ``via`` those that lie before it, the nearest to it last: replicas get there by these
-    where what they run must not run beside the goal. Replicas and planes from before there were revisions name "",
-    which has content only as long as nobody drives the plane: then it gets a name.
+    where what they run must not run beside the goal. A plane that has no revision yet names "", which has content only
+    as long as nobody drives the plane: then it gets a name.
     """
 
     goal: str = ""
@@ -110,7 +110,6 @@ def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | 
         cloud=template.cloud_controller_manager,
         controller_sets=template.controller_sets or (),
         node_bootstrap=template.node_bootstrap is not None,
-        baseline=Baseline(min(template.baseline, max(Baseline))),
         extra_args=flags_of(template),
     )
 

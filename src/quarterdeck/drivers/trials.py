@@ -209,8 +209,7 @@ class _Trial:
         return why_it_ended(ended.output, ended.exit_code).replace(f"{self.folder}/", "")
 
     def _ready(self, port: PortName, path: str) -> Callable[[Http], Awaitable[bool]]:
-        scheme = self.plane.metrics_scheme if port is PortName.ETCD_METRICS else "https"
-        origin = self.seat.listen(port).url(scheme)
+        origin = self.seat.listen(port).url()
 
         async def asked(http: Http) -> bool:
             return (await http.ask("GET", origin, path, deadline=_ANSWER)).status == 200

@@ -15,7 +15,7 @@ from quarterdeck.components.controller.common import (
 )
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import Baseline, PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Priority, UnitSpec
@@ -28,7 +28,6 @@ EXTERNAL = "external"
 
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
 _FINISHED_PODS = 1_000
-_FINISHED_PODS_FIRST = 12_500
 
 #: They are off unless they are named (by either name): one signs ``cluster-info`` with each token, the other deletes
 #: tokens that ended.
@@ -60,13 +59,12 @@ def controller_manager_unit(
         "use-service-account-credentials": boolean(True),
         **set_flags(plane, Manager.KUBE, folder),
     }
-    finished = _FINISHED_PODS if plane.baseline >= Baseline.HARDENED else _FINISHED_PODS_FIRST
     defaults = {
         **shared_defaults(),
         **set_defaults(plane),
         "allocate-node-cidrs": boolean(False),
         "cluster-name": plane.name,
-        "terminated-pod-gc-threshold": str(finished),
+        "terminated-pod-gc-threshold": str(_FINISHED_PODS),
     }
     if plane.cloud is not None:
         owned["cloud-provider"] = EXTERNAL

@@ -68,18 +68,6 @@ def read_record(folder: Path) -> UnitRecord | None:
         raise Corrupt(f"reading {path}", f"not a unit's record ({error!r})") from error
 
 
-def names_path(units: Path, path: Path) -> bool:
-    """Whether an argument of a unit below ``units`` names something below ``path``; one that cannot be read may."""
-    for folder in unit_folders(units):
-        try:
-            record = read_record(folder)
-        except Corrupt:
-            return True
-        if record is not None and any(f"{path}/" in each for each in record.argv):
-            return True
-    return False
-
-
 def folder_names(units: Path) -> tuple[str, ...]:
     """The names of all units of which anything is below ``units``, also of those whose deletion was cut short."""
     try:
