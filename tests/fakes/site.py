@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Self
 
 from fakes.site_faults import FakeFaults
 from fakes.site_machine import FakeMachine, FakeUnit
@@ -18,10 +15,8 @@ from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.searches import Found, Search, found
-from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import (
-    Fence,
     Machine,
     MachineState,
     Priority,
@@ -32,6 +27,7 @@ from quarterdeck.model.units import (
     Volume,
     with_files,
 )
+from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.local.settings import require_entry_name
 
 DISK_BYTES = 100 * 2**30
@@ -46,12 +42,6 @@ class FakeSite(FakeFaults):
     def capabilities(self) -> frozenset[Capability]:
         """See Site."""
         return frozenset({Capability.HOLDS, Capability.FAULTS})
-
-    def fenced(self, fence: Fence) -> Self:
-        """See Site."""
-        view = copy.copy(self)
-        view._fence = fence
-        return view
 
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
@@ -92,40 +82,23 @@ class FakeSite(FakeFaults):
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         """See Site."""
         where = self._reach(machine)
-        known = tuple(
-            UnitStatus(
-                name=each.spec.name,
-                state=each.state,
-                digest=each.digest,
-                pid=each.pid,
-                exit_code=each.exit_code,
-                restarts=each.restarts,
-                refused=each.refused,
-                altered=any(where.files.get(file.path) != file for file in each.spec.files),
-            )
-            for each in where.units.values()
-        )
+        known = tuple(_status_of(where, each) for each in where.units.values())
         below = _units_folder(machine)
         return with_files(known, (path.relative_to(below).parts[0] for path in where.files if below in path.parents))
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: whatever is a file is there."""
         self._reach(machine)
-        if program.path is None:
-            raise PreconditionFailed(f"installing {program.name} on machine {machine}", f"site {self.name} runs files")
-        return program.path
+        return self._file_of(f"installing {program.name} on machine {machine}", program)
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
         where = self._admit(machine)
         require_entry_name(f"using a unit on machine {machine}", spec.name)
         unit = where.units.get(spec.name)
-        if unit is not None and unit.wanted and unit.digest == spec.digest:
-            same_boot = unit.spec.boot_argv == spec.boot_argv
-            tried = unit.state is UnitState.FAILED and same_boot and not (unit.refused and spec.fresh)
-            if unit.state is UnitState.RUNNING or tried:
-                unit.spec = replace(spec, fresh=False)
-                return
+        if unit is not None and is_at_it(_status_of(where, unit), UnitRecord.of(unit.spec), UnitRecord.of(spec)):
+            unit.spec = replace(spec, fresh=False)
+            return
         where.files |= {each.path: each for each in spec.files}
         log, had_data = ("", False) if unit is None else (unit.log, unit.had_data)
         made = where.units[spec.name] = FakeUnit(spec, log=log, had_data=had_data, fresh=spec.fresh)
@@ -220,7 +193,7 @@ class FakeSite(FakeFaults):
         doing = f"creating volume {name} on machine {machine}"
         where = self._reach(machine)
         require_entry_name(doing, name)
-        self._require_class(doing, storage_class)
+        self.storage_class(doing, storage_class)
         there = where.disk.volumes.get(name)
         if there is None:
             path = PurePosixPath("/fake", machine, "volumes", storage_class, name)
@@ -280,54 +253,17 @@ class FakeSite(FakeFaults):
             self._started(there, each)
         return here.disk.volume(name)
 
-    async def storage_classes(self) -> tuple[str, ...]:
-        """See Site."""
-        return tuple(self._settings.storage_classes)
-
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         self._reach(machine)
-        self._require_class(f"reading the free space of machine {machine}", storage_class)
-        limit = self._settings.storage_classes[storage_class].limit_bytes
+        self.storage_class(f"reading the free space of machine {machine}", storage_class)
+        limit = self._classes[storage_class].limit_bytes
         used = sum(each.used_bytes for each in await self.volumes(machine) if each.storage_class == storage_class)
         return max(0, (DISK_BYTES if limit is None else limit) - used)
 
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: there is always enough."""
         return "no limits"
-
-    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """See Site."""
-        where = self._admit(machine)
-        host = self._network.address(where.stand.place)
-        where.ledger, seat = where.ledger.admitting(self._fence).allocated(
-            machine=machine,
-            hosts=(host,),
-            plane=plane,
-            replica=replica,
-            ports=ports,
-            listening={Endpoint(host, port) for port in self._listening(where)},
-        )
-        return seat
-
-    async def occupy(self, machine: str, taken: TakenSeat) -> None:
-        """See Site."""
-        where = self._admit(machine)
-        where.ledger = where.ledger.admitting(self._fence).occupied(taken)
-
-    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
-        """See Site."""
-        return self._reach(machine).ledger.taken
-
-    async def release(self, machine: str, plane: str, replica: str) -> None:
-        """See Site."""
-        where = self._admit(machine)
-        where.ledger = where.ledger.admitting(self._fence).released(plane, replica)
-
-    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
-        """See Site."""
-        taken = self._listening(self._reach(machine))
-        return tuple(port for port in ports if port in taken)
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""
@@ -340,7 +276,7 @@ class FakeSite(FakeFaults):
                     raise Unavailable(doing, "nothing answers there")
                 return where.round_trip
             case DiskSync():
-                self._require_class(f"measuring the disk of machine {machine}", what.storage_class)
+                self.storage_class(f"measuring the disk of machine {machine}", what.storage_class)
                 return DISK_SYNC
             case FreeMemory():
                 return MEMORY_BYTES
@@ -350,6 +286,19 @@ class FakeSite(FakeFaults):
     async def destroy(self) -> None:
         """See Site."""
         self._machines = {name: FakeMachine(each.stand) for name, each in self._machines.items()}
+
+
+def _status_of(where: FakeMachine, unit: FakeUnit) -> UnitStatus:
+    return UnitStatus(
+        name=unit.spec.name,
+        state=unit.state,
+        digest=unit.digest,
+        pid=unit.pid,
+        exit_code=unit.exit_code,
+        restarts=unit.restarts,
+        refused=unit.refused,
+        altered=any(where.files.get(file.path) != file for file in unit.spec.files),
+    )
 
 
 def _units_folder(machine: str) -> PurePosixPath:

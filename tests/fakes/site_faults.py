@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from functools import cached_property
 
 from fakes.site_machine import FakeMachine, FakeUnit
-from fakes.site_machines import FakeMachines
-from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from fakes.site_machines import FakeMachines, Undoing
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.sites.base.faults import Made, needs_well
 
 _CAN = frozenset(
     {
@@ -26,22 +25,10 @@ _CAN = frozenset(
 )
 
 
-@dataclass(slots=True)
-class _Made:
-    fault: Fault
-    end: asyncio.TimerHandle
-    aside: dict[str, int]
-
-
 class FakeFaults(FakeMachines):
     """The port ``Faults``. Nobody can see a fake unit stand still, or its disk be slow, but for that it is told by
     ``faults_made``.
     """
-
-    @cached_property
-    def _made(self) -> dict[str, _Made]:
-        """Those that are made now, by machine."""
-        return {}
 
     @property
     def whole_hosts(self) -> bool:
@@ -52,18 +39,31 @@ class FakeFaults(FakeMachines):
         """See Faults."""
         return "" if kind in _CAN else "it is in memory alone"
 
-    async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """See Faults."""
-        where, doing = self._machine(fault.machine), f"having {fault.words}"
-        if why := self.cannot_make(fault.kind):
-            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
-        self._require_well(where, fault, doing)
-        if fault.kind in MOMENTARY:
-            self.crash(fault.machine, fault.unit)
-            return
-        if fault.kind is FaultKind.CORRUPT:
-            self._corrupt(where, fault, doing)
-            return
+    async def _require_well(self, fault: Fault, doing: str) -> None:
+        if fault.machine in self._made:
+            raise Conflict(doing, self._made[fault.machine].fault.words, "one fault at a time on each machine")
+        with needs_well(doing):
+            where = self._reach(fault.machine)
+        if fault.unit:
+            unit = where.units.get(fault.unit)
+            if unit is None or unit.state is not UnitState.RUNNING:
+                raise NotFound(doing, f"unit {fault.unit} does not run on machine {fault.machine}")
+        if fault.kind is FaultKind.LOSE_DATA and fault.volume not in where.disk.volumes:
+            raise NotFound(doing, f"machine {fault.machine} has no volume of that name")
+
+    async def _kill(self, fault: Fault, doing: str) -> None:
+        self.crash(fault.machine, fault.unit)
+
+    async def _corrupt(self, fault: Fault, doing: str) -> None:
+        disk = self._machine(fault.machine).disk
+        volume = disk.volumes.get(fault.volume)
+        path = volume.path / fault.path if volume is not None else None
+        if path is None or fault.text not in disk.texts.get(path, ""):
+            raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
+        disk.texts[path] = disk.texts[path].replace(fault.text, "-" * len(fault.text))
+
+    async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
+        where = self._machine(fault.machine)
         aside: dict[str, int] = {}
         if fault.kind is FaultKind.POWER_OFF:
             await self.kill_machine(fault.machine)
@@ -77,15 +77,11 @@ class FakeFaults(FakeMachines):
                 self.crash(fault.machine, fault.unit)
         elif fault.kind is FaultKind.FILL_DISK:
             self._fill(where, full=True)
-        end = asyncio.get_running_loop().call_later(seconds, self._end, fault)
-        self._made[fault.machine] = _Made(fault, end, aside)
+        timer = asyncio.get_running_loop().call_later(seconds, self._over, fault.machine)
+        self._made[fault.machine] = Made(fault, Undoing(timer, aside))
 
-    def _corrupt(self, where: FakeMachine, fault: Fault, doing: str) -> None:
-        volume = where.disk.volumes.get(fault.volume)
-        path = volume.path / fault.path if volume is not None else None
-        if path is None or fault.text not in where.disk.texts.get(path, ""):
-            raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
-        where.disk.texts[path] = where.disk.texts[path].replace(fault.text, "-" * len(fault.text))
+    def _over(self, machine: str) -> None:
+        self._undo(self._made.pop(machine))
 
     def _fill(self, where: FakeMachine, *, full: bool) -> None:
         """Have all programs with a volume end, and again when they are started; or have them started."""
@@ -94,20 +90,16 @@ class FakeFaults(FakeMachines):
             if each.spec.needs is not None and each.wanted and each.state in (UnitState.RUNNING, UnitState.FAILED):
                 self._started(where, each)
 
-    async def undo_fault(self, fault: Fault) -> str:
-        """See Faults."""
-        made = self._made.get(fault.machine)
-        if made is None or made.fault != fault:
-            return ""
-        made.end.cancel()
-        return self._end(fault)
-
     async def faults_made(self) -> tuple[Fault, ...]:
         """See Faults."""
         return tuple(each.fault for each in self._made.values())
 
-    def _end(self, fault: Fault) -> str:
-        made, where = self._made.pop(fault.machine), self._machine(fault.machine)
+    async def _end(self, made: Made[Undoing]) -> str:
+        made.hold.timer.cancel()
+        return self._undo(made)
+
+    def _undo(self, made: Made[Undoing]) -> str:
+        fault, where = made.fault, self._machine(made.fault.machine)
         if fault.kind is FaultKind.POWER_OFF:
             self._boot(where)
         elif fault.kind is FaultKind.FREEZE:
@@ -117,23 +109,9 @@ class FakeFaults(FakeMachines):
         elif fault.kind is FaultKind.LOSE_DATA:
             if fault.volume not in where.disk.volumes or where.disk.sizes(fault.volume):
                 return f"what volume {fault.volume} had is kept"
-            for name, size in made.aside.items():
+            for name, size in made.hold.aside.items():
                 self.put_file(fault.machine, fault.volume, name, size)
         return ""
-
-    def _require_well(self, where: FakeMachine, fault: Fault, doing: str) -> None:
-        if fault.machine in self._made:
-            raise Conflict(doing, self._made[fault.machine].fault.words, "one fault at a time on each machine")
-        try:
-            self._reach(fault.machine)
-        except Unavailable as error:
-            raise Conflict(doing, error.seen) from error
-        if fault.unit:
-            unit = where.units.get(fault.unit)
-            if unit is None or unit.state is not UnitState.RUNNING:
-                raise NotFound(doing, f"unit {fault.unit} does not run on machine {fault.machine}")
-        if fault.kind is FaultKind.LOSE_DATA and fault.volume not in where.disk.volumes:
-            raise NotFound(doing, f"machine {fault.machine} has no volume of that name")
 
     async def kill_machine(self, machine: str) -> None:
         """See Switches."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.components.endings import BEGINS, CANNOT_START
-from quarterdeck.errors import LeaseLost, NotFound, Unavailable
-from quarterdeck.model.units import Fence, MachineState, UnitFile, UnitSpec, UnitState
+from quarterdeck.errors import LeaseLost, Unavailable
+from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
+from quarterdeck.sites.base.faults import FaultySite
+from quarterdeck.sites.base.records import refusal
+from quarterdeck.sites.base.seating import SeatingSite
+from quarterdeck.sites.ledger import Ledger
 from quarterdeck.sites.local.loopback import Loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, stands
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,23 +53,26 @@ class Seen(NamedTuple):
     pid: int | None
 
 
-class FakeMachines:
+@dataclass(slots=True)
+class Undoing:
+    """How a fault ends by itself, and what is put back then."""
+
+    timer: asyncio.TimerHandle
+    aside: dict[str, int]
+
+
+class FakeMachines(SeatingSite[FakeMachine, StorageClass], FaultySite[FakeMachine, StorageClass, Undoing]):
     """``behave`` says how each unit behaves once it is started, and each job."""
 
     def __init__(
         self, settings: LocalSiteSettings, *, number: int = 1, behave: Callable[[UnitSpec], Behaviour] = runs_on
     ) -> None:
+        machines = {name: FakeMachine(stand) for name, stand in stands(settings, number).items()}
+        super().__init__(settings.name, machines, settings.storage_classes)
         self._settings = settings
         self._behave = behave
         self._network = Loopback(1)
-        self._machines = {name: FakeMachine(stand) for name, stand in stands(settings, number).items()}
         self._pids: Iterator[int] = itertools.count(1001)
-        self._fence: Fence | None = None
-
-    @property
-    def name(self) -> str:
-        """The site's name."""
-        return self._settings.name
 
     def crash(self, machine: str, unit: str) -> None:
         """The unit's process is killed, and its supervisor starts it again."""
@@ -125,13 +136,6 @@ class FakeMachines:
         self._note_data(where)
         where.disk.take(where.disk.volumes[volume].path / path)
 
-    def _machine(self, name: str) -> FakeMachine:
-        try:
-            return self._machines[name]
-        except KeyError:
-            offered = ", ".join(self._machines)
-            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
-
     def _reach(self, name: str) -> FakeMachine:
         where = self._machine(name)
         if where.state is MachineState.DOWN:
@@ -141,9 +145,28 @@ class FakeMachines:
         self._note_data(where)
         return where
 
-    def _listening(self, where: FakeMachine) -> set[int]:
-        running = [each for each in where.units.values() if each.state is UnitState.RUNNING]
-        return {port for each in running for port in self._behave(each.spec).listens}
+    async def _reached(self, name: str) -> FakeMachine:
+        return self._reach(name)
+
+    async def _admitted(self, name: str) -> FakeMachine:
+        return self._admit(name)
+
+    def _address(self, machine: str) -> str:
+        return self._network.address(self._machine(machine).stand.place)
+
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+        running = [each for each in self._machine(machine).units.values() if each.state is UnitState.RUNNING]
+        ports = {port for each in running for port in self._behave(each.spec).listens}
+        return frozenset(Endpoint(host, port) for host in hosts for port in ports)
+
+    async def _ledger(self, machine: str) -> Ledger:
+        return self._machine(machine).ledger
+
+    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+        del doing
+        where = self._machine(machine)
+        where.ledger, result = change(where.ledger.admitting(self._fence))
+        return result
 
     def _note_data(self, where: FakeMachine) -> None:
         """What the machine's supervisor does all the time: it sees who has data, and starts again who has it back."""
@@ -173,15 +196,13 @@ class FakeMachines:
             where.fences[self._fence.plane] = self._fence.token
         return where
 
-    def _require_class(self, doing: str, storage_class: str) -> None:
-        if storage_class not in self._settings.storage_classes:
-            raise NotFound(doing, f"there is no storage class {storage_class}")
-
     def _started(self, where: FakeMachine, unit: FakeUnit) -> None:
         needs = unit.spec.needs
-        unit.refused = ""
-        if needs is not None and not self._has_data(where, unit) and (unit.had_data or not unit.fresh):
-            unit.refused = f"its data {needs} is not there"
+        there = self._has_data(where, unit)
+        unit.refused = (
+            "" if needs is None else refusal(str(needs), there=there, had_data=unit.had_data, fresh=unit.fresh)
+        )
+        if unit.refused:
             unit.log += f"{CANNOT_START}: {unit.refused}\n"
             unit.state, unit.pid = UnitState.FAILED, None
             return

@@ -25,7 +25,9 @@ from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import SetBackends, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import BalancerFact, World
 
 

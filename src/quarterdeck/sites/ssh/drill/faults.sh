@@ -1,7 +1,7 @@
-# Faults, for drills. One at a time, written down first: it is undone when that is asked for, when the session in which it
-# was made ends, when its time is over, and by the first look after a boot.
+# Makes faults, for drills, with the functions of host/*.sh, which have it only while there is a fault. One at a time, written
+# down first: it is undone when that is asked for, when the session in which it was made ends, when its time is over, and
+# by the first look after a boot. Whoever calls a function here has the lock of faults, except for ``suffering``.
 
-FAULT=$LIB/fault
 TABLE=quarterdeck_fault
 
 fault_of() {
@@ -14,7 +14,10 @@ boot_id() { local id; read -r id < /proc/sys/kernel/random/boot_id; printf '%s' 
 suffering() {  # $1: what is asked: whether the host does not answer it, by a fault that is made
   fault_of || return 0
   uptime_now
-  if [ "$F_BOOT" != "$(boot_id)" ] || [ "${UPTIME%.*}" -gt $((F_UNTIL + 10)) ]; then undo_fault > /dev/null; return 0; fi
+  if [ "$F_BOOT" != "$(boot_id)" ] || [ "${UPTIME%.*}" -gt $((F_UNTIL + 10)) ]; then
+    (locked fault; undo_fault > /dev/null; leave_no_faults)
+    return 0
+  fi
   case $F_KIND/$1 in
     */undo-fault | */faults | */ping) ;;
     power-off/look) echo "off"; return 1 ;;
@@ -24,9 +27,7 @@ suffering() {  # $1: what is asked: whether the host does not answer it, by a fa
   esac
 }
 
-ask_faults() { [ ! -e "$FAULT/said" ] || cat "$FAULT/said"; }
-
-ask_kill_unit() {  # UNIT: its process, behind systemd's back
+kill_unit() {  # UNIT: its process, behind systemd's back
   local pid
   require_name "$1"
   pid=$(main_pid "$1")
@@ -34,10 +35,9 @@ ask_kill_unit() {  # UNIT: its process, behind systemd's back
   kill -KILL "$pid"
 }
 
-ask_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker calls it. "-": no unit, no volume
+make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker calls it. "-": no unit, no volume
   local kind=$1 seconds=$2 unit=$3 volume=$4 pid=0 aside=- mine; shift 4
   [[ $seconds =~ ^[0-9]{1,6}$ ]] || fail $INVALID "$seconds seconds"
-  locked fault
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"
   if [ "$unit" != - ]; then
     require_name "$unit"
@@ -80,7 +80,7 @@ ask_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker cal
       [ "$pid" = 0 ] || kill -KILL "$pid" ;;
     slow-disk) trace fsync,fdatasync "delay_enter=$SLOWER" ;;
     fill-disk) trace pwrite64,pwritev,pwritev2,fallocate,ftruncate,truncate error=ENOSPC ;;
-  esac || { unlocked; undo_fault > /dev/null; fail $UNAVAILABLE "it could not be made"; }
+  esac || { undo_fault > /dev/null; fail $UNAVAILABLE "it could not be made"; }
 }
 
 SLOWER=600000  # microseconds: model/faults.py, SLOW_SYNC
@@ -129,13 +129,8 @@ trace() {  # CALLS ANSWER: strace answers these of all programs that have a volu
   [ -s "$FAULT/tracers" ]
 }
 
-ask_undo_fault() { undo_fault; }
-
-call_undo_fault() { undo_fault > /dev/null; }
-
 undo_fault() {  # says what is left of it
   local pid
-  locked fault
   fault_of || return 0
   systemctl stop quarterdeck-undo-fault.timer 2> /dev/null
   nft delete table inet $TABLE 2> /dev/null
@@ -161,7 +156,7 @@ start_wanted() {
 
 as_etcd() { setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-groups "$@"; }  # follows no link of its to what is ours
 
-ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its length is in the file from then on
+corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its length is in the file from then on
   local unit=$1 volume=$2 file=$3 pid at text other; shift 3
   require_name "$unit"; require_path "/$file"
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"

@@ -37,17 +37,26 @@ class Reply:
 
 
 async def ask_server(
-    ip: str, port: int, name: str, kind: dns.rdatatype.RdataType, *, timeout: float, recurse: bool
+    ip: str,
+    port: int,
+    name: str,
+    kind: dns.rdatatype.RdataType,
+    *,
+    timeout: float,
+    recurse: bool = True,
+    again: bool = True,
 ) -> Reply:
-    """The answer for an absolute name. Raises DNSException, and OSError, of which TimeoutError is one."""
-    query = secrets.token_bytes(2) + _question(name, kind, recurse)
+    """The answer for an absolute name; ``again``: the question is sent again while there is none. Raises DNSException,
+    and OSError, of which TimeoutError is one.
+    """
+    query = new_query(name, kind, recurse=recurse)
     asked = ((dns.name.from_text(name), kind),)
     loop = asyncio.get_running_loop()
     until = loop.time() + timeout
     with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.setblocking(False)
         sock.connect((ip, port))
-        patience = _FIRST_PATIENCE
+        patience = _FIRST_PATIENCE if again else timeout
         while True:
             left = until - loop.time()
             try:
@@ -63,6 +72,16 @@ async def ask_server(
     return reply
 
 
+def new_query(name: str, kind: dns.rdatatype.RdataType, *, recurse: bool = True) -> bytes:
+    """A question for an absolute name as it is sent, with an id of its own."""
+    return secrets.token_bytes(2) + _question(name, kind, recurse)
+
+
+def read_reply(wire: bytes) -> Reply:
+    """What an answer says, as it was sent. Raises DNSException."""
+    return _read(wire[2:])
+
+
 async def _answer(
     sock: socket.socket, query: bytes, asked: tuple[tuple[dns.name.Name, dns.rdatatype.RdataType], ...]
 ) -> Reply:
@@ -72,7 +91,7 @@ async def _answer(
         sock.send(query)
         while True:
             data = await loop.sock_recv(sock, _LARGEST)
-            if data[:2] == query[:2] and (reply := _read(data[2:])).asked == asked:
+            if data[:2] == query[:2] and (reply := read_reply(data)).asked == asked:
                 return reply
     except ConnectionRefusedError:
         # It does not listen yet, or not now: as with one that is silent, only its time is waited for.
@@ -84,7 +103,7 @@ async def _by_tcp(ip: str, port: int, query: bytes, timeout: float) -> Reply:
     from dns import asyncquery  # it brings a client for DNS over HTTPS along, which takes long to load
 
     response = await asyncquery.tcp(dns.message.from_wire(query), ip, port=port, timeout=timeout)
-    return _read(response.to_wire()[2:])
+    return read_reply(response.to_wire())
 
 
 @lru_cache(maxsize=1024)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import platform
 
+from quarterdeck.linux.calls import kernel_call
+
 #: Seconds; the kernel's own default is 1.4 ms on two processors, and more on more.
 SHORT = 0.0002
 
@@ -56,4 +58,9 @@ def _read() -> _Attributes | None:
 
 def _call(which: int, *arguments: object) -> bool:
     numbers = _CALLS.get(platform.machine())
-    return numbers is not None and ctypes.CDLL(None).syscall(numbers[which], 0, *arguments) == 0
+    if numbers is None:
+        return False
+    try:
+        return kernel_call(numbers[which], 0, *arguments) == 0
+    except OSError:  # an older kernel, or one that forbids it
+        return False
