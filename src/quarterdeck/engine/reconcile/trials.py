@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from typing_extensions import override
+
 from quarterdeck.components.refusals import FLAGS_OF
 from quarterdeck.components.settings import PlaneSettings
 from quarterdeck.components.trial import configurations
@@ -27,13 +29,13 @@ class Trials(Protocol):
         ...
 
 
-class NoTrials:
+class NoTrials(Trials):
     """Tries nothing: for those who cannot wait."""
 
+    @override
     async def failures(
         self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
-        """See ``Trials``."""
         del plane, components, programs
         return {}
 

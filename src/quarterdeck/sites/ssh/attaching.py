@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 
+from typing_extensions import override
+
 from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import MachineRole, Volume
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
@@ -46,8 +48,8 @@ _HAS = (Stand.LOCAL, Stand.ATTACHED)
 class SshAttaching(SshHosts):
     """Makes, moves and deletes volumes that commands of people's attach."""
 
+    @override
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """See Site."""
         doing = f"attaching volume {name} to machine {machine}"
         here, there = self.host(machine), self.host(source)
         await self._ask(here, "admit", doing=doing, deadline=QUICK)
