@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from quarterdeck.actions.addresses import elsewhere
@@ -134,9 +135,9 @@ class Observer:
         names = self._names(memory, also)
         sites, etcd, events, name = await asyncio.gather(
             self._sites.observe(names),
-            self._dated(self._etcd_facts(memory, Cluster.MAIN)),
-            self._dated(self._etcd_facts(memory, Cluster.EVENTS)),
-            self._dated(see_name(self.plane)),
+            self._dated(partial(self._etcd_facts, memory, Cluster.MAIN)),
+            self._dated(partial(self._etcd_facts, memory, Cluster.EVENTS)),
+            self._dated(partial(see_name, self.plane)),
         )
         fact = name.said or NameFact(known=False)
         lifetime = replace(self._known(), record_ttl=fact.ttl).lifetime + self.settings.drain
@@ -182,9 +183,9 @@ class Observer:
         membership = await observer.observe(memory.of(cluster))
         return EtcdFacts(membership=membership, wrong=observer.wrong, words=observer.words)
 
-    async def _dated(self, asked: Awaitable[T]) -> Dated[T]:
+    async def _dated(self, ask: Callable[[], Awaitable[T]]) -> Dated[T]:
         at = self.plane.steady()
-        return Dated(at, await asked)
+        return Dated(at, await ask())
 
     def _names(self, memory: Memory, also: Iterable[str]) -> tuple[str, ...]:
         """The sites that have, or are to have, anything of the plane, and ``also`` these."""
