@@ -305,7 +305,7 @@ async def test_an_amendment_that_changes_nothing_writes_nothing(store: Store) ->
 
 
 def entry(text: str, **more: object) -> JournalEntry:
-    return JournalEntry(plane="alpha", time=NOON, kind="Promote", text=text, **more)  # type: ignore[arg-type]
+    return JournalEntry(plane="alpha", time=NOON, kind="promote-learner", text=text, **more)  # type: ignore[arg-type]
 
 
 async def test_the_journal_gives_back_whole_entries_in_order(store: Store) -> None:

@@ -65,7 +65,7 @@ def test_an_etcd_that_runs_and_never_joins_is_given_up_and_all_are_as_before(mon
     life.run()
     assert "runs, and has not been ready for 20 s" in life.failed
     journal = life.world.store._journal
-    (given_up,) = (entry for entry in journal if entry.kind == "RejectRevision" and entry.outcome == "done")
+    (given_up,) = (entry for entry in journal if entry.kind == "reject-revision" and entry.outcome == "done")
     assert given_up.replica
-    adopted = [entry.replica for entry in journal if entry.kind == "AdoptRevision"]
+    adopted = [entry.replica for entry in journal if entry.kind == "adopt-revision"]
     assert set(adopted) == {given_up.replica}, "no other replica was touched"

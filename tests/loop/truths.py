@@ -23,7 +23,8 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import RemoveMember, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import RemoveMember
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
 from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import apiserver_of, edge, etcd_of

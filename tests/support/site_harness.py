@@ -263,7 +263,7 @@ class LocalUnderTest:
         return len([pid for pid in await self.site.processes(machine) if of_a_job(pid)])
 
 
-ISOLATIONS = (*smoke("loopback"), "netns")
+ISOLATIONS = ("loopback", "netns")
 
 
 @asynccontextmanager
@@ -281,7 +281,9 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
 
 #: On hosts of their own, whose tests say so where such cannot be.
 HOSTS = pytest.param("hosts", marks=[pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())])
-KINDS = (*smoke("fake"), *ISOLATIONS, HOSTS)
+KINDS = ("fake", *ISOLATIONS, HOSTS)
+#: The same, of which the smoke tier has those that take no root and little time.
+SMOKE_KINDS = (*smoke("fake", "loopback"), "netns", HOSTS)
 
 
 @asynccontextmanager

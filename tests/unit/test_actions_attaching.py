@@ -19,7 +19,9 @@ from quarterdeck.etcd.fake_cluster import MemberAddress
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember, ReleaseReplica
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
+from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import StorageClass

@@ -22,7 +22,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World
 from quarterdeck.sites.fake import FakeSite

@@ -24,7 +24,9 @@ from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import SetBackends, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.sites.fake import FakeSite
 

@@ -22,7 +22,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.kube.fake import FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import ReloadUnit, StartUnit
+from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.pki.issuing import ReplicaNames, with_replica
 from quarterdeck.sites.fake import FakeSite

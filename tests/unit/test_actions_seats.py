@@ -25,7 +25,7 @@ from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.memory import MemoryStore

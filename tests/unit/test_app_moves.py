@@ -16,7 +16,8 @@ from quarterdeck.engine.preflight.moves import at_site, destination, examined_ab
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
-from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.steps.clusters import NoteCreated
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.memory import MemoryStore

@@ -36,7 +36,9 @@ from quarterdeck.errors import (
 )
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan, StartUnit, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
@@ -271,7 +273,7 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
         "failed StartUnit",
         "did StartUnit",
     ]
-    assert await lab.journal("StartUnit") == [
+    assert await lab.journal("start-unit") == [
         Outcome.STARTED, Outcome.FAILED, Outcome.FAILED, Outcome.FAILED, Outcome.STARTED, Outcome.DONE,
     ]  # fmt: skip
     assert sum(each.count for each in await lab.events("StepFailed")) == 3

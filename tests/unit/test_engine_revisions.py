@@ -33,7 +33,7 @@ from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site

@@ -10,7 +10,8 @@ from model.worlds import FORMER, NEW, changing, settled
 
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, StopUnit
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due

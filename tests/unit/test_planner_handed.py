@@ -10,7 +10,8 @@ from model.worlds import BETWEEN, FORMER, NEW, changing
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, StopUnit
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

@@ -15,7 +15,7 @@ from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import EtcdConflict
-from quarterdeck.model.steps import ReaddressMember
+from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome

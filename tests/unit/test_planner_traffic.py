@@ -8,16 +8,9 @@ from model.stories import about_to, after_round, planned, steps_until, told, unt
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.components import Component, controllers
-from quarterdeck.model.steps import (
-    NoteDraining,
-    NoteRecord,
-    Plan,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    StopBalancer,
-    StopUnit,
-)
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
