@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from fakes.site import FakeSite
 from model.invariants import Broken
 
 from loop.calls import Call, step_of
@@ -46,7 +47,6 @@ from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.things import edge
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.upstream.catalog import Program

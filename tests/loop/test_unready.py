@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+from fakes.etcd_cluster import Member
 
 from loop.joined import Process
 from loop.lives import STORIES, Life, many
@@ -15,7 +16,6 @@ from loop.units import Etcd
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.engine.workspace.settings import planner_settings
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
 
 #: Seconds that a program gets to become ready here.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from fakes.etcd_cluster import Member
 from model.clients import Clients
 from model.invariants import check_blind, check_calm, check_step, claim
 
@@ -17,7 +18,6 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.settings import goal_of, planner_settings
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

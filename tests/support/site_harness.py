@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 
 from quarterdeck.model.jobs import Job
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.processes import JOB
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_memory
@@ -25,8 +27,6 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 SLOT = Slot(site="east", zone="a")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from fakes.site import FakeSite
 from support.fake_plane import FakePlane
 from support.site_harness import runs, settings
 
@@ -30,7 +31,6 @@ from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.probe.result import ProbeResult, Samples, Watches, Writes
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import hold_lease
 
 A, B = "east-a1", "east-b1"

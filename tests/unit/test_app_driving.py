@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fakes.store import MemoryStore
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, with_condition
@@ -30,7 +31,6 @@ from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"

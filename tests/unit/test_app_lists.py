@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import replicas
@@ -20,7 +21,6 @@ from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.validity import certificates
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import JournalEntry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -20,7 +21,6 @@ from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
-from quarterdeck.stores.memory import MemoryStore
 
 ASKER = Asker(who="a test")
 ALPHA = new_control_plane("alpha", site="east")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from quarterdeck.model.steps.__init__ import all_kinds
+from quarterdeck.model.steps import all_kinds
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/planner.md"

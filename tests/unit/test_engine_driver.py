@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from fakes.store import MemoryStore
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.plane import Plane
@@ -42,7 +43,6 @@ from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
 
 BUSY = Unavailable("writing to the store", "another process keeps it busy", "try again")

@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 
 import pytest
+from fakes.store import MemoryStore
 
 from quarterdeck.engine.background import long_tasks
 from quarterdeck.engine.background.long_tasks import Check, LongTasks
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
 from quarterdeck.errors import LeaseLost, QuarterdeckError, Unavailable
-from quarterdeck.stores.memory import MemoryStore
 
 
 @dataclass

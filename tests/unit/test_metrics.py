@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 from model.stories import serving, with_balancers, with_member
 from prometheus_client.parser import text_string_to_metric_families
 from support.small_plane import small_plane
@@ -42,7 +43,6 @@ from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, Space, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.stores.memory import MemoryStore
 
 DOCS = Path(__file__).parents[2] / "docs"
 WELL = serving()

@@ -13,7 +13,7 @@ import pytest
 
 from quarterdeck.actions import carry_out
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps.__init__ import all_kinds
+from quarterdeck.model.steps import all_kinds
 from quarterdeck.model.steps.base import Note, OfCluster, OfUnit, Step
 from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
