@@ -48,10 +48,9 @@ from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, S
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
-from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
-from quarterdeck.planner.members import serves
+from quarterdeck.planner.members import is_stale, serves
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.simulated.parts import Fill, Power
 from quarterdeck.planner.simulated.things import apiserver_of, edge, second

@@ -16,7 +16,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from quarterdeck.components.apiserver_config import encryption_configuration
 from quarterdeck.components.credentials import EncryptionKey, KeyPair, PlaneSecrets, ReplicaSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
-from quarterdeck.pki.authority import BACKDATED, Request, Usage, create_authority, issue
+from quarterdeck.pki.authority import create_authority, issue
+from quarterdeck.pki.certificate import BACKDATED, Request, Usage
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import (
     ADMIN_LIFETIME,

@@ -23,7 +23,8 @@ from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, ReplicaFact, World
 from quarterdeck.planner.clusters import ask
-from quarterdeck.planner.events import dissolve, is_stale, left_behind, renew, wants_events
+from quarterdeck.planner.events import dissolve, left_behind, renew
+from quarterdeck.planner.members import is_stale, wants_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rule import Ask

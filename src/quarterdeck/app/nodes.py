@@ -28,7 +28,7 @@ from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.nodes import Node, TokenSecret, nodes, token_secrets
 from quarterdeck.pki.authority import public_key_hash
-from quarterdeck.pki.tokens import create_token, is_token_id
+from quarterdeck.pki.tokens import BootstrapToken, create_token, is_token_id
 
 #: How long a token may hold: whoever has one can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
@@ -93,23 +93,7 @@ class Nodes:
         async with self._asked(name, doing) as (plane, apiserver):
             _require_joinable(plane, doing)
             token, ends = create_token(), datetime.now(UTC).replace(microsecond=0) + ttl
-            said = {
-                "auth-extra-groups": GROUP,
-                "description": description,
-                "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "token-id": token.id,
-                "token-secret": token.secret,
-                "usage-bootstrap-authentication": "true",
-                "usage-bootstrap-signing": "true",
-            }
-            data: JsonValue = {key: base64.b64encode(value.encode()).decode() for key, value in said.items()}
-            secret: dict[str, JsonValue] = {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
-                "type": "bootstrap.kubernetes.io/token",
-                "data": data,
-            }
+            secret = _token_secret(token, ends, description)
             await plane.kube.apply(apiserver, f"{_SECRETS}/{_PREFIX}{token.id}", secret, manager=MANAGER)
             resource, authority = plane.resource, plane.secrets.kubernetes_ca
             server, pinned = url(resource.host, endpoint_port(resource)), public_key_hash(authority.issuer.certificate)
@@ -165,6 +149,26 @@ class Nodes:
         await require_in_reach(self._home, resource)
         async with open_plane(self._home, name) as plane:
             yield plane, await ready_apiserver(plane, doing)
+
+
+def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> dict[str, JsonValue]:
+    """The secret by which a plane knows a token."""
+    said = {
+        "auth-extra-groups": GROUP,
+        "description": description,
+        "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "token-id": token.id,
+        "token-secret": token.secret,
+        "usage-bootstrap-authentication": "true",
+        "usage-bootstrap-signing": "true",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in said.items()},
+    }
 
 
 def _require_joinable(plane: Plane, doing: str) -> None:

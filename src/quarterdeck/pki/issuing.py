@@ -15,7 +15,8 @@ from quarterdeck.components.credentials import (
     ReplicaSecrets,
     SigningKeys,
 )
-from quarterdeck.pki.authority import Request, Usage, create_authority, create_signing_key, issue
+from quarterdeck.pki.authority import create_authority, create_signing_key, issue
+from quarterdeck.pki.certificate import Request, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)

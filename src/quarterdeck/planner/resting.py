@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import MANAGERS, Component
@@ -12,10 +11,8 @@ from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves
+from quarterdeck.planner.reading import Reading
 from quarterdeck.planner.revisions import ends_by_itself, may_stop
-
-if TYPE_CHECKING:
-    from quarterdeck.planner.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Rest:
         return ", ".join(each.name for each in self.replicas)
 
 
-def rest(view: View) -> Rest | None:
+def rest(view: Reading) -> Rest | None:
     """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
     waits until all others can do without it. All at once rest whose controllers must not run beside those of
     the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
@@ -61,7 +58,7 @@ def rest(view: View) -> Rest | None:
     return None
 
 
-def in_turn(view: View) -> list[Replica]:
+def in_turn(view: Reading) -> list[Replica]:
     """The replicas that are to be started anew and can be: who has begun first, and who leads last."""
     leader = view.world.membership.leader if view.world.membership is not None else None
     begun = dict(view.world.memory.draining)
@@ -69,7 +66,7 @@ def in_turn(view: View) -> list[Replica]:
     return sorted(behind, key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
 
 
-def spared(view: View, record: Replica) -> bool:
+def spared(view: Reading, record: Replica) -> bool:
     """Whether all others are well and carry the traffic, nobody else joins or leaves, and the members that stop can be
     spared: etcd may list voters that belong to no replica.
     """
@@ -92,7 +89,7 @@ def spared(view: View, record: Replica) -> bool:
     return Component.APISERVER not in stops or (bool(others) and view.led_to({each.name for each in others}))
 
 
-def _controls(view: View, record: Replica, change: Change) -> bool:
+def _controls(view: Reading, record: Replica, change: Change) -> bool:
     """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
     that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
     the change is to mend.
