@@ -17,7 +17,7 @@ from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.kube.fake import FakeKube
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.pki.issuing import create_plane_secrets
@@ -56,7 +56,7 @@ async def plane(site: FakeSite) -> Plane:
         dns=FakeDns(),
         revisions=declared_alone(resource),
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
-        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
         clock=lambda: NOW,
         steady=lambda: NOW,
         boot="boot-1",

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 import pytest
+from support.components import ALWAYS
 from support.older_home import MADE_AT, Recording, moved, put_together, records
 
 from quarterdeck.actions.addresses import apiserver_address, client_url, metrics_url, peer_url, seat_of
@@ -23,7 +24,7 @@ from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.status.facts import Status, summary
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
 from quarterdeck.model.steps import PlaceReplica, Plan, StartUnit
@@ -36,7 +37,7 @@ from quarterdeck.sites.port import Site
 
 ASKER = Asker(who="a test")
 #: The programs that it knew.
-HAD = programs()
+HAD = ALWAYS
 REPLICAS = {"demo": {"west-4": "west-a1", "west-5": "west-b1", "west-6": "west-c1"}, "solo": {"east-1": "east-a1"}}
 
 

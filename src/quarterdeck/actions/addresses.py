@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.etcd import PORTS
+from quarterdeck.components.etcd import PORTS, metrics_scheme
 from quarterdeck.components.ports import completed, seat_of_before
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.etcd.facts import ListedMember
@@ -97,10 +97,10 @@ def _by_name(
 
 def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster tells its metrics, from its first moment on."""
-    return reached_at(plane, record, PORTS[cluster].metrics).url(plane.settings_of(record).metrics_scheme)
+    return reached_at(plane, record, PORTS[cluster].metrics).url(metrics_scheme(plane.template_of(record)))
 
 
-def reached_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
+def reached_at(plane: Plane, record: Replica, port: str) -> Endpoint:
     """Where one port of a replica is reached. Raises Unavailable for a seat from when there were fewer ports, of which
     somebody else has the missing ones.
     """
@@ -115,7 +115,7 @@ def reached_at(plane: Plane, record: Replica, port: PortName) -> Endpoint:
     return seat.advertised(port)
 
 
-def server_address(plane: Plane, record: Replica, port: PortName) -> Address:
+def server_address(plane: Plane, record: Replica, port: str) -> Address:
     """Where one of a replica's Kubernetes programs answers. Raises Unavailable as ``reached_at`` does."""
     end = reached_at(plane, record, port)
     return Address(end.host, end.port)

@@ -68,7 +68,7 @@ async def verified(
     async with AsyncExitStack() as stack:
         plane = await home.plane(resource, stack)
         logs = await audit_logs(plane, texts_of(asked.sets), begins, await placed(home.store, name))
-        policies = {plane.settings_of(each).audit.policy for each in plane.memory.replicas}
+        policies = {plane.template_of(each).audit.policy for each in plane.memory.replicas}
     acts, missing = _acts(logs)
     missing += sorted({line for policy in policies for line in left_out(policy, asked.sets)})
     locks = [entry for kind in (TAKEN, LEFT) for entry in await home.store.journal(name, kind=kind)]

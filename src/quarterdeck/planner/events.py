@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
     """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
-    return revision in world.separate or any(record.revision in world.separate for record in wanted)
+    return any(map(world.keeps_events_apart, (revision, *(record.revision for record in wanted))))
 
 
 def is_stale(world: World, record: Replica) -> bool:
@@ -93,7 +93,7 @@ def not_ready_for(view: View, record: Replica) -> tuple[Wait, ...]:
     assert events is not None, "whoever is to keep events apart wants a cluster for them"
     if events.world.membership is None:
         return (not_read(view.world),)
-    anew = Component.EVENTS_ETCD in view.change(record).stops
+    anew = Component.EVENTS_ETCD in view.world.stops(view.change(record))
     needed = [each for each in view.wanted if not (anew and each.name == record.name)]
     sick = [each for each in needed if not events.is_healthy_voter(each)]
     return tuple(next_steps.voter(view.world, each, Cluster.EVENTS) for each in sick)

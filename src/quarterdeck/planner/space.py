@@ -40,7 +40,7 @@ def _held(world: World, cluster: Cluster) -> str:
     found = []
     for record in world.memory.replicas:
         change = world.change(record.revision, world.revision)
-        if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in change.stops):
+        if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in world.stops(change)):
             continue
         if record.name in world.cordoned:
             uncordon = f"quarterdeck replica uncordon {world.plane_name or 'NAME'} {record.name}"

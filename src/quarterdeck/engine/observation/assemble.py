@@ -166,13 +166,13 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
         return ReplicaFact(
             name=record.name,
             machine=MachineState.DOWN if down else MachineState.UNREACHABLE,
-            units=tuple((component, UnitState.UNKNOWN) for component in Component),
+            units=tuple((component, UnitState.UNKNOWN) for component in place.units),
             ready=None,
             reattachable=reattachable,
             volume_at=volume_at,
             why=there.machine.why if there is not None else "",
         )
-    units = {component: there.unit(place.units[component]) for component in Component}
+    units = {component: there.unit(name) for component, name in place.units.items()}
     servers, silent = _servers(record, seen, now), seen.silent.get(record.name, Silent())
     ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.restless}
     return ReplicaFact(

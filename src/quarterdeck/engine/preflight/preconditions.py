@@ -1,6 +1,4 @@
-"""What must be so before replicas of a plane are exchanged, added or removed: looked at before the first change, each
-failing check named.
-"""
+"""What must hold before replicas of a plane are exchanged, added or removed; each check that fails is named."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
+from quarterdeck.components.etcd import max_learners
 from quarterdeck.engine.controller_sets.handing import strangers
 from quarterdeck.engine.controller_sets.sets_held import sets_held
 from quarterdeck.engine.notices.findings import Finding, Verdict, enforce, ok, refuse
@@ -224,7 +223,7 @@ async def cordons(move: Move) -> Finding:
 
 async def learners(move: Move) -> Finding:
     """All replicas of another site join as learners together, and etcd takes only so many."""
-    most, coming = move.plane.settings.max_learners, move.wanted.spec.replicas
+    most, coming = max_learners(move.plane.wanted), move.wanted.spec.replicas
     if coming > most:
         seen = f"{coming} members would join at once, and etcd lets {most}"
         return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
@@ -245,7 +244,7 @@ async def distance(move: Move) -> Finding:
 async def etcd_tuning(move: Move) -> Finding:
     """Elections take at least ten round trips (etcd: docs/tuning), as set on all members."""
     rtt = await _round_trip(move)
-    election = move.plane.settings.tuning.election * 1000
+    election = move.plane.wanted.etcd.election_milliseconds
     if election < 10 * rtt and not move.allow_distance:
         seen = f"election timeout {election:.0f} ms is under ten round trips of {rtt:.1f} ms"
         return refuse("etcd tuning", seen, "create planes that are to travel far with etcd.electionMilliseconds set")
