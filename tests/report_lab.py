@@ -32,7 +32,8 @@ MACHINE = Machine(
 
 def operation(phase: OperationPhase = OperationPhase.SUCCEEDED) -> Operation:
     def goal(site: str) -> dict[str, object]:
-        return {"placement": {"site": site}, "replicas": 3}
+        spec = {"placement": {"site": site}}
+        return {**spec, "replicas": 3, "spec": spec, "revision": "demo-1", "addonManifests": ""}
 
     spec = OperationSpec.model_validate(
         {"plane": "demo", "type": "Migrate", "from": goal("east"), "to": goal("west")}, strict=False

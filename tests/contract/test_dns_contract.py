@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.dns_lab import PRIMARIES, own_server, primary, require
+from support.tiers import smoke
 
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.endpoint.port import Dns
@@ -21,7 +22,7 @@ ALPHA = Claim(owner="alpha/uid-1", token=7, addresses=frozenset(OURS))
 BETA = Claim(owner="alpha/uid-2", token=1, addresses=frozenset({THEIRS, *OURS}))
 
 
-@pytest.fixture(params=["fake", "coredns", *PRIMARIES])
+@pytest.fixture(params=[*smoke("fake", "coredns"), *PRIMARIES])
 async def dns(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Dns]:
     if request.param == "fake":
         yield FakeDns()

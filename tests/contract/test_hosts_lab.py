@@ -20,7 +20,12 @@ from support.leftovers import nothing_left, processes_of
 
 from quarterdeck.sites.netns.layout import OUTSIDE, Cut
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(120), pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [
+    pytest.mark.soak,  # they test the lab; what uses it is in full
+    pytest.mark.hosts,
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+]
 A1, A2, B1, W1 = "east-a1", "east-a2", "east-b1", "west-a1"
 HOSTS = (LabHost(A1, "east", "a"), LabHost(A2, "east", "a"), LabHost(B1, "east", "b"), LabHost(W1, "west", "a"))
 HOLDER = """

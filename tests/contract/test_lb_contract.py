@@ -11,6 +11,7 @@ from typing import Protocol
 import pytest
 from support.endpoint_lab import eventually
 from support.lb_lab import envoy_lab
+from support.tiers import smoke
 
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeConnection
 from quarterdeck.endpoint.port import LoadBalancer
@@ -78,7 +79,7 @@ class FakeLab:
             return None
 
 
-@pytest.fixture(params=["fake", "envoy"])
+@pytest.fixture(params=smoke("fake", "envoy"))
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Lab]:
     if request.param == "fake":
         yield FakeLab()

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from support.templates import template
+from support.tiers import smoke
 
 from quarterdeck.api.base import Metadata, Resource, unknown_fields
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -62,7 +63,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=smoke("memory", "sqlite"))
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
     made: Store
     if request.param == "memory":
@@ -198,21 +199,6 @@ async def test_what_goes_together_goes_with_its_finalizer_and_is_only_marked_whi
     assert left.metadata.deletion_timestamp is not None
     with pytest.raises(NotFound):
         await store.get(PlaneSecrets, "alpha")
-
-
-async def test_a_plane_that_older_versions_marked_goes_when_it_is_said_to_be_done_with_and_not_before(
-    store: Store,
-) -> None:
-    """They knew no finalizers: nothing that is written of its status makes it go."""
-    made = await store.create(guarded(plane(), "one"))
-    await store.delete(ControlPlane, "alpha")
-    old = guarded(await store.get(ControlPlane, "alpha"))
-    put_body(store, "alpha", rules.encoded(old))
-    noted = await store.update(with_offset(old, 3))
-    assert await store.get(ControlPlane, "alpha") == noted
-    await store.delete_together((ControlPlane, "alpha"), finalizer="one")
-    assert not await store.list(ControlPlane)
-    assert made.metadata.uid == noted.metadata.uid
 
 
 def put_body(store: Store, name: str, body: str) -> None:

@@ -165,7 +165,7 @@ async def test_a_frozen_driver_of_a_lease_is_not_taken_for_dead(path: Path, monk
 
 
 async def test_a_lease_of_which_nothing_is_known_but_its_holder_runs_out_by_itself(path: Path) -> None:
-    """As an older quarterdeck took it."""
+    """As it is where the disk knows no locks."""
     async with child("drive", path) as first, SqliteStore(path) as store:
         held = int((await first.line()).removeprefix("held "))
         for each in Path(f"{path}-holders").iterdir():

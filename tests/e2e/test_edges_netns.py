@@ -107,6 +107,7 @@ def test_an_edge_and_a_dns_server_die_without_a_word_and_come_back(two: Two) -> 
     lab.run("wait", NAME, deadline=60)
 
 
+@pytest.mark.soak  # unit tests have which addresses a Service has; how soon is measured here
 def test_the_service_kubernetes_leads_to_no_machine_that_died_without_a_word(two: Two) -> None:
     lab = two.lab
     every = served_by(lab)

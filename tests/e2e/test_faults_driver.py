@@ -11,7 +11,8 @@ import pytest
 from support.plane_lab import Command, PlaneLab, did, started
 from support.watched import watched
 
-pytestmark = pytest.mark.timeout(900)
+#: A soak: tests/loop has drivers that die and freeze at any call, those of a hold and of the swap among them.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 #: Seconds between two looks. A hold lasts some 100 ms, and a swap some 20.
 LOOK = 0.0005
@@ -81,7 +82,7 @@ def moved_with_stops(demo: PlaneLab, label: str, *, kill_in_hold: bool, kill_in_
 
 @pytest.mark.parametrize(
     "kill_in_hold",
-    [pytest.param(True, marks=pytest.mark.soak, id="killed-then-frozen"), pytest.param(False, id="frozen-then-killed")],
+    [pytest.param(True, id="killed-then-frozen"), pytest.param(False, id="frozen-then-killed")],
 )
 def test_no_request_fails_when_drivers_stop_inside_a_hold_and_inside_the_swap(
     demo: PlaneLab, kill_in_hold: bool

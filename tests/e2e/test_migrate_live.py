@@ -13,7 +13,7 @@ from support.conditions import until
 from support.plane_lab import PlaneLab, did, started
 from support.watched import watched
 
-from quarterdeck.api.operation import OperationPhase, OperationType
+from quarterdeck.api.operation import OperationPhase
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.local.site import LocalSite
 
@@ -129,13 +129,6 @@ def test_a_driver_that_was_frozen_does_nothing_once_another_has_taken_over(demo:
     fact = demo.status("demo", code=0)
     assert fact["site"] == fact["quorumAt"] == target
     assert demo.operation("demo").status.phase is OperationPhase.SUCCEEDED
-
-
-def test_a_migration_refused_by_its_plan_changes_nothing(demo: PlaneLab) -> None:
-    before = demo.plane("demo")
-    demo.refused("migrate", "demo", "--to", demo.other("demo"), code=4, says=["nobody to ask", "add --yes"])
-    assert demo.plane("demo") == before
-    assert demo.operation("demo").spec.type is not OperationType.ABORT
 
 
 def test_the_migration_that_the_librarys_page_shows_moves_a_plane(demo: PlaneLab) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import pickle
 import warnings
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -125,6 +125,12 @@ class Story:
 
     def __str__(self) -> str:
         return self.name
+
+
+def spread(calls: Sequence[int], most: int) -> Sequence[int]:
+    """About so many of the calls of a life, spread over all of it; of one, the middle."""
+    step = max(1, len(calls) // max(1, most))
+    return calls[step // 2 if most <= 1 else 0 :: step]
 
 
 EAST1, EAST3 = Wish("east", 1), Wish("east", 3)

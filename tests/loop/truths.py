@@ -10,12 +10,11 @@ from model.invariants import check_blind, check_calm, check_step, claim
 
 from loop.joined import Joined, Process
 from loop.units import PLANE, owner_of, replica_of
+from quarterdeck.actions.addresses import peer_url
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components.etcd import PORTS
-from quarterdeck.components.ports import seat_of_before
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.settings import goal_of, planner_settings
 from quarterdeck.etcd.fake_cluster import Member
@@ -237,12 +236,7 @@ class Truths:
         """The replica of a peer URL of a cluster: of those that were given the seat, the one that came last."""
         wanted = self.wanted()
         records = wanted.memory.replicas if wanted is not None else ()
-        seats = {
-            record.name: record.seat or seat_of_before(record.machine, self.world.machines[record.machine], 0)
-            for record in records
-        }
-        port = PORTS[kind].peer
-        return {seat.advertised(port).url(): name for name, seat in seats.items() if seat.has(port)}
+        return {peer_url(record, kind): record.name for record in records}
 
     def name_of(self, kind: Cluster, node: Member) -> str:
         """The replica of a member: the one that has its data; of one without data, the one where the others look for

@@ -62,6 +62,7 @@ def searched(
 
 
 @pytest.mark.parametrize("mended", [True, False], ids=["may come back", "for good"])
+@pytest.mark.smoke
 def test_a_machine_dies_or_stands_still(mended: bool) -> None:
     assert searched(plane(), faults=1, kinds=DEATHS, mended=mended).states > 8
 

@@ -27,11 +27,13 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     assert len(keys) > 1_000
 
 
+@pytest.mark.soak
 def test_a_rule_that_is_left_out_is_noticed() -> None:
     found = next(each for each in mutants("membership") if each.key.startswith("membership.removable: has_quorum"))
     assert tried(found, quick=True)
 
 
+@pytest.mark.soak
 def test_the_planner_as_it_is_is_noticed_by_nobody() -> None:
     as_it_is = mutants("slots")[0]
     unchanged = Mutant("slots", "nothing is changed", 0, as_it_is.original)
@@ -52,6 +54,7 @@ def test_what_is_around_a_mutant_is_its_function() -> None:
     assert len({around for around, _ in hashes}) == len(hashes) > 10
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "key",
     [

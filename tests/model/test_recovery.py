@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from support.components import having
+from support.tiers import smoke
 
 from model.explorer import Explorer
 from model.invariants import Broken
@@ -59,7 +60,7 @@ def searched(truth: Truth, *, faults: int, kinds: frozenset[Kind] = BETWEEN, pla
     return explorer
 
 
-@pytest.mark.parametrize("faults", [0, 1])
+@pytest.mark.parametrize("faults", [*smoke(0), 1])
 def test_two_of_three_die_for_good_and_may_come_back_at_any_moment(faults: int) -> None:
     explorer = searched(lost(Power.OFF, Consent(epoch=1)), faults=faults)
     print(f"{explorer.states:,} states, {explorer.walker.steps:,} steps")
@@ -104,6 +105,7 @@ def without_keeping(world: World) -> Plan:
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("planner", [without_a_fence, without_keeping])
 def test_a_planner_that_does_not_keep_epochs_apart_is_found(planner: Planner) -> None:
     with pytest.raises(Broken, match=r"^17:"):

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.api.plane.nodes import Nodes
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
@@ -59,7 +61,14 @@ class FakePlane:
     def __post_init__(self) -> None:
         if not self.memory.replicas:
             replicas = tuple(
-                Replica(name=name, slot=_slot(name), machine=f"m-{name}", listed=True, started=True)
+                Replica(
+                    name=name,
+                    slot=_slot(name),
+                    machine=f"m-{name}",
+                    seat=seat_at(f"m-{name}", host_of(name), 0),
+                    listed=True,
+                    started=True,
+                )
                 for name in self.names
             )
             self.memory = Memory(next_ordinal=9, replicas=replicas, created=True, served_site="east")
@@ -69,8 +78,9 @@ class FakePlane:
         found = {each.metadata.name: each for each in await self.store.list(ControlPlane)}
         if "demo" not in found:
             made = new_control_plane("demo", site="east")
+            spec = made.spec.model_copy(update={"nodes": Nodes(bootstrap=False)})
             status = made.status.model_copy(update={"port_offset": 0, "memory": memory_to_status(self.memory)})
-            found["demo"] = await self.store.create(made.model_copy(update={"status": status}))
+            found["demo"] = await self.store.create(made.model_copy(update={"spec": spec, "status": status}))
         resource = found["demo"]
         return Plane(
             resource=resource,
@@ -101,7 +111,7 @@ class FakePlane:
             name=name,
             peer_url=f"https://{host}:2380",
             client_url=f"https://{host}:2379",
-            metrics_url=f"http://{host}:2381",
+            metrics_url=f"https://{host}:2381",
         )
 
     def url(self, name: str) -> str:

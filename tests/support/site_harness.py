@@ -27,6 +27,7 @@ from quarterdeck.sites.port import Faults, Holds, Site, Switches
 from support.conditions import eventually as eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import hosts_site
+from support.tiers import smoke
 
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 
@@ -262,7 +263,7 @@ class LocalUnderTest:
         return len([pid for pid in await self.site.processes(machine) if of_a_job(pid)])
 
 
-ISOLATIONS = ("loopback", "netns")
+ISOLATIONS = (*smoke("loopback"), "netns")
 
 
 @asynccontextmanager
@@ -280,7 +281,7 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
 
 #: On hosts of their own, whose tests say so where such cannot be.
 HOSTS = pytest.param("hosts", marks=[pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())])
-KINDS = ("fake", *ISOLATIONS, HOSTS)
+KINDS = (*smoke("fake"), *ISOLATIONS, HOSTS)
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_c
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.etcd.fake import FakeEtcd
@@ -96,7 +97,8 @@ async def small_plane(
         Replica(
             name=name,
             slot=slot,
-            machine=f"east-{slot.zone}{index // 3 + 1}",
+            machine=(machine := f"east-{slot.zone}{index // 3 + 1}"),
+            seat=seat_at(machine, machines["east", machine].address, 0),
             listed=True,
             started=True,
             served=served,
@@ -129,26 +131,26 @@ async def small_plane(
         boot="boot-1",
     )
     if records:
-        founded = FakeCluster.founded([_member(plane, each) for each in records])
+        founded = FakeCluster.founded([_member(each) for each in records])
         cluster.nodes, cluster.leader = founded.nodes, founded.leader
-        kube.apiservers |= {apiserver_address(plane, each): FakeApiserver() for each in records}
-        await balancers["east"].apply({each.name: backend_address(plane, each) for each in records})
+        kube.apiservers |= {apiserver_address(each): FakeApiserver() for each in records}
+        await balancers["east"].apply({each.name: backend_address(each) for each in records})
     return SmallPlane(plane, sites, cluster, kube, balancers, _world(plane, cluster, slots))
 
 
-def _member(plane: Plane, record: Replica) -> MemberAddress:
+def _member(record: Replica) -> MemberAddress:
     return MemberAddress(
         name=record.name,
-        peer_url=peer_url(plane, record),
-        client_url=client_url(plane, record),
-        metrics_url=metrics_url(plane, record),
+        peer_url=peer_url(record),
+        client_url=client_url(record),
+        metrics_url=metrics_url(record),
     )
 
 
 def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World:
     """What an observer would see."""
     records = plane.memory.replicas
-    by_peer = {peer_url(plane, each): each.name for each in records}
+    by_peer = {peer_url(each): each.name for each in records}
     members = tuple(
         MemberFact(id=node.id, replica=by_peer[node.peer_url], learner=False, health=Health.HEALTHY, lag=0)
         for node in cluster.nodes
@@ -180,4 +182,4 @@ def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World
 
 def address(plane: Plane, name: str) -> Address:
     """Where a replica's apiserver answers."""
-    return apiserver_address(plane, plane.memory.replica(name))
+    return apiserver_address(plane.memory.replica(name))

@@ -15,7 +15,7 @@ from quarterdeck.components.catalogue import programs_of
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
-from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.templates import audit_wanted, declared, template_of
 from quarterdeck.model.components import NAMED, Component
@@ -36,8 +36,6 @@ REPLICA = ReplicaSettings(
 def template(**changes: object) -> ReplicaTemplate:
     """That of a plane of defaults, with these fields changed."""
     plane = new_control_plane("demo", site="east")
-    status = plane.status.model_copy(update={"baseline": max(Baseline)})
-    plane = plane.model_copy(update={"status": status})
     return template_of(plane, default_sites()[0], audit_wanted(plane)).model_copy(update=changes)
 
 

@@ -10,7 +10,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import backend_address, client_url, peer_url
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
@@ -37,13 +37,13 @@ async def struck(*, reattachable: bool = True) -> SmallPlane:
     )
     memory = small.plane.memory
     records = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=records))
+    await write_memory(small.plane, replace(memory, replicas=records))
     await settle_seats(small.plane)
     site = small.sites["east"]
     await site.create_volume(WAS, f"{NAME}-east-2", "standard")
     await site.start_unit(WAS, UnitSpec(name=ETCD, argv=("/etcd",)))
     site.put_file(WAS, f"{NAME}-east-2", "data/member/wal/0.wal", 1)
-    small.cluster.stop(client_url(small.plane, small.record("east-2")))
+    small.cluster.stop(client_url(small.record("east-2")))
     await site.kill_machine(WAS)
     return small
 
@@ -98,7 +98,7 @@ async def test_a_member_is_known_by_its_name_until_the_others_look_for_it_where_
     step = ReaddressMember(site="east", why="", replica="east-2", member=listed.id)
     await carry_out(plane, step, small.world)
     here = MemberAddress(
-        name="east-2", peer_url=peer_url(plane, record), client_url=client_url(plane, record), metrics_url="http://m"
+        name="east-2", peer_url=peer_url(record), client_url=client_url(record), metrics_url="http://m"
     )
     small.cluster.start(here)
     again = await observer.observe(plane.memory)
@@ -122,9 +122,7 @@ async def test_a_load_balancer_that_looks_for_it_where_it_was_does_not_send_to_i
     assert await backends() == {"east-1", "east-2", "east-3"}
     await carry_out(small.plane, MOVE, small.world)
     assert await backends() == {"east-1", "east-3"}
-    await small.balancers["east"].apply(
-        {each.name: backend_address(small.plane, each) for each in small.plane.memory.replicas}
-    )
+    await small.balancers["east"].apply({each.name: backend_address(each) for each in small.plane.memory.replicas})
     assert await backends() == {"east-1", "east-2", "east-3"}
 
 

@@ -13,6 +13,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.fake_cluster import FakeCluster
@@ -40,7 +41,8 @@ def site() -> FakeSite:
 async def plane(site: FakeSite) -> Plane:
     """A plane with a replica on one machine; on another there was one."""
     slot = Slot(site="east", zone="a")
-    memory = Memory(replicas=(Replica(name="demo-1", machine=HERE, slot=slot, storage_class="fast"),))
+    seat = seat_at(HERE, "127.0.0.1", 0)
+    memory = Memory(replicas=(Replica(name="demo-1", machine=HERE, slot=slot, seat=seat, storage_class="fast"),))
     resource = new_control_plane("demo", site="east")
     metadata = resource.metadata.model_copy(update={"uid": "u1"})
     status = ControlPlaneStatus(port_offset=0, memory=memory_to_status(memory))

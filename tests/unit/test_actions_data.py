@@ -11,10 +11,11 @@ import pytest
 from support.components import ALWAYS
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
+from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -31,7 +32,8 @@ from quarterdeck.sites.local.settings import LocalSiteSettings
 
 SLOT = Slot(site="east", zone="a")
 MACHINE, UNIT, VOLUME = "east-a1", "demo-east-1-etcd", "demo-east-1"
-FOUNDER = Replica(name="east-1", slot=SLOT, machine=MACHINE, storage_class="standard")
+SEAT = seat_at(MACHINE, "127.0.0.1", 0)
+FOUNDER = Replica(name="east-1", slot=SLOT, machine=MACHINE, seat=SEAT, storage_class="standard")
 START = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
 COMPARES = "--feature-gates=InitialCorruptCheck=true"
 LOG = f"{WRITE_AHEAD_LOG}/0.wal"
@@ -74,7 +76,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
 async def remembers(plane: Plane, memory: Memory) -> World:
     records = tuple(replace(each, revision=plane.revisions.goal) for each in memory.replicas)
     memory = replace(memory, replicas=records)
-    await write_status(plane, memory=memory)
+    await write_memory(plane, memory)
     return World(slots=(SLOT,), memory=memory, now=0.0)
 
 
@@ -113,7 +115,7 @@ async def test_a_volume_is_never_made_again_for_a_replica_that_has_started(plane
     assert VOLUME not in {each.name for each in await site.volumes(MACHINE)}
 
 
-async def test_units_from_before_there_was_a_guard_get_it_as_they_run(plane: Plane, site: Site) -> None:
+async def test_a_unit_without_a_guard_gets_it_as_it_runs(plane: Plane, site: Site) -> None:
     volume = await site.create_volume(MACHINE, VOLUME, "standard")
     site.put_file(MACHINE, VOLUME, LOG, 1)
     old = UnitSpec(name=UNIT, argv=("/bin/etcd",), boot_argv=("--initial-cluster-state=new",))

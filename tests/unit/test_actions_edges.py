@@ -84,7 +84,7 @@ async def test_the_name_has_the_own_addresses_of_the_apiservers_that_it_is_to_le
     assert isinstance(small.plane.dns, FakeDns)
     await carry_out(small.plane, LeadTo(site="", why="", backends=("east-1",)), small.world)
     (record,) = small.plane.dns.records.values()
-    assert record.addresses == (apiserver_address(small.plane, small.record("east-1")).host,)
+    assert record.addresses == (apiserver_address(small.record("east-1")).host,)
     assert small.plane.dns.owners, "in the plane's name, so that no older driver can change it"
 
 

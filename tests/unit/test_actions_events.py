@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from support.small_plane import NAME, SmallPlane, small_plane
 
-from quarterdeck.actions.addresses import candidates, client_urls, seat_of
+from quarterdeck.actions.addresses import candidates, client_urls
 from quarterdeck.actions.clusters import release_member
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
-from quarterdeck.actions.units import _initial_cluster, _with_room
+from quarterdeck.actions.status import write_memory
+from quarterdeck.actions.units import _initial_cluster
 from quarterdeck.actions.volumes import replica_settings, volume_name
-from quarterdeck.components.ports import seat_with
 from quarterdeck.components.settings import ClusterState
 from quarterdeck.engine.notices.conditions import judged
 from quarterdeck.engine.notices.events import warnings
@@ -22,7 +21,6 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.steps import AddLearner, Plan, ReleaseMember, StartUnit, Swap
 from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
 from quarterdeck.planner.members import disarm_corrupt
@@ -41,7 +39,7 @@ async def apart(*, epoch: int = 1, created: bool = True, started: bool = True) -
     memory = small.plane.memory
     replicas = tuple(replace(each, events=member, storage_class="standard") for each in memory.replicas)
     events = ClusterMemory(epoch=epoch, bootstrap=("east-1", "east-2", "east-3"), created=created)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas, events=events))
+    await write_memory(small.plane, replace(memory, replicas=replicas, events=events))
     return replace(small, world=replace(small.world, memory=small.plane.memory))
 
 
@@ -63,7 +61,7 @@ async def test_a_member_of_a_former_events_cluster_is_none_of_this_one() -> None
     memory, old = small.plane.memory, MemberMemory(epoch=1, listed=True, started=True)
     records = (replace(memory.replicas[0], events=old), *memory.replicas[1:])
     events = replace(memory.events, bootstrap=("east-2",))
-    await write_status(small.plane, memory=replace(memory, replicas=records, events=events))
+    await write_memory(small.plane, replace(memory, replicas=records, events=events))
     assert [each.name for each in candidates(small.plane, EVENTS)] == ["east-2", "east-3"]
     assert len(client_urls(small.plane)) == 3
 
@@ -93,17 +91,6 @@ async def test_what_a_replica_has_of_any_events_cluster_goes_and_nothing_else() 
     await release_member(small.plane, RELEASE, NOT_LOOKED_AT)
     await release_member(small.plane, RELEASE, NOT_LOOKED_AT)
     assert [each.name for each in await site.volumes(A1)] == ["alpha-east-1", "alpha-east-10-events-3"]
-
-
-async def test_a_port_that_somebody_has_is_named_and_taken_once_it_is_free() -> None:
-    small = await small_plane()
-    site, record = small.sites["east"], small.record("east-1")
-    taken = seat_with(A1, seat_of(small.plane, record).hosts[0], {"kube-apiserver": 2382})
-    await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=taken))
-    with pytest.raises(Unavailable, match=f"somebody else has port 2382 of machine {A1}"):
-        await _with_room(small.plane, record, Component.EVENTS_ETCD)
-    await site.release(A1, "other", "any-1")
-    assert seat_of(small.plane, await _with_room(small.plane, record, Component.EVENTS_ETCD)).has("events-client")
 
 
 def ill(world: World) -> World:

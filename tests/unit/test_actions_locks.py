@@ -63,7 +63,7 @@ async def small(owner: Manager, guard: Guard = Guard.SET) -> SmallPlane:
 
 def holds(of: SmallPlane, component: Component, *locks: str, identity: str = "vm_1") -> None:
     """A program of the first replica says that it holds these."""
-    of.kube.leaders[server_address(of.plane, of.record("east-1"), PORTS[component])] = frozenset(locks)
+    of.kube.leaders[server_address(of.record("east-1"), PORTS[component])] = frozenset(locks)
     for lock in locks:
         of.kube.set_lease(lock, identity)
 

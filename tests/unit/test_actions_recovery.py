@@ -11,7 +11,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import candidates, peer_url
 from quarterdeck.actions.carry_out import carry_out
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _begins_without_data, token_of
 from quarterdeck.api.controlplane import NewEpoch
 from quarterdeck.components.etcd import BUMP
@@ -67,7 +67,7 @@ async def begun(jobs: Jobs | None = None, *, restored: bool = False) -> SmallPla
         created=False,
         replicas=(*(replace(each, storage_class="standard") for each in memory.replicas), founder),
     )
-    await write_status(small.plane, memory=then)
+    await write_memory(small.plane, then)
 
     async def etcdutl() -> PurePosixPath:
         return PurePosixPath("/programs/etcdutl")
@@ -105,7 +105,7 @@ async def test_the_founders_data_is_made_of_the_survivors_database_with_revision
         f"--bump-revision={BUMP}",
         "--mark-compacted",
         f"--data-dir={target}/etcd",
-        f"--initial-cluster=east-4={peer_url(small.plane, small.record('east-4'))}",
+        f"--initial-cluster=east-4={peer_url(small.record('east-4'))}",
         f"--initial-cluster-token={NAME}-{uid}-epoch-1",
     } <= set(argv)
     assert small.plane.memory.seeding is None
@@ -142,7 +142,7 @@ async def test_without_the_survivors_volume_or_room_for_a_copy_nothing_is_made()
 async def test_the_data_of_a_member_that_has_started_is_never_made_anew() -> None:
     small = await begun()
     memory = small.plane.memory.with_replica("east-4", lambda each: replace(each, started=True))
-    await write_status(small.plane, memory=memory)
+    await write_memory(small.plane, memory)
     with pytest.raises(PreconditionFailed, match="has data of its own"):
         await carry_out(small.plane, RESTORE, small.world)
 
@@ -153,7 +153,7 @@ async def test_a_founder_that_has_lost_its_copy_does_not_found_an_empty_cluster(
     plane, founder = small.plane, small.record("east-4")
     assert not _begins_without_data(plane, founder, Cluster.MAIN)
     assert _begins_without_data(plane, founder, Cluster.EVENTS)
-    await write_status(plane, memory=replace(plane.memory, seed=None))
+    await write_memory(plane, replace(plane.memory, seed=None))
     assert _begins_without_data(plane, founder, Cluster.MAIN)
 
 

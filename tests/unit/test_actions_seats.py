@@ -9,7 +9,7 @@ from cryptography import x509
 from pydantic import SecretStr
 from support.small_plane import SmallPlane, small_plane
 
-from quarterdeck.actions.addresses import apiservers, client_url, seat_of
+from quarterdeck.actions.addresses import apiservers, seat_of
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats, take_seat
@@ -17,8 +17,9 @@ from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import LeadsTo
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets
-from quarterdeck.components.ports import LAST_BLOCK, completed, ports_of, seat_at, seat_of_before, seat_with
+from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
@@ -39,10 +40,6 @@ NEW = PlaceReplica(
     machine=A1,
     slot=Slot(site="east", zone="a"),
 )
-
-
-def unseated(small: SmallPlane) -> bool:
-    return all(each.seat is None for each in small.plane.memory.replicas)
 
 
 async def who(small: SmallPlane, machine: str = A1) -> dict[str, int]:
@@ -100,7 +97,7 @@ async def test_two_replicas_of_one_plane_on_one_machine_share_nothing() -> None:
     await carry_out(small.plane, NEW, small.world)
     plane, old, new = small.plane, small.record("east-1"), small.record("east-9")
     assert old.machine == new.machine == A1
-    ports = [{each.listen for each in seat_of(plane, record).ports} for record in (old, new)]
+    ports = [{each.listen for each in seat_of(record).ports} for record in (old, new)]
     assert not ports[0] & ports[1]
     old, new = (replace(each, storage_class="standard") for each in (old, new))
     await plane.site("east").create_volume(A1, volume_name(plane, old), "standard")
@@ -132,72 +129,28 @@ async def test_a_name_may_lead_to_any_of_its_apiservers_and_none_is_certified_fo
     assert small.plane.addresses.isdisjoint(own), "what each one's certificate has besides its own"
 
 
-async def test_a_plane_from_before_there_were_seats_can_be_looked_at_without_writing_anything() -> None:
-    small = await small_plane()
-    (first, *_) = small.plane.memory.replicas
-    assert client_url(small.plane, first).endswith(":2379")
-    assert unseated(small)
-    assert await who(small) == {}
-
-
-async def test_a_plane_from_before_there_were_seats_gets_those_that_it_always_had_when_it_is_driven() -> None:
-    small = await small_plane()
-    number = small.plane.resource.status.model_copy(update={"port_offset": 4})
-    small.plane.resource = await small.plane.store.update(small.plane.resource.model_copy(update={"status": number}))
-    before = {each.name: seat_of(small.plane, each) for each in small.plane.memory.replicas}
-    assert before["east-1"] == seat_of_before(A1, before["east-1"].hosts[0], 4)
-    await settle_seats(small.plane)
-    await refresh(small.plane)
-    completed_now = {name: completed(seat) for name, seat in before.items()}
-    assert {each.name: each.seat for each in small.plane.memory.replicas} == completed_now
-    assert await who(small) == {"east-1": 6483}
-
-
-async def test_a_seat_from_when_there_were_fewer_ports_gets_those_of_its_block_that_are_free() -> None:
-    """In its machine's ledger and in the memory; where somebody has one of them, it stays as it is."""
-    small = await small_plane()
-    site, record = small.sites["east"], small.record("east-1")
-    seat = seat_of(small.plane, record)
-    assert not seat.has("events-client")
-    twin = seat_with(A1, seat.hosts[0], {"kube-apiserver": 2383})
-    await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=twin))
-    await settle_seats(small.plane)
-    await refresh(small.plane)
-    assert small.record("east-1").seat == seat
-    await site.release(A1, "other", "any-1")
-    await settle_seats(small.plane)
-    await refresh(small.plane)
-    now = small.record("east-1").seat
-    assert now is not None
-    assert {each.listen.port for each in now.ports} - {each.listen.port for each in seat.ports} == {
-        2382,
-        2383,
-        2384,
-        10258,
-    }
-    assert [each.seat for each in await site.seats(A1)] == [now]
-
-
-async def test_what_only_a_silent_machine_could_confirm_is_written_down_later() -> None:
+async def test_a_ledger_that_was_lost_is_written_again_once_its_machine_answers() -> None:
     small = await small_plane()
     await small.sites["east"].kill_machine(A1)
     await settle_seats(small.plane)
-    assert await stored(small) == {"east-1": None, "east-2": 6443, "east-3": 6443}
     await small.sites["east"].boot_machine(A1)
+    assert await who(small) == {}
     await settle_seats(small.plane)
-    assert (await stored(small))["east-1"] == 6443
+    assert await who(small) == {"east-1": 6443}
 
 
 async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -> None:
     store = MemoryStore()
     old = await small_plane(store=store)
-    status = old.plane.resource.status.model_copy(update={"port_offset": 1})
+    record = old.record("east-1")
+    seat = seat_at(A1, old.plane.machines["east", A1].address, 1)
+    memory = replace(old.plane.memory, replicas=(replace(record, seat=seat),))
+    status = old.plane.resource.status.model_copy(update={"memory": memory_to_status(memory)})
     old.plane.resource = await store.update(old.plane.resource.model_copy(update={"status": status}))
     new = await second_plane(old)
     await carry_out(new.plane, NEW, new.world)
     assert await stored(new) == {"east-9": LAST}, "its own number's are the other's"
     assert await who(new) == {"east-1": 6453, "east-9": LAST}
-    assert unseated(old)
 
 
 async def second_plane(first: SmallPlane) -> SmallPlane:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, find_condition, with_condition
-from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane.endpoint import EndpointMode
@@ -81,13 +81,6 @@ def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseM
     assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields) - former
 
 
-def test_a_replica_of_before_volumes_were_its_own_has_the_class_that_its_slot_had() -> None:
-    slot = {"site": "east", "zone": "a", "storageClass": "fast", "index": 2, "temporary": False}
-    status = {"replicas": ({"name": "east-1", "slot": slot, "machine": "east-a1"},)}
-    (record,) = memory_from_status(MemoryStatus.model_validate(status)).replicas
-    assert (record.storage_class, record.slot) == ("fast", Slot(site="east", zone="a"))
-
-
 def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:
     east, west = default_sites()
     assert (east.name, west.name) == ("east", "west")
@@ -121,8 +114,13 @@ def test_a_bad_site_is_refused(spec: str, said: str) -> None:
     assert caught.value.seen == said
 
 
+def goal_at_east() -> Goal:
+    spec = new_control_plane("a", site="east").spec
+    return Goal(placement=spec.placement, replicas=spec.replicas, spec=spec, revision="", addon_manifests="")
+
+
 def test_a_migration_to_the_site_that_it_leaves_is_refused() -> None:
-    goal = Goal(placement=Placement(site="east"), replicas=3)
+    goal = goal_at_east()
     with pytest.raises(ValidationError, match="is the site that it is to leave"):
         OperationSpec(plane="a", type=OperationType.MIGRATE, from_=goal, to=goal)
     with pytest.raises(ValidationError, match="required for Abort"):
@@ -131,7 +129,7 @@ def test_a_migration_to_the_site_that_it_leaves_is_refused() -> None:
 
 
 def test_an_operation_spells_from_as_people_do() -> None:
-    goal = Goal(placement=Placement(site="east"), replicas=3)
+    goal = goal_at_east()
     spec = OperationSpec(plane="a", type=OperationType.SCALE, from_=goal, to=goal)
     assert "from" in spec.model_dump()
 

@@ -14,9 +14,7 @@ from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
-from quarterdeck.app import Asker, Examined, Quarterdeck
-from quarterdeck.app.operations import drains
-from quarterdeck.app.operations.inplace import with_spec
+from quarterdeck.app import Asker, Examined, Quarterdeck, drains
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import cordons, operations
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
@@ -63,7 +61,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     async def examined(
         engine: Engine, plane: ControlPlane, names: tuple[str, ...], site: str, machine: str | None
     ) -> Examined:
-        wanted = with_spec(plane, replace_replicas=names)
+        wanted = plane.with_spec(replace_replicas=names)
         return Examined(kind=OperationType.REPLACE, wanted=wanted, current=plane)
 
     monkeypatch.setattr(drains, "_examined", examined)
@@ -163,7 +161,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
     assert await cordons.of_plane(face._home.store, plane) == (
         "replica alpha-2: cordoned by ann@desk since 2026-01-02 03:04:05 UTC",
     )
-    changed = with_spec(plane, service_cidr="10.0.0.0/12")
+    changed = plane.with_spec(service_cidr="10.0.0.0/12")
     operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
     assert operation.spec.from_ is not None
     await face.cordon("alpha", "alpha-3")
@@ -178,7 +176,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
 
 
 async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck) -> None:
-    await amend(face._home.store, ControlPlane, "alpha", lambda seen: with_spec(seen, replace_replicas=("alpha-2",)))
+    await amend(face._home.store, ControlPlane, "alpha", lambda seen: seen.with_spec(replace_replicas=("alpha-2",)))
     with pytest.raises(Conflict, match="wants it replaced"):
         await face.cordon("alpha", "alpha-2")
 

@@ -18,8 +18,8 @@ from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
 from quarterdeck.app import driving as followers
 from quarterdeck.app.driving import followed
-from quarterdeck.app.reach import manager_of
 from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
+from quarterdeck.engine.preflight.reach import manager_of
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease
 from quarterdeck.engine.workspace.operations import existing

@@ -13,10 +13,10 @@ from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.plane.memory import ReplicaStatus
-from quarterdeck.app.operations import handing
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.handing import examined_hand_back, examined_hand_over
-from quarterdeck.app.operations.requests import HandBack, HandOver
+from quarterdeck.engine.preflight import handing
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.handing import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight.requests import HandBack, HandOver
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home

@@ -11,8 +11,8 @@ import pytest
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.app import Abort, Asker, Examined, Finding, Migrate, Verdict
-from quarterdeck.app.operations.changes import put_down
-from quarterdeck.app.operations.moves import at_site, destination, examined_abort, require_done
+from quarterdeck.app.changes import put_down
+from quarterdeck.engine.preflight.moves import at_site, destination, examined_abort, require_done
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed

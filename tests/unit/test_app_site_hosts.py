@@ -109,7 +109,7 @@ async def plane(face: Quarterdeck, *, at: str = "rack", name: str = "demo", **me
 
 
 def replica(machine: str, zone: str = "b") -> ReplicaStatus:
-    slot = SlotStatus(site="rack", zone=zone, storage_class="standard")
+    slot = SlotStatus(site="rack", zone=zone)
     return ReplicaStatus(name=f"rack-{machine}", slot=slot, machine=machine)
 
 

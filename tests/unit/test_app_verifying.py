@@ -17,9 +17,10 @@ from quarterdeck.actions.audit_lines import Placed
 from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
-from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.app.duties import duties, placed
 from quarterdeck.app.verifying import verified
+from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import secrets_of
@@ -27,6 +28,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.verdicts import Finding
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import AdoptRevision, PlaceReplica, ReleaseReplica
 from quarterdeck.stores.port import JournalEntry, Outcome
@@ -51,10 +53,16 @@ async def handed_over(home: Home, audit: Audit | None = None) -> str:
     now = await home.store.get(ControlPlane, "demo")
     await secrets_of(home.store, now)
     replicas = tuple(
-        ReplicaStatus(name=name, slot=SlotStatus(site="east", zone=at[5]), machine=at, revision=now.status.revision)
+        Replica(
+            name=name,
+            slot=Slot(site="east", zone=at[5]),
+            machine=at,
+            seat=seat_at(at, "127.0.0.1", 0),
+            revision=now.status.revision,
+        )
         for name, at in MACHINES.items()
     )
-    status = now.status.model_copy(update={"memory": MemoryStatus(replicas=replicas)})
+    status = now.status.model_copy(update={"memory": memory_to_status(Memory(replicas=replicas))})
     now = await home.store.update(now.model_copy(update={"status": status}))
     wanted = now.model_copy(update={"spec": now.spec.model_copy(update={"controller_sets": owned(CCM)})})
     operation = await operations.change(home, wanted, OperationType.APPLY, ASKER)

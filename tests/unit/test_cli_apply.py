@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 
-from quarterdeck.app.operations import changes
+from quarterdeck.app import changes
 
 PLANE = """
 apiVersion: quarterdeck.dev/v1alpha1

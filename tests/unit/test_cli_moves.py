@@ -16,10 +16,9 @@ from support.cli_lab import Cli
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher
-from quarterdeck.app.operations import changes, inplace
+from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes
 from quarterdeck.engine.notices.watchers import Watchers
-from quarterdeck.engine.preflight import forecasts, preconditions
+from quarterdeck.engine.preflight import inplace, moves
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -90,8 +89,9 @@ class Lab:
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
     made = Lab(Cli(tmp_path, monkeypatch, capsys))
 
-    async def examine(*_: object, **__: object) -> tuple[Finding, ...]:
-        return made.findings
+    async def preview(*_: object, **__: object) -> tuple[tuple[Finding, ...], DryRun | None]:
+        refused = any(each.verdict is Verdict.REFUSE for each in made.findings)
+        return made.findings, None if refused else made.forecast
 
     async def forecast(*_: object) -> DryRun:
         return made.forecast
@@ -112,8 +112,9 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)
     monkeypatch.setattr(inplace, "admit", admit)
     monkeypatch.setattr(changes, "admit", admit)
-    monkeypatch.setattr(preconditions, "examine", examine)
-    monkeypatch.setattr(forecasts, "forecast", forecast)
+    for module in (changes, inplace, moves):
+        monkeypatch.setattr(module, "preview", preview)
+        monkeypatch.setattr(module, "forecast", forecast)
     monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
     monkeypatch.setattr(Quarterdeck, "probing", probing)
     monkeypatch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)

@@ -19,7 +19,7 @@ from support.token_webhook import PORT, SERVING, TOKEN_WEBHOOK, WEBHOOK, Webhook
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.app import logs
@@ -180,7 +180,7 @@ async def with_it() -> SmallPlane:
     await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
     memory = small.plane.memory
     replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas))
+    await write_memory(small.plane, replace(memory, replicas=replicas))
     stored = await small.plane.store.get(PlaneSecrets, NAME)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}))
@@ -289,5 +289,5 @@ async def test_it_is_asked_for_its_health() -> None:
         return found[record.name].all if record.name in found else frozenset()
 
     assert await silent() == {TOKEN_WEBHOOK}, "nobody answers at its port"
-    small.kube.leaders[server_address(small.plane, record, PORT.name)] = frozenset()
+    small.kube.leaders[server_address(record, PORT.name)] = frozenset()
     assert await silent() == frozenset()

@@ -20,7 +20,6 @@ from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
-from quarterdeck.components.settings import Baseline
 from quarterdeck.components.template import Revisions
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
@@ -84,7 +83,6 @@ CHANGED: Mapping[str, ReplicaTemplate] = {
     "controller_sets": template(controller_sets=at_rest([SET], "v1.36.3")),
     "certificates.generation": template(certificates=Certificates(generation=1)),
     "node_bootstrap": template(node_bootstrap=None),
-    "baseline": template(baseline=Baseline.FIRST),
 }
 #: What is in a unit's files and not in its template's other fields: certificates are the replica's own.
 BEYOND_RENDERING = {"certificates.generation", "kubernetes_version", "etcd.version"}
@@ -322,6 +320,5 @@ def test_a_plugin_that_the_user_configures_is_as_the_user_says() -> None:
     assert written["plugins"] == [{"name": "EventRateLimit", "configuration": limits}]
 
 
-def test_seven_learners_are_taken_only_by_the_clusters_of_planes_that_were_made_so() -> None:
-    for baseline, learners in ((Baseline.FIRST, 5), (Baseline.HARDENED, 5), (Baseline.SEVEN, 7)):
-        assert f"--max-learners={learners}" in units_of(template(baseline=baseline))[Component.ETCD].argv
+def test_clusters_take_seven_learners_at_once() -> None:
+    assert "--max-learners=7" in units_of(template())[Component.ETCD].argv

@@ -27,11 +27,10 @@ from quarterdeck.components.credentials import (
     SigningKeys,
 )
 from quarterdeck.components.etcd import holds_a_log
-from quarterdeck.components.ports import LAST_BLOCK, has_own_ports, load_balancer_port, seat_at, seat_of_before
+from quarterdeck.components.ports import LAST_BLOCK, has_own_ports, load_balancer_port, seat_at
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
-    Baseline,
     ClusterState,
     InitialCluster,
     Inputs,
@@ -465,15 +464,15 @@ def test_a_number_without_ports_is_refused(number: int) -> None:
         load_balancer_port(number)
 
 
-#: The digests that units had when ports were reckoned from the plane's number, by address and number.
-DIGESTS_OF_BEFORE = {
-    ("10.0.0.1", 0): ("d6ae7e25915d8fbb", "cbad11a87ba31c22", "b6bb75724debafdd", "c57ead4b40fbc6eb"),
-    ("127.11.0.2", 3): ("876c103ad426c28c", "c5f3aa795c2fddd0", "42af8c6a374f7f35", "55219bfd8438a7f3"),
+#: The digests that units have since 0.1.0, by address and number.
+DIGESTS = {
+    ("10.0.0.1", 0): ("150eb5d2ab96101b", "b8428bf3cbd39742", "09122bf91983ee9b", "c57ead4b40fbc6eb"),
+    ("127.11.0.2", 3): ("127feb6455e31c76", "8e11ced337b7e149", "c847169f4f085090", "55219bfd8438a7f3"),
 }
 
 
-@pytest.mark.parametrize(("address", "number"), DIGESTS_OF_BEFORE)
-def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(address: str, number: int) -> None:
+@pytest.mark.parametrize(("address", "number"), DIGESTS)
+def test_the_units_of_a_replica_stay_what_they_are(address: str, number: int) -> None:
     """Or all of them would be restarted by the next version."""
     pair = KeyPair(b"certificate", b"key")
     secrets = PlaneSecrets(
@@ -486,13 +485,13 @@ def test_the_units_of_a_replica_from_before_there_were_seats_stay_what_they_are(
         etcd_manager=pair,
     )
     certificates = ReplicaSecrets({each.name: pair for spec in CATALOGUE.values() for each in spec.certificates})
-    replica = replace(replica_at(address), seat=seat_of_before("east-a1", address, number))
+    replica = replace(replica_at(address), seat=seat_at("east-a1", address, number))
     members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
-    plane = but(PLANE, policy="kind: Policy", baseline=Baseline.HARDENED, node_bootstrap=None)
+    plane = but(PLANE, policy="kind: Policy")
     made = inputs(plane, replica, secrets, certificates, cluster)
     found = tuple(component_unit(each, made).digest for each in programs_of(plane))
-    assert found == DIGESTS_OF_BEFORE[address, number]
+    assert found == DIGESTS[address, number]
 
 
 LISTED = (

@@ -13,7 +13,7 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.addons import Addon
-from quarterdeck.app.operations.comparing import compared_addons
+from quarterdeck.engine.preflight.comparing import compared_addons
 from quarterdeck.engine.workspace import addons, belongings, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker

@@ -16,7 +16,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
@@ -26,15 +26,14 @@ from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.controller import cloud_controller_manager
-from quarterdeck.components.ports import seat_with
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.status.leaders import leaders
 from quarterdeck.engine.workspace.cloud import admit_cloud
 from quarterdeck.engine.workspace.operations import asks_for_addons, goal_of
-from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
+from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import Endpoint, PortName, TakenSeat
+from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.pki.codec import encode
@@ -129,7 +128,7 @@ async def with_data() -> SmallPlane:
     await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
     memory = small.plane.memory
     replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas))
+    await write_memory(small.plane, replace(memory, replicas=replicas))
     stored = await small.plane.store.get(PlaneSecrets, NAME)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}))
@@ -184,25 +183,11 @@ async def test_what_a_revision_has_no_more_is_gone_with_its_certificates_and_not
 async def test_the_lease_of_one_that_leads_is_handed_on_since_it_does_not_do_so_itself() -> None:
     small = await in_a_cloud()
     await start_unit(small.plane, step(StartUnit), small.world)
-    at = server_address(small.plane, small.record("east-1"), PortName.CLOUD_CONTROLLER_MANAGER)
+    at = server_address(small.record("east-1"), PortName.CLOUD_CONTROLLER_MANAGER)
     small.kube.leaders[at] = frozenset({cloud_controller_manager.LEASE})
     small.kube.set_lease(cloud_controller_manager.LEASE, "vm_1")
     await stop_unit(small.plane, step(StopUnit), small.world)
     assert small.kube.leases[cloud_controller_manager.LEASE].holder == ""
-
-
-async def test_a_seat_from_before_without_its_port_gets_it_or_says_who_has_it() -> None:
-    small = of_a_cloud(await with_data(), MANAGER)
-    site, host = small.sites["east"], small.plane.machines["east", A1].address
-    other = seat_with(A1, host, {PortName.APISERVER: 10258})
-    await site.occupy(A1, TakenSeat(plane="other", replica="any-1", seat=other))
-    with pytest.raises(Unavailable, match="somebody else has port 10258 of machine east-a1"):
-        await start_unit(small.plane, step(StartUnit), small.world)
-    await site.release(A1, "other", "any-1")
-    await start_unit(small.plane, step(StartUnit), small.world)
-    seat = small.record("east-1").seat
-    assert seat is not None
-    assert seat.listen(PortName.CLOUD_CONTROLLER_MANAGER) == Endpoint(host, 10258)
 
 
 async def test_who_leads_is_told_where_there_is_one() -> None:

@@ -15,9 +15,10 @@ from pydantic import SecretStr
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
 from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
-from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Site
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
 from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.status.facts import look
@@ -26,9 +27,11 @@ from quarterdeck.engine.workspace.belongings import renew_manager, secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, NotFound
+from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.pki.codec import decode, encode
+from quarterdeck.pki.codec import encode
 from quarterdeck.planner.planner import plan as planned
 
 ASKER = Asker(who="a test")
@@ -42,8 +45,16 @@ async def home(tmp_path: Path) -> AsyncIterator[Home]:
 
 
 def at(machine: str, name: str = "east-1", storage_class: str = "standard") -> ReplicaStatus:
-    slot = SlotStatus(site="east", zone="b", storage_class=storage_class)
-    return ReplicaStatus(name=name, slot=slot, machine=machine, listed=True, started=True)
+    replica = Replica(
+        name=name,
+        slot=Slot(site="east", zone="b"),
+        machine=machine,
+        seat=seat_at(machine, "127.9.9.1", 0),
+        storage_class=storage_class,
+        listed=True,
+        started=True,
+    )
+    return memory_to_status(Memory(replicas=(replica,))).replicas[0]
 
 
 async def with_memory(home: Home, *replicas: ReplicaStatus, **endpoint: object) -> ControlPlane:
@@ -95,27 +106,10 @@ async def test_a_plane_goes_with_its_secrets_and_its_place_at_the_door(home: Hom
 
 async def test_a_plane_never_inherits_the_authority_of_one_that_had_its_name(home: Home) -> None:
     former = await secrets_of(home.store, await created(home))
-    # A deletion that ended half way, as older versions could leave it.
+    # A deletion that ended half way.
     await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
     plane = await created(home)
     assert (await secrets_of(home.store, plane)).kubernetes_ca != former.kubernetes_ca
-
-
-async def test_not_even_when_secrets_did_not_say_whose_they_are(home: Home) -> None:
-    former = await secrets_of(home.store, await created(home))
-    await home.store.update((await stored(home)).model_copy(update={"plane_uid": None}))
-    await home.store.delete_together((ControlPlane, "alpha"), finalizer=PLANE_FINALIZER)
-    plane = await created(home)
-    assert (await secrets_of(home.store, plane)).kubernetes_ca != former.kubernetes_ca
-
-
-async def test_a_plane_of_an_older_version_keeps_its_secrets_which_are_its_own_from_then_on(home: Home) -> None:
-    plane = await created(home)
-    secrets = await secrets_of(home.store, plane)
-    await home.store.update((await stored(home)).model_copy(update={"plane_uid": None}))
-    assert await secrets_of(home.store, plane) == secrets
-    assert (await stored(home)).plane_uid == plane.metadata.uid
-    assert decode((await stored(home)).data.get_secret_value()) == secrets
 
 
 async def test_whoever_still_holds_a_deleted_plane_makes_no_secrets_and_takes_nobody_elses(home: Home) -> None:
@@ -182,7 +176,7 @@ async def test_a_plane_without_secrets_can_be_deleted(home: Home) -> None:
 async def test_an_audit_policy_that_is_gone_hides_nothing(home: Home, tmp_path: Path) -> None:
     plane = await with_memory(home, at("east-b1"))
     audit = Audit(policy_file=PurePosixPath(tmp_path / "gone.yaml"))
-    status = plane.status.model_copy(update={"revision": ""})  # made when there were no revisions
+    status = plane.status.model_copy(update={"revision": ""})
     spec = plane.spec.model_copy(update={"audit": audit})
     await home.store.update(plane.model_copy(update={"spec": spec, "status": status}))
     seen = await look(home, "alpha")

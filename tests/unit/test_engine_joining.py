@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from pydantic import ValidationError
 from support.addons_lab import addon, config_map
 from support.joining_lab import JoiningLab
 
-from quarterdeck.actions.status import remember_seats
+from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import write_memory
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.plane.addons import NODES_ADDON
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.ports import LAST_BLOCK, seat_at
-from quarterdeck.components.settings import Baseline
 from quarterdeck.engine.background.addon_duty import DRIFT_EVERY
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.operations import asks_for_addons
@@ -56,14 +58,21 @@ async def test_what_somebody_deletes_or_changes_is_put_back(lab: JoiningLab) -> 
     assert lab.value(INFO, "data", "jws-kubeconfig-abcdef") == "signed", "that is the signer's"
 
 
+async def seated(plane: Plane, block: int) -> None:
+    """Have east-2 sit on the ports of a block."""
+    seat = seat_at("m-east-2", "192.0.2.2", block)
+    at = tuple(replace(each, seat=seat) if each.name == "east-2" else each for each in plane.memory.replicas)
+    await write_memory(plane, replace(plane.memory, replicas=at))
+
+
 async def test_an_apiserver_with_other_ports_than_the_planes_has_endpoints_as_long_as_it_is_there(
     lab: JoiningLab,
 ) -> None:
-    await remember_seats(lab.plane, {"east-2": seat_at("m-east-2", "192.0.2.2", LAST_BLOCK)})
+    await seated(lab.plane, LAST_BLOCK)
     await lab.turn()
     (path,) = (each for each in lab.objects.objects if "endpointslices" in each)
     assert lab.value(path, "endpoints") == [{"addresses": ["192.0.2.2"], "conditions": {"ready": True}}]
-    await remember_seats(lab.plane, {"east-2": seat_at("m-east-2", "192.0.2.2", 0)})
+    await seated(lab.plane, 0)
     await lab.turn()
     assert not lab.there(path)
 
@@ -97,21 +106,13 @@ def test_what_nodes_would_be_lost_without_may_not_be_set(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("baseline", "said", "takes"),
-    [
-        (Baseline.NODES, None, True),
-        (Baseline.NODES, False, False),
-        (Baseline.SEVEN, None, False),
-        (Baseline.SEVEN, True, True),
-    ],
+    ("said", "takes"),
+    [(None, True), (True, True), (False, False)],
 )
-def test_planes_take_nodes_as_they_were_made_or_as_the_user_says(
-    baseline: Baseline, said: bool | None, takes: bool
-) -> None:
+def test_planes_take_nodes_unless_the_user_says_otherwise(said: bool | None, takes: bool) -> None:
     made = new_control_plane("demo", site="east")
-    status = made.status.model_copy(update={"baseline": baseline})
     spec = made.spec.model_copy(update={"nodes": Nodes(bootstrap=said)})
-    assert takes_nodes(made.model_copy(update={"status": status, "spec": spec})) is takes
+    assert takes_nodes(made.model_copy(update={"spec": spec})) is takes
 
 
 def operation(before: ControlPlane | None, after: ControlPlane) -> Operation:

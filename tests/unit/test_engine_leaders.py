@@ -44,7 +44,7 @@ def fake() -> FakePlane:
 @pytest.fixture
 async def plane(fake: FakePlane) -> Plane:
     opened = await fake.open()
-    fake.kube.apiservers = {apiserver_address(opened, each): FakeApiserver() for each in opened.memory.replicas}
+    fake.kube.apiservers = {apiserver_address(each): FakeApiserver() for each in opened.memory.replicas}
     for record in opened.memory.replicas:
         fake.kube.leaders[controller(opened, record.name, Component.CONTROLLER_MANAGER)] = frozenset()
         fake.kube.leaders[controller(opened, record.name, Component.SCHEDULER)] = frozenset()
@@ -52,7 +52,7 @@ async def plane(fake: FakePlane) -> Plane:
 
 
 def controller(plane: Plane, replica: str, component: Component) -> Address:
-    return server_address(plane, plane.memory.replica(replica), PortName(component))
+    return server_address(plane.memory.replica(replica), PortName(component))
 
 
 async def test_who_leads_is_as_it_was_seen_by_the_leases() -> None:

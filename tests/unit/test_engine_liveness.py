@@ -47,7 +47,7 @@ class Lab:
             revisions=SimpleNamespace(templates=self.templates),
         )
         self.plane = cast("Plane", plane)
-        self.server = self.kube.apiservers[apiserver_address(self.plane, RECORD)] = FakeApiserver()
+        self.server = self.kube.apiservers[apiserver_address(RECORD)] = FakeApiserver()
         self.ready: bool | None = True
         self.health = self.events = Health.HEALTHY
         self.pids = dict.fromkeys(NAMED, 7)

@@ -54,7 +54,7 @@ async def opened(fake: FakePlane, *sets: ControllerSetTemplate) -> Plane:
         name: each.model_copy(update={"controller_sets": sets}) for name, each in plane.revisions.templates.items()
     }
     plane.revisions = Revisions(templates=templates)
-    fake.kube.apiservers = {apiserver_address(plane, each): FakeApiserver() for each in plane.memory.replicas}
+    fake.kube.apiservers = {apiserver_address(each): FakeApiserver() for each in plane.memory.replicas}
     return plane
 
 
@@ -65,7 +65,7 @@ async def plane(fake: FakePlane) -> Plane:
 
 def controller(plane: Plane, replica: str, manager: Manager = Manager.KUBE) -> Address:
     (port,) = CATALOGUE[manager.component].ports
-    return server_address(plane, plane.memory.replica(replica), port.name)
+    return server_address(plane.memory.replica(replica), port.name)
 
 
 def takes(fake: FakePlane, plane: Plane, lock: str, replica: str, manager: Manager = Manager.KUBE) -> None:

@@ -10,6 +10,7 @@ from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
+from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.asking import SOON
 from quarterdeck.engine.observation.lagging import MORE, STUCK
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
@@ -278,7 +279,8 @@ async def test_a_joiner_whose_machine_dies_is_down_too_and_gets_a_moment_to_begi
     fake: FakePlane, looking: Looking, writes: int
 ) -> None:
     """Its leader hears nothing of it either; a look at one that is only slow asks nobody else."""
-    joiner = replace(fake.memory.replicas[0], name="east-3", machine="m-east-3", started=False)
+    seat = seat_at("m-east-3", host_of("east-3"), 0)
+    joiner = replace(fake.memory.replicas[0], name="east-3", machine="m-east-3", seat=seat, started=False)
     looking.plane.resource = looking.plane.resource.model_copy(
         update={
             "status": looking.plane.resource.status.model_copy(

@@ -30,7 +30,7 @@ class Lab:
         self.fake, self.kube = fake, fake.kube
         self.plane = plane
         self.kube.clock = lambda: fake.clocks.wall
-        self.kube.apiservers = {apiserver_address(plane, each): FakeApiserver() for each in plane.memory.replicas}
+        self.kube.apiservers = {apiserver_address(each): FakeApiserver() for each in plane.memory.replicas}
         self.kube.holders = {(f"system:{lease}", lease) for lease in LEASES}
         self.observer = LeadersObserver(plane=plane)
         self.ready: Mapping[str, bool | None] = {each.name: True for each in plane.memory.replicas}
@@ -40,7 +40,7 @@ class Lab:
     def take(self, lease: str, replica: str) -> None:
         """A program of a replica holds a lease, and says so."""
         for record in self.plane.memory.replicas:
-            address = server_address(self.plane, record, PortName(LEASES[lease]))
+            address = server_address(record, PortName(LEASES[lease]))
             held = self.kube.leaders.get(address, frozenset()) - {lease}
             self.kube.leaders[address] = held | {lease} if record.name == replica else held
         self.renew(lease, f"host_{replica}")

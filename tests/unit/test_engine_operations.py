@@ -49,7 +49,9 @@ class Clock:
 @pytest.fixture
 async def store() -> MemoryStore:
     made = MemoryStore(clock=Clock())
-    await made.create(new_control_plane("alpha", site="east"))
+    plane = new_control_plane("alpha", site="east")
+    metadata = plane.metadata.model_copy(update={"finalizers": (PLANE_FINALIZER,)})
+    await made.create(plane.model_copy(update={"metadata": metadata}))
     return made
 
 
@@ -178,16 +180,6 @@ async def test_a_change_whose_spec_was_changed_back_has_not_succeeded_but_a_paus
     assert operations.reached(asked.spec.to, paused)
 
 
-async def test_an_operation_of_before_goes_back_by_place_and_number_of_replicas(store: MemoryStore) -> None:
-    plane = await store.get(ControlPlane, "alpha")
-    old = operations.goal_of(plane).model_copy(update={"spec": None})
-    newer = plane.model_copy(update={"spec": plane.spec.model_copy(update={"encryption": Encryption(secrets=False)})})
-    assert operations.reached(old, newer)
-    moved = operations.moved(newer, Placement(site="west"), 5)
-    assert not operations.reached(old, moved)
-    assert operations.back(moved, old).spec == newer.spec
-
-
 @pytest.mark.parametrize("kind", [OperationType.APPLY, OperationType.SCALE, OperationType.REPLACE])
 async def test_the_spec_of_a_plane_that_moves_is_not_changed_until_its_move_has_failed(
     store: MemoryStore, kind: OperationType
@@ -221,19 +213,11 @@ async def test_a_change_takes_the_place_of_one_that_stays_at_its_site(store: Mem
     assert (plane.spec.replicas, plane.spec.encryption.secrets) == (5, False)
 
 
-async def test_a_deletion_marks_a_plane_and_leaves_it_to_who_takes_it_down_also_one_of_before(
-    store: MemoryStore,
-) -> None:
-    assert (await store.get(ControlPlane, "alpha")).metadata.finalizers == ()
+async def test_a_deletion_marks_a_plane_and_leaves_it_to_who_takes_it_down(store: MemoryStore) -> None:
     await operations.delete(home(store), "alpha", ASKER)
     marked = await store.get(ControlPlane, "alpha")
     assert marked.metadata.finalizers == (PLANE_FINALIZER,)
     assert (marked.metadata.deletion_timestamp is not None, marked.metadata.generation) == (True, 2)
-
-
-async def test_a_plane_of_before_gets_its_finalizer_with_the_first_change(store: MemoryStore) -> None:
-    await changed(store, replicas=5)
-    assert (await store.get(ControlPlane, "alpha")).metadata.finalizers == (PLANE_FINALIZER,)
 
 
 async def test_what_the_user_wants_has_failed_when_it_was_given_up_however_well_the_plane_is(

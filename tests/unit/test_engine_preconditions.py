@@ -17,25 +17,27 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon, CordonedReplica
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.site import LocalSpec, Site, default_sites
-from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.observe import Look, Observer
+from quarterdeck.engine.preflight import preconditions
 from quarterdeck.engine.preflight.preconditions import (
     _answer,
     certificates,
     clocks,
     cordons,
     endpoint,
-    examine,
     health,
     machines,
     name,
     ports,
 )
+from quarterdeck.engine.preflight.preview import preview
 from quarterdeck.engine.preflight.room import _room
 from quarterdeck.engine.preflight.room import free_memory as free_memory_check
-from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.measures import ClockOffset, FreeMemory
@@ -126,7 +128,7 @@ async def test_memory_that_may_not_last_is_warned_of_and_half_of_it_is_refused(r
     async def status(_: str) -> SimpleNamespace:
         return SimpleNamespace(db_size_in_use=1000 * 2**20)
 
-    slot, seat = Slot(site="east", zone="a"), seat_of_before("east-a1", "127.0.0.1", 0)
+    slot, seat = Slot(site="east", zone="a"), seat_at("east-a1", "127.0.0.1", 0)
     member = Replica(name="east-1", slot=slot, machine="east-a1", listed=True, seat=seat)
     plane = SimpleNamespace(
         site=lambda _: SimpleNamespace(measure=measure),
@@ -226,9 +228,9 @@ async def test_a_site_of_a_kind_that_cannot_do_what_a_plane_needs_is_refused(mon
 
     site = await small.plane.store.create(default_sites()[0])
     home = SimpleNamespace(site=lambda _: given(site), plane=lambda *_: given(small.plane))
-    engine = cast("Engine", SimpleNamespace(home=home))
     monkeypatch.setattr(FakeSite, "capabilities", NEEDED - {Capability.HOLDS})
-    (found,) = await examine(engine, resource, resource, allow_distance=False)
+    (found,), steps = await preview(cast("Home", home), resource, resource)
+    assert steps is None
     assert (found.check, found.verdict) == ("site", Verdict.REFUSE)
     assert "holds" in found.seen
 
@@ -244,10 +246,46 @@ async def test_a_move_to_where_no_address_of_the_planes_leads_is_refused_in_word
 
     await small.plane.store.create(default_sites()[0])
     home = SimpleNamespace(site=lambda _: given(host_site(host("one1"))), plane=lambda *_: given(small.plane))
-    engine = cast("Engine", SimpleNamespace(home=home))
-    (found,) = await examine(engine, resource, wanted, allow_distance=False)
+    (found,), steps = await preview(cast("Home", home), resource, wanted)
+    assert steps is None
     assert (found.check, found.verdict) == ("network", Verdict.REFUSE)
     assert f"the addresses of site rack, of driver ssh, do not reach site {resource.spec.placement.site}" in found.seen
+
+
+async def test_the_checks_and_the_forecast_of_a_change_are_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = await small_plane()
+    resource = small.plane.resource
+    changed = resource.model_copy(update={"spec": resource.spec.model_copy(update={"replace_replicas": ("east-1",)})})
+    looks: list[tuple[str, ...]] = []
+    look = Observer.look
+
+    async def counted(self: Observer, *also: str) -> Look:
+        looks.append(also)
+        return await look(self, *also)
+
+    async def given(answer: object) -> object:
+        return answer
+
+    async def opened(wanted: ControlPlane, _: object, revisions: object = None) -> object:
+        return replace(small.plane, resource=wanted)
+
+    site = await small.plane.store.create(default_sites()[0])
+    monkeypatch.setattr(Observer, "look", counted)
+    home = SimpleNamespace(site=lambda _: given(site), plane=opened, store=small.plane.store)
+    seen: list[World] = []
+
+    async def examined(_: Plane, wanted: ControlPlane, world: World, *__: object, **___: object) -> tuple[Finding, ...]:
+        assert wanted is changed
+        seen.append(world)
+        return ()
+
+    monkeypatch.setattr(preconditions, "examine", examined)
+    _, steps = await preview(cast("Home", home), resource, changed, supposing=lambda world: seen.append(world) or world)
+    assert looks == [(site.name,)]
+    assert steps is not None
+    now, then = seen
+    assert (now.condemned, then.condemned) == ((), ("east-1",))
+    assert (now.membership, now.machines) == (then.membership, then.machines)
 
 
 async def test_a_member_that_belongs_to_no_replica_is_named_with_the_command_that_removes_it() -> None:

@@ -10,20 +10,19 @@ from typing import cast
 
 import pytest
 from pydantic import SecretStr
-from support.older_home import Recording
 from support.small_plane import small_plane
+from support.stored_home import Recording
 from support.templates import template
 
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
 from quarterdeck.api.operation import OperationType
-from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
-from quarterdeck.components.audit_policy import default_audit_policy
-from quarterdeck.components.settings import Baseline
+from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.workspace import operations, revisions
@@ -32,7 +31,8 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.memory import Rejection
+from quarterdeck.model.memory import Memory, Rejection, Replica
+from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps import StartUnit
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
@@ -81,14 +81,11 @@ async def changed(home: Home, kind: OperationType = OperationType.APPLY, **spec:
     return await goal(home)
 
 
-async def made_before(home: Home) -> ControlPlane:
-    """A plane with a replica, from before there were revisions."""
+async def cut_short(home: Home) -> ControlPlane:
+    """A plane whose creator died before it had stored a revision."""
     now = await created(home)
-    await secrets_of(home.store, now)
     await home.store.delete(ReplicaRevision, now.status.revision)
-    slot = SlotStatus(site="east", zone="a", storage_class="standard")
-    memory = MemoryStatus(replicas=(ReplicaStatus(name="east-1", slot=slot, machine="east-a1"),))
-    status = now.status.model_copy(update={"revision": "", "memory": memory})
+    status = now.status.model_copy(update={"revision": ""})
     return await home.store.update(now.model_copy(update={"status": status}))
 
 
@@ -99,15 +96,6 @@ async def test_a_plane_is_created_with_its_revision_which_belongs_to_it(home: Ho
     assert [(each.kind, each.name, each.uid) for each in made.metadata.owner_references] == [
         ("ControlPlane", "alpha", now.metadata.uid)
     ]
-
-
-async def test_a_plane_keeps_the_default_policy_that_it_was_made_with_whatever_is_applied(home: Home) -> None:
-    now = await created(home)
-    assert "Request" in (await goal(home)).spec.audit.policy
-    older = now.status.model_copy(update={"baseline": Baseline.NODES, "revision": ""})
-    await home.store.update(now.model_copy(update={"status": older}))
-    applied = await changed(home, encryption=Encryption(secrets=False))
-    assert applied.spec.audit.policy == default_audit_policy(node_bodies=False)
 
 
 async def test_a_policy_is_read_when_it_is_applied_and_never_again(home: Home, policy: Path) -> None:
@@ -149,32 +137,19 @@ async def test_going_back_finds_the_revision_of_before(home: Home) -> None:
     assert (await changed(home, encryption=Encryption())).metadata.uid == first.metadata.uid
 
 
-async def test_a_plane_of_before_is_looked_at_without_a_write_and_gets_its_revision_when_it_is_driven(
+async def test_a_plane_without_a_revision_is_looked_at_without_a_write_and_gets_one_when_it_is_driven(
     home: Home,
 ) -> None:
-    before = await made_before(home)
+    before = await cut_short(home)
     seen = await revisions.known(home.store, before, guess=True)
     assert seen.template("") == (await revisions.wanted(home.store, before)).spec
     assert await plane(home) == before
     assert await home.store.list(ReplicaRevision) == ()
     now = await revisions.established(home.store, before)
-    assert [each.revision for each in now.status.memory.replicas] == [now.status.revision] != [""]
+    assert now.status.revision
     assert (await goal(home)).spec == seen.template("")
     assert await revisions.established(home.store, now) == now, "once"
     assert await revisions.established(home.store, before) == now, "another process has done the same meanwhile"
-
-
-async def test_a_change_of_a_plane_of_before_leaves_its_replicas_what_they_were_rendered_from(home: Home) -> None:
-    before = await made_before(home)
-    was = (await revisions.known(home.store, before, guess=True)).template("")
-    await changed(home, encryption=Encryption(secrets=False))
-    now = await plane(home)
-    found = await revisions.known(home.store, now, guess=False)
-    (replica,) = now.status.memory.replicas
-    assert found.template(replica.revision) == was
-    assert found.template(found.goal).encryption == Encryption(secrets=False)
-    ((one, other, change),) = (each for each in found.changes if each[1] == found.goal)
-    assert (one, other, change.restart) == (replica.revision, found.goal, {Component.APISERVER})
 
 
 async def test_revisions_that_nobody_names_go_but_for_the_last_three(home: Home) -> None:
@@ -210,7 +185,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
         replace(each, started=False, storage_class="standard", revision=runs.get(each.name, ""))
         for each in plane.memory.replicas
     )
-    await write_status(plane, memory=replace(plane.memory, replicas=tuple(records)))
+    await write_memory(plane, replace(plane.memory, replicas=tuple(records)))
     writes: dict[str, bytes] = {}
     for name in runs:
         step = StartUnit(site="east", why="", replica=name, component=Component.APISERVER)
@@ -228,13 +203,24 @@ async def test_nothing_is_rendered_from_a_guess() -> None:
 
 
 async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(home: Home) -> None:
-    before = await revisions.established(home.store, await made_before(home))
+    before = await created(home)
+    await secrets_of(home.store, before)
+    record = Replica(
+        name="east-1",
+        slot=Slot(site="east", zone="a"),
+        machine="east-a1",
+        seat=seat_at("east-a1", "127.0.0.1", 0),
+        storage_class="standard",
+        revision=before.status.revision,
+    )
+    status = before.status.model_copy(update={"memory": memory_to_status(Memory(replicas=(record,)))})
+    await home.store.update(before.model_copy(update={"status": status}))
     await changed(home, etcd=Etcd(storage_class="fast"))
     for given_up, storage_class in ((False, "fast"), (True, "standard")):
         now = await plane(home)
         async with AsyncExitStack() as stack:
             opened = await home.plane(now, stack)
             rejected = Rejection(revision=now.status.revision, why="it ends") if given_up else None
-            await write_status(opened, memory=replace(opened.memory, rejected=rejected))
+            await write_memory(opened, replace(opened.memory, rejected=rejected))
             assert (await (await observer_of(opened)).observe()).storage_class == storage_class
     assert (await plane(home)).status.revision != before.status.revision

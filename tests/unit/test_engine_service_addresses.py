@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.fake_plane import FakePlane, host_of
 
-from quarterdeck.components.ports import seat_of_before
+from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
@@ -29,7 +29,7 @@ def outside(name: str) -> str:
 
 
 def seated(record: Replica) -> Replica:
-    near, far = (seat_of_before(record.machine, host, 0) for host in (host_of(record.name), outside(record.name)))
+    near, far = (seat_at(record.machine, host, 0) for host in (host_of(record.name), outside(record.name)))
     ports = tuple(far.port(each.name) if each.name == PortName.APISERVER else each for each in near.ports)
     return replace(record, seat=Seat(machine=record.machine, ports=ports))
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.revision import AuditTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
-from quarterdeck.components.settings import Baseline
-from quarterdeck.engine.workspace import operations
-from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.engine.workspace.templates import audit_wanted, template_of
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
@@ -58,18 +52,3 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
 
 def test_a_fixed_address_is_no_name() -> None:
     assert rendered(plane(endpoint={"mode": "address", "address": "192.0.2.1"})).endpoint_name == ""
-
-
-@pytest.mark.parametrize(("stored", "meant"), [({}, Baseline.FIRST), ({"baseline": 1}, Baseline.HARDENED)])
-def test_a_plane_keeps_the_defaults_that_it_was_made_with(stored: dict[str, int], meant: Baseline) -> None:
-    document = {"metadata": {"name": "a"}, "spec": {"placement": {"site": "east"}}, "status": stored}
-    assert rendered(ControlPlane.model_validate_json(json.dumps(document))).baseline == meant
-
-
-async def test_a_new_plane_is_made_with_the_newest_ones(tmp_path: Path) -> None:
-    home = await Home.open(tmp_path / "home")
-    try:
-        await operations.create(home, plane(), Asker(who="me"))
-        assert (await home.store.get(ControlPlane, "a")).status.baseline == max(Baseline)
-    finally:
-        await home.close()

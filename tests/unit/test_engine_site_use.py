@@ -88,7 +88,7 @@ def test_a_site_in_use_may_grow() -> None:
 
 
 def test_a_plane_uses_every_site_that_it_may_have_something_at() -> None:
-    slot = SlotStatus(site="north", zone="a", storage_class="standard")
+    slot = SlotStatus(site="north", zone="a")
     replicas = (ReplicaStatus(name="north-1", slot=slot, machine="north-a1"),)
     held = (Moment(name="south", time=1.0),)
     used = plane("east", replicas=replicas, held=held, served_site="west", unsettled=("far",))

@@ -265,17 +265,6 @@ def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets) -> 
         decode(json.dumps(document))
 
 
-def test_secrets_of_the_first_version_are_read(plane: PlaneSecrets) -> None:
-    """Then every authority trusted itself alone, and there was one key of each kind."""
-    document = json.loads(encode(plane))
-    document["version"] = 1
-    for name in ("kubernetes_ca", "etcd_ca", "front_proxy_ca", "service_account"):
-        assert document[name].pop("also") == []
-    (only,) = document.pop("encryption_keys")
-    document["encryption_key"] = only["secret"]
-    assert decode(json.dumps(document)) == plane
-
-
 def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: PlaneSecrets) -> None:
     other = create_plane_secrets("other", NOW)
     more = replace(

@@ -8,13 +8,16 @@ import pytest
 from model.stories import after_round, is_done, steps_until, until, whats
 from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wanted
 
-from quarterdeck.app.operations.drains import forecast
+from quarterdeck.app.drains import drained
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
+from quarterdeck.model.waiting import Wait
+from quarterdeck.model.world import World
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.simulated.dry_run import dry_run
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
@@ -76,23 +79,27 @@ def test_a_drained_replica_is_exchanged_for_one_elsewhere_while_it_still_serves(
     kinds = [each.split()[0] for each in steps_until(truth, is_done)]
     order = ["PlaceReplica", "AddLearner", "Promote", "RemoveMember"]
     assert [each for each in kinds if each in order] == order
-    drained = until(truth, is_done)
-    assert "east-b1" not in hosts(drained)
-    assert {drained.machine_of(each).zone for each in drained.members} == {*ZONES}
+    done = until(truth, is_done)
+    assert "east-b1" not in hosts(done)
+    assert {done.machine_of(each).zone for each in done.members} == {*ZONES}
+
+
+def stuck_on(world: World, machine: str) -> tuple[Wait, ...]:
+    """What exchanging east-2 would wait for, were the machine drained."""
+    return dry_run(replace(drained(world, site="east", machine=machine), condemned=("east-2",))).stuck_on
 
 
 def test_a_drain_says_beforehand_that_there_is_no_other_machine() -> None:
     world = observe(still(3, ("a1", "b1", "c1")))
-    stuck_on = forecast(world, ("east-2",), "east", "east-b1").stuck_on
     assert "a free machine in zone b of site east to exchange east-2: east-b1 is to be drained" in {
-        each.what for each in stuck_on
+        each.what for each in stuck_on(world, "east-b1")
     }
     known = replace(world, machines=tuple(replace(each, cordoned=True) for each in world.machines))
-    why, *_ = forecast(known, ("east-2",), "east", "east-b1").stuck_on
+    why, *_ = stuck_on(known, "east-b1")
     assert "east-b1 is cordoned ('site uncordon east' takes that back)" in why.what, "that was so before the drain"
-    assert forecast(observe(still(3)), ("east-2",), "east", "east-b1").stuck_on == ()
+    assert stuck_on(observe(still(3)), "east-b1") == ()
     # Without the cordon it would come to sit beside itself.
-    assert forecast(world, ("east-2",), "east", "east-none").stuck_on == ()
+    assert stuck_on(world, "east-none") == ()
 
 
 def test_healing_gives_nothing_to_a_cordoned_machine() -> None:

@@ -48,12 +48,6 @@ def test_what_was_held_before_the_operation_is_known_from_before_and_what_had_en
     assert [(each.replica, each.end) for each in found if each.end is not None] == [("demo-2", 0.2)]
 
 
-def test_a_report_of_before_there_were_locks_has_none(report: Report) -> None:
-    document = json.loads(dump(report))
-    del document["locks"]
-    assert load(json.dumps(document).encode()).locks == ()
-
-
 def test_the_chart_has_a_row_for_each_lock_within_the_time_that_it_shows(report: Report) -> None:
     assert [(each.row, each.start, each.end) for each in lock_spans(report.locks, 0.0, 14.2)] == [
         (CLOUD, 0.0, 9.2),

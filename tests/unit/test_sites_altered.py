@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -42,16 +41,6 @@ def test_a_file_or_a_flag_that_was_changed_by_hand_is_found(folder: Path) -> Non
     assert is_altered(folder)
     (folder / RECORD).write_text("{")
     assert is_altered(folder)
-
-
-def test_of_a_record_of_before_nothing_is_known(folder: Path) -> None:
-    found = json.loads((folder / RECORD).read_text())
-    del found["seal"], found["files"]
-    (folder / RECORD).write_text(json.dumps(found))
-    assert not is_altered(folder)
-    known = read_record(folder)
-    assert known is not None
-    assert known.files == ()
 
 
 def test_files_are_known_by_their_content() -> None:

@@ -11,7 +11,7 @@ import pytest
 from quarterdeck.errors import InvalidInput, LeaseLost, Unavailable
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.local.supervisor import client as supervisor_client
-from quarterdeck.sites.local.supervisor.client import Outdated, SupervisorClient
+from quarterdeck.sites.local.supervisor.client import SupervisorClient
 from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire, on_the_wire
 
 
@@ -49,20 +49,6 @@ class Answering(SupervisorClient):
 
 def fault(code: int, text: str = "") -> bytes:
     return supervisor_client.xmlrpc.client.dumps(Fault(code, text), methodresponse=True).encode()
-
-
-GOOD = supervisor_client.xmlrpc.client.dumps((True,), methodresponse=True).encode()
-
-
-async def test_a_supervisor_of_an_older_quarterdeck_is_asked_as_it_knows_it(tmp_path: Path) -> None:
-    """Its machine goes on as it is until it is started anew: nobody stops what serves for the sake of a fence."""
-    old = Answering(tmp_path, lambda body: GOOD if "alpha 7" not in body else fault(2, "INCORRECT_PARAMETERS"))
-    await old.start("unit", Fence("alpha", 7))
-    assert ["alpha 7" in each for each in old.asked] == [True, False]
-    older = Answering(tmp_path, lambda _: fault(1, "UNKNOWN_METHOD"))
-    await older.admit(Fence("alpha", 7))
-    with pytest.raises(Outdated):
-        await older.put("[]", Fence("alpha", 7))
 
 
 async def test_a_refusal_for_an_older_fence_ends_the_driver_and_any_other_does_not(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,37 +32,12 @@ def test_a_record_comes_back_as_it_was_written_and_only_its_owner_can_read_it(tm
     assert (tmp_path / "etcd/unit.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_record_of_before_has_no_user_of_its_own(tmp_path: Path) -> None:
-    write_record(tmp_path, replace(UnitRecord.of(SPEC), uid=1_900_000_001))
-    found = read_record(tmp_path)
-    assert found is not None
-    assert found.uid == 1_900_000_001
-    document = json.loads((tmp_path / "unit.json").read_bytes())
-    del document["uid"], document["owns"]
-    (tmp_path / "unit.json").write_text(json.dumps(document))
-    assert read_record(tmp_path) == UnitRecord.of(SPEC)
-
-
 def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = user_of(Path("/var/lib/a")), user_of(Path("/var/lib/b"))
     assert first != second
     assert FIRST <= min(first, second) < max(first, second) < FIRST + COUNT < 2**31
     monkeypatch.setattr("quarterdeck.sites.local.supervisor.own_user.os.geteuid", lambda: 1000)
     assert not may_give_users()
-
-
-def test_a_record_of_before_units_needed_data_opens_and_is_guarded_as_it_is(tmp_path: Path) -> None:
-    write_record(tmp_path, UnitRecord.of(replace(SPEC, boot_argv=("--state=new", "--token=a"))))
-    found = json.loads((tmp_path / "unit.json").read_text())
-    for added in ("needs", "fresh"):
-        del found[added]
-    (tmp_path / "unit.json").write_text(json.dumps(found))
-    old = read_record(tmp_path)
-    assert old is not None
-    assert (old.needs, old.fresh) == (None, False)
-    guarded = old.guarded("/volume/*.wal", ("--state=existing",))
-    assert guarded.argv == ("/bin/etcd", "--x", "--token=a", "--state=existing")
-    assert (guarded.needs, guarded.digest) == ("/volume/*.wal", old.digest)
 
 
 def test_where_there_is_no_record_there_is_no_unit(tmp_path: Path) -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local import class_roots
 from quarterdeck.sites.local.settings import StorageClass
-from quarterdeck.sites.local.supervisor.records import UnitRecord, write_record
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 
@@ -182,23 +179,6 @@ def test_another_disk_in_its_place_is_not_taken_for_the_one_that_was_used(tmp_pa
         found.entries("data", "")
     found.delete_all()
     assert stranger.entries("data", "") == ()
-
-
-def test_a_folder_that_was_used_before_there_were_markers_is_known_by_its_units(tmp_path: Path) -> None:
-    found = volumes(tmp_path)
-    volume = tmp_path / "ssd/east/east-a1/data"
-    volume.mkdir(parents=True)
-    etcd = UnitSpec(name="etcd", argv=("/bin/etcd", f"--data-dir={volume}/etcd"))
-    write_record(tmp_path / "east-a1/units/etcd", UnitRecord.of(etcd))
-    unmounted(tmp_path)
-    with pytest.raises(Unavailable, match="is its disk mounted"):
-        found.entries("data", "")
-    mounted_again(tmp_path)
-    assert found.entries("data", "") == ()
-    shutil.rmtree(tmp_path / "east-a1/units")
-    unmounted(tmp_path)
-    with pytest.raises(Unavailable, match="is its disk mounted"):
-        found.entries("data", "")
 
 
 @pytest.mark.parametrize("writes", [1, 2])

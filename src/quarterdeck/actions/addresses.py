@@ -5,59 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.components.etcd import PORTS, metrics_scheme
-from quarterdeck.components.ports import completed, seat_of_before
-from quarterdeck.errors import NotFound, Unavailable
+from quarterdeck.components.etcd import PORTS
+from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.seats import Endpoint, PortName, Seat
-from quarterdeck.model.units import Machine
+from quarterdeck.model.seats import PortName, Seat
 
 
-def seat_of(plane: Plane, record: Replica) -> Seat:
-    """A replica's place on its machine, which all that runs or reaches it goes by. Raises NotFound for one from
-    before there were seats whose machine is gone.
+def seat_of(record: Replica) -> Seat:
+    """A replica's place on its machine, which all that runs or reaches it goes by. Raises Corrupt for a record without
+    one: replicas are recorded with their seats.
     """
-    return recorded_seat(record, plane.resource, plane.machines)
+    if record.seat is None:
+        seen = "its record has no seat"
+        raise Corrupt(f"working on replica {record.name}", seen, "restore the store from a backup")
+    return record.seat
 
 
-def recorded_seat(record: Replica, plane: ControlPlane, machines: Mapping[tuple[str, str], Machine]) -> Seat:
-    """The seat of a replica of any plane. Raises NotFound as ``seat_of`` does."""
-    if record.seat is not None:
-        return record.seat
-    machine = machines.get((record.site, record.machine))
-    if machine is None:
-        raise NotFound(f"working on replica {record.name}", f"site {record.site} has no machine {record.machine}")
-    return seat_of_before(record.machine, machine.address, plane.status.port_offset or 0)
-
-
-def client_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+def client_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster answers clients."""
-    return reached_at(plane, record, PORTS[cluster].client).url()
+    return seat_of(record).advertised(PORTS[cluster].client).url()
 
 
 def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...]:
     """The client URLs of all replicas that are or may be members of a cluster."""
-    return tuple(client_url(plane, record, cluster) for record in candidates(plane, cluster))
+    return tuple(client_url(record, cluster) for record in candidates(plane, cluster))
 
 
 def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, ...]:
-    """The replicas that are or may be members of a cluster, as that cluster has them. Whoever has no port for a member
-    of it is none, and nobody asks members of an epoch that is over.
+    """The replicas that are or may be members of a cluster, as that cluster has them. Nobody asks members of an epoch
+    that is over.
     """
     memory = plane.memory.of(cluster)
     may_be = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
-    may_be = (each for each in may_be if not memory.is_former(each))
-    return tuple(each for each in may_be if seat_of(plane, each).has(PORTS[cluster].client))
+    return tuple(each for each in may_be if not memory.is_former(each))
 
 
-def peer_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+def peer_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster answers its peers; it identifies the member."""
-    return reached_at(plane, record, PORTS[cluster].peer).url()
+    return seat_of(record).advertised(PORTS[cluster].peer).url()
 
 
 def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> dict[int, Replica]:
@@ -69,13 +58,12 @@ def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> d
     another machine with its data before ids were noted, the only one with its name.
     """
     listed, memory = tuple(members), plane.memory.of(cluster)
-    records = [each for each in memory.replicas if seat_of(plane, each).has(PORTS[cluster].peer)]
-    noted = {each.member_id: each for each in records if each.member_id}
+    noted = {each.member_id: each for each in memory.replicas if each.member_id}
     found = {member.id: noted[member.id] for member in listed if member.id in noted}
-    unnoted = [each for each in records if not each.member_id]
+    unnoted = [each for each in memory.replicas if not each.member_id]
     found |= _by_name(listed, found, [each for each in unnoted if each.name in memory.bootstrap])
     known = {each.name for each in found.values()}
-    urls = {peer_url(plane, each, cluster): each for each in unnoted if each.name not in known}
+    urls = {peer_url(each, cluster): each for each in unnoted if each.name not in known}
     for member in (each for each in listed if each.id not in found):
         url = next((url for url in member.peer_urls if url in urls), None)
         if url is not None:
@@ -95,44 +83,25 @@ def _by_name(
     return by_name
 
 
-def metrics_url(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
+def metrics_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     """Where a replica's member of a cluster tells its metrics, from its first moment on."""
-    return reached_at(plane, record, PORTS[cluster].metrics).url(metrics_scheme(plane.template_of(record)))
+    return seat_of(record).advertised(PORTS[cluster].metrics).url()
 
 
-def reached_at(plane: Plane, record: Replica, port: str) -> Endpoint:
-    """Where one port of a replica is reached. Raises Unavailable for a seat from when there were fewer ports, of which
-    somebody else has the missing ones.
-    """
-    seat = seat_of(plane, record)
-    if not seat.has(port):
-        missing = completed(seat).listen(port).port
-        raise Unavailable(
-            f"reaching the {port} port of {record.name}",
-            f"its seat has none: somebody else has port {missing} of machine {record.machine}",
-            "stop what listens there, or have the replica exchanged ('replica replace')",
-        )
-    return seat.advertised(port)
-
-
-def server_address(plane: Plane, record: Replica, port: str) -> Address:
-    """Where one of a replica's Kubernetes programs answers. Raises Unavailable as ``reached_at`` does."""
-    end = reached_at(plane, record, port)
+def server_address(record: Replica, port: str) -> Address:
+    """Where one of a replica's Kubernetes programs answers."""
+    end = seat_of(record).advertised(port)
     return Address(end.host, end.port)
 
 
-def apiserver_address(plane: Plane, record: Replica) -> Address:
+def apiserver_address(record: Replica) -> Address:
     """Where a replica's apiserver answers."""
-    return server_address(plane, record, PortName.APISERVER)
+    return server_address(record, PortName.APISERVER)
 
 
 def apiservers(plane: Plane) -> Mapping[str, Address]:
-    """Where each replica's apiserver answers, by its name; not of those whose machine is gone."""
-    return {
-        record.name: apiserver_address(plane, record)
-        for record in plane.memory.replicas
-        if record.seat is not None or (record.site, record.machine) in plane.machines
-    }
+    """Where each replica's apiserver answers, by its name."""
+    return {record.name: apiserver_address(record) for record in plane.memory.replicas}
 
 
 def elsewhere(plane: Plane, port: int, front: str | None = None) -> frozenset[str]:
@@ -148,10 +117,10 @@ def elsewhere(plane: Plane, port: int, front: str | None = None) -> frozenset[st
 def at_its_machines(plane: Plane, record: Replica) -> bool:
     """Whether a replica sits at its machine's own address."""
     machine = plane.machines.get((record.site, record.machine))
-    return machine is not None and set(seat_of(plane, record).hosts) == {machine.address}
+    return machine is not None and set(seat_of(record).hosts) == {machine.address}
 
 
-def backend_address(plane: Plane, record: Replica) -> BackendAddress:
+def backend_address(record: Replica) -> BackendAddress:
     """The same, for load balancers."""
-    end = seat_of(plane, record).advertised(PortName.APISERVER)
+    end = seat_of(record).advertised(PortName.APISERVER)
     return BackendAddress(end.host, end.port)

@@ -51,7 +51,7 @@ def _addresses(plane: Plane, record: Replica) -> tuple[str, ...]:
     those in whose certificate has the address that they come from.
     """
     machine = plane.machines.get((record.site, record.machine))
-    hosts = (*seat_of(plane, record).hosts, *([machine.address] if machine is not None else []))
+    hosts = (*seat_of(record).hosts, *([machine.address] if machine is not None else []))
     return tuple(dict.fromkeys(hosts))
 
 

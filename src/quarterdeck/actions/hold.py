@@ -109,7 +109,7 @@ async def let_go_all(plane: Plane) -> None:
 
 async def _ping(plane: Plane, servers: Sequence[Replica]) -> list[Replica]:
     """Those whose apiserver answers."""
-    answers = await together(*(plane.kube.ping(apiserver_address(plane, each)) for each in servers))
+    answers = await together(*(plane.kube.ping(apiserver_address(each)) for each in servers))
     return [each for each, answer in zip(servers, answers, strict=True) if answer.ok]
 
 
@@ -131,7 +131,7 @@ async def _farthest(plane: Plane, world: World, servers: Sequence[Replica]) -> f
 
 
 async def _round_trip(plane: Plane, site: str, edge: str, server: Replica) -> float:
-    there = apiserver_address(plane, server)
+    there = apiserver_address(server)
     return await plane.site(site).measure(edge, RoundTrip(there.host, there.port))
 
 

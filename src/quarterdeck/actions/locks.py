@@ -29,7 +29,7 @@ async def allow_locks(plane: Plane, record: Replica, component: Component) -> No
     kept = kept_for_locks(plane)
     if component != Component.CONTROLLER_MANAGER or kept is None or not locks(plane.template_of(record), component):
         return
-    apiserver = apiserver_address(plane, record)
+    apiserver = apiserver_address(record)
     if not await _are_there(plane, apiserver, kept):
         await (await Addons.seen(plane, apiserver, kept.objects)).apply(kept, kept)
 

@@ -36,7 +36,7 @@ def _now() -> float:
 async def add_learner(plane: Plane, step: AddLearner, _: World) -> None:
     """Tell etcd of the new member."""
     record = plane.memory.replica(step.replica)
-    await plane.etcd.add_learner(client_urls(plane, step.cluster), peer_url(plane, record, step.cluster))
+    await plane.etcd.add_learner(client_urls(plane, step.cluster), peer_url(record, step.cluster))
 
 
 async def promote(plane: Plane, step: Promote, world: World) -> None:
@@ -52,7 +52,7 @@ async def readdress_member(plane: Plane, step: ReaddressMember, world: World) ->
     """
     record, member = plane.memory.replica(step.replica), world.member(step.replica, step.cluster)
     displaced = member is not None and member.displaced_by is not None
-    url = (client_url if displaced else peer_url)(plane, record, step.cluster)
+    url = (client_url if displaced else peer_url)(record, step.cluster)
     await plane.etcd.readdress(healthy_urls(plane, world, step.cluster), step.member, url)
 
 
@@ -75,13 +75,13 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
         raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
     ask = {record.name for record in candidates(plane, cluster)}
     servers = [each for each in plane.memory.replicas if world.replica(each.name).ready and each.name in ask]
-    await _until_able(plane, client_url(plane, plane.memory.replica(step.to), cluster), step.to)
+    await _until_able(plane, client_url(plane.memory.replica(step.to), cluster), step.to)
     async with AsyncExitStack() as afterwards, held(plane, world, servers) as hold:
-        await _until_quiet(plane, [metrics_url(plane, each, cluster) for each in servers])
+        await _until_quiet(plane, [metrics_url(each, cluster) for each in servers])
         await plane.check()
-        handing_over = plane.etcd.move_leader(client_url(plane, plane.memory.replica(leader), cluster), step.member)
+        handing_over = plane.etcd.move_leader(client_url(plane.memory.replica(leader), cluster), step.member)
         moving = await afterwards.enter_async_context(beside(handing_over))
-        members = [client_url(plane, each, cluster) for each in servers]
+        members = [client_url(each, cluster) for each in servers]
         await _until_followed(plane, members, step.member, moving, hold.until)
 
 
@@ -174,7 +174,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
 def _others_at_home(plane: Plane, cluster: Cluster, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
     """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
     where = home(now)
-    urls = [client_url(plane, plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
+    urls = [client_url(plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 
 
@@ -223,7 +223,7 @@ def healthy_urls(
         if member.replica not in left_out and not member.learner
     ]
     names.sort(key=lambda name: name != membership.leader)
-    return tuple(client_url(plane, plane.memory.replica(name), cluster) for name in names)
+    return tuple(client_url(plane.memory.replica(name), cluster) for name in names)
 
 
 async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:

@@ -50,7 +50,7 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
         source.path / DATA,
         target.path / DATA,
         name=record.name,
-        peer=peer_url(plane, record),
+        peer=peer_url(record),
         token=token_of(plane, Cluster.MAIN),
     )
     ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
@@ -73,7 +73,7 @@ async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> Non
         word = seen.spec.new_epoch
         if word is None or word.epoch != step.epoch:
             return seen
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"new_epoch": None})})
+        return seen.with_spec(new_epoch=None)
 
     await plane.check()
     async with plane.writing:

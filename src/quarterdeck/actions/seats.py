@@ -7,29 +7,25 @@ right when the plane is driven next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from quarterdeck.actions.addresses import recorded_seat, seat_of
+from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import remember_seats
 from quarterdeck.actions.together import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.components.ports import beside_balancers, completed, ports_of
+from quarterdeck.components.ports import beside_balancers, ports_of
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.units import MachineRole, MachineState
-from quarterdeck.sites.port import Site
 
 
 async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
     """A seat for a replica that comes to a machine of the site ``at``: the same one however often it is asked for.
 
-    All that any plane remembers of this machine is in its ledger before: planes that nobody has driven since there are
-    ledgers keep their ports. What planes that are gone left there is let go.
+    All that any plane remembers of this machine is in its ledger before: a ledger that was lost gives away no port that
+    is in use. What planes that are gone left there is let go.
 
     Wherever they are free, the ports of the plane's own number are given: Kubernetes has one list of ports for all
     apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port. So it
@@ -47,8 +43,7 @@ async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
     for other in planes:
         for record in memory_from_status(other.status.memory).replicas:
             if (record.site, record.machine) == (site.name, machine):
-                seat = recorded_seat(record, other, plane.machines)
-                has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat)
+                has = TakenSeat(plane=_owner(other), replica=record.name, seat=seat_of(record))
                 if has not in taken:
                     await site.occupy(machine, has)
     wanted = ports_of(plane.resource.status.port_offset or 0)
@@ -70,30 +65,25 @@ async def leave_seat_on(plane: Plane, site: str, machine: str, replica: str) -> 
 
 async def settle_seats(plane: Plane) -> None:
     """Have the ledgers of all machines that answer say of this plane what its memory says: for whoever drives, before
-    anything is placed. Seats from before there were any are written down in both. Raises LeaseLost.
+    anything is placed. Raises LeaseLost.
     """
     places = [
         place
         for place, machine in plane.machines.items()
         if machine.role is MachineRole.CONTROL and machine.state is MachineState.UP
     ]
-    settled = await together(*(_settle(plane, *place) for place in places))
-    await remember_seats(plane, {name: seat for each in settled for name, seat in each.items()})
+    await together(*(_settle(plane, *place) for place in places))
 
 
-async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
-    """The seats of the plane's replicas on a machine, as its ledger says by now; none if that cannot be known. What
-    runs can be driven without it, and whoever is to be placed there is told of it. Seats from when there were fewer
-    ports get what is missing, if it is free.
+async def _settle(plane: Plane, site: str, machine: str) -> None:
+    """Have the ledger of one machine say so, if it can be reached: what runs can be driven without it, and whoever is
+    to be placed there is told of it.
     """
     driver, owner = plane.site(site), _owner(plane.resource)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
-    wanted = {record.name: seat_of(plane, record) for record in here}
+    wanted = {record.name: seat_of(record) for record in here}
     try:
         taken = await driver.seats(machine)
-        for name, seat in wanted.items():
-            others = [each.seat for each in taken if (each.plane, each.replica) != (owner, name)]
-            wanted[name] = await _completed(driver, seat, others)
         has = {each.replica: each.seat for each in taken if each.plane == owner}
         await plane.check()
         left = {each.replica for each in plane.memory.left if (each.site, each.machine) == (site, machine)}
@@ -104,18 +94,7 @@ async def _settle(plane: Plane, site: str, machine: str) -> Mapping[str, Seat]:
             if has.get(name) != seat:
                 await driver.occupy(machine, TakenSeat(plane=owner, replica=name, seat=seat))
     except (Unavailable, NotFound, Corrupt):
-        return {}
-    return wanted
-
-
-async def _completed(driver: Site, seat: Seat, others: Sequence[Seat]) -> Seat:
-    """The seat with all ports that seats have; as it is where somebody has one of them, or listens there."""
-    whole = completed(seat)
-    new = [each.listen for each in whole.ports if not seat.has(each.name)]
-    if any(each.listen in new for other in others for each in other.ports):
-        return seat
-    in_use = await driver.ports_in_use(seat.machine, tuple(each.port for each in new)) if new else ()
-    return seat if in_use else whole
+        return
 
 
 def _owner(plane: ControlPlane) -> str:

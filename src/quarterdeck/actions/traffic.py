@@ -21,7 +21,7 @@ async def set_backends(plane: Plane, step: SetBackends, world: World) -> Must | 
     must do for it.
     """
     chosen = await _favoured(plane, step.backends, world)
-    backends = {name: backend_address(plane, each) for name, each in chosen.items()}
+    backends = {name: backend_address(each) for name, each in chosen.items()}
     silent = world.balancer(step.site).silent
     edges = (each for name, each in plane.edges(step.site).items() if name not in silent)
     return _first(await together(*(each.apply(backends) for each in edges)))
@@ -67,7 +67,7 @@ async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | Mu
 async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | Must:
     """Lead the name to the apiservers of these replicas."""
     chosen = await _favoured(plane, step.backends, world)
-    addresses = tuple(apiserver_address(plane, each).host for each in chosen.values())
+    addresses = tuple(apiserver_address(each).host for each in chosen.values())
     return await plane.dns.set(plane.resource.host, addresses, plane.resource.spec.endpoint.ttl, plane.claim) or {}
 
 

@@ -6,13 +6,12 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from quarterdeck.actions.addresses import apiserver_address, candidates, peer_url, reached_at, seat_of, server_address
+from quarterdeck.actions.addresses import apiserver_address, candidates, peer_url, server_address
 from quarterdeck.actions.certificates import certificates_of, forget_program
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.locks import allow_locks
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.together import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.api.revision import ReplicaTemplate
@@ -38,7 +37,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
     etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
     """
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
-    record = await _with_room(plane, plane.memory.replica(step.replica), step.component)
+    record = plane.memory.replica(step.replica)
     spec = await rendered(plane, record, step.component, plane.template_of(record), world)
     await allow_locks(plane, record, step.component)
     fresh = spec.needs is not None and _begins_without_data(plane, record, cluster)
@@ -71,23 +70,10 @@ async def rendered(
     return component_unit(component, inputs)
 
 
-async def _with_room(plane: Plane, record: Replica, component: Component) -> Replica:
-    """The replica on a seat that has ports for such a program: what was in their way when the plane was driven first
-    may be gone. Raises Unavailable.
-    """
-    ports = CATALOGUE[component].ports
-    if not all(seat_of(plane, record).has(each.name) for each in ports):
-        await settle_seats(plane)
-        record = plane.memory.replica(record.name)
-    for each in ports:
-        reached_at(plane, record, each.name)
-    return record
-
-
 async def guard_members(plane: Plane) -> None:
     """Have each machine that answers keep the etcd that it runs from ever starting without its data, or as a founder
     once there is a cluster, and have it compare its data when it starts again. What runs goes on running: this is for
-    units from before there was such a guard, and for members that were founders or joiners when they started.
+    members that were founders or joiners when they started.
     """
     for cluster in Cluster:
         memory = plane.memory.of(cluster)
@@ -119,12 +105,12 @@ def _initial_cluster(
     started = memory.replica(record.name).started
     if record.name in memory.bootstrap and not memory.created:
         founders = tuple(
-            (name, peer_url(plane, memory.replica(name), cluster)) for name in memory.bootstrap if _known(memory, name)
+            (name, peer_url(memory.replica(name), cluster)) for name in memory.bootstrap if _known(memory, name)
         )
         return InitialCluster(state=ClusterState.NEW, members=founders, token=token)
     membership = world.of(cluster).membership if world is not None else None
     if membership is None:
-        maybe = tuple((each.name, peer_url(plane, each, cluster)) for each in candidates(plane, cluster))
+        maybe = tuple((each.name, peer_url(each, cluster)) for each in candidates(plane, cluster))
         return InitialCluster(state=ClusterState.EXISTING, members=maybe, token=token, compares=started)
     members = membership.members
     unknown = [member for member in members if not _known(memory, member.replica)]
@@ -135,7 +121,7 @@ def _initial_cluster(
             f"remove it with 'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
         )
     known = (member for member in members if member not in unknown)
-    listed = tuple((member.replica, peer_url(plane, memory.replica(member.replica), cluster)) for member in known)
+    listed = tuple((member.replica, peer_url(memory.replica(member.replica), cluster)) for member in known)
     return InitialCluster(state=ClusterState.EXISTING, members=listed, token=token, compares=started)
 
 
@@ -220,7 +206,7 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
     if not _may_have_clients(world, record):
         await site.stop_unit(record.machine, unit)
         return
-    address = apiserver_address(plane, record)
+    address = apiserver_address(record)
     async with (
         AsyncExitStack() as afterwards,
         plane.kube.witness(address) as witness,
@@ -272,10 +258,10 @@ async def _held(plane: Plane, record: Replica, component: Component) -> tuple[tu
 
 async def _holder(plane: Plane, record: Replica, spec: ComponentSpec, lock: str) -> str | None:
     (port,) = spec.ports
-    if not await plane.kube.leads(server_address(plane, record, port.name), lock):
+    if not await plane.kube.leads(server_address(record, port.name), lock):
         return None
     try:
-        lease = await plane.kube.leader_lease(apiserver_address(plane, record), lock)
+        lease = await plane.kube.leader_lease(apiserver_address(record), lock)
     except Unavailable:
         return None
     return lease.holder if lease is not None and lease.holder else None
@@ -284,7 +270,7 @@ async def _holder(plane: Plane, record: Replica, spec: ComponentSpec, lock: str)
 async def _hand_on(plane: Plane, holder: str, lease: str, world: World) -> None:
     for fact in world.replicas:
         if fact.ready:
-            apiserver = apiserver_address(plane, plane.memory.replica(fact.name))
+            apiserver = apiserver_address(plane.memory.replica(fact.name))
             await plane.check()
             try:
                 await plane.kube.release_lease(apiserver, lease, holder)

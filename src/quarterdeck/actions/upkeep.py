@@ -18,7 +18,7 @@ async def compact(plane: Plane, step: Compact, world: World) -> None:
 
 async def defragment(plane: Plane, step: Defragment, _: World) -> Detail:
     """Have one member give free room back; how large its database was before and is after, for reports."""
-    url = client_url(plane, plane.memory.replica(step.replica), step.cluster)
+    url = client_url(plane.memory.replica(step.replica), step.cluster)
     before = await plane.etcd.status(url)
     await plane.check()
     await plane.etcd.defragment(url)

@@ -70,7 +70,7 @@ def audit_volume(plane: Plane, record: Replica) -> str:
     sits there next goes on with it, and deletes from it what is too old. That of the seat which the plane's number
     stands for has the name that was given when each machine had one for each plane.
     """
-    port = seat_of(plane, record).listen(PortName.APISERVER).port
+    port = seat_of(record).listen(PortName.APISERVER).port
     of_before = load_balancer_port(plane.resource.status.port_offset or 0)
     return audit_volumes(plane) if port == of_before else f"{audit_volumes(plane)}-{port}"
 
@@ -94,13 +94,13 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
     program = _program(plane, record, component)
     return ReplicaSettings(
         name=record.name,
-        seat=seat_of(plane, record),
+        seat=seat_of(record),
         volume=volume.path,
         audit=(await _audit_volume_at(plane, record)).path if component == Component.APISERVER else None,
         folders={component: site.folder(record.machine, plane.unit(record, component))},
         programs={component: await site.install(record.machine, program)},
         everywhere=plane.resource.spec.endpoint.promoted and at_its_machines(plane, record),
-        own_ports=has_own_ports(seat_of(plane, record), plane.resource.status.port_offset or 0),
+        own_ports=has_own_ports(seat_of(record), plane.resource.status.port_offset or 0),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
@@ -311,22 +311,33 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from;
-    ``baseline`` says with which defaults it was made (``components.settings.Baseline``). ``revision`` names the
-    ReplicaRevision that all its replicas are to run ("": it was made when there were none), ``via`` those that lie
-    before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
+    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from.
+    ``revision`` names the ReplicaRevision that all its replicas are to run ("": none was made yet), ``via`` those that
+    lie before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
     ``addons`` is what is known of each.
     """
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
     port_offset: Annotated[int, Field(ge=0)] | None = None
-    baseline: Annotated[int, Field(ge=0)] = 0
     revision: str = ""
     via: tuple[str, ...] = ()
     addon_manifests: str = ""
     addons: tuple[AddonStatus, ...] = ()
     memory: MemoryStatus = MemoryStatus()
+
+
+class StatusChanges(TypedDict, total=False):
+    """Fields of a plane's status, with other values: see ``ControlPlaneStatus``."""
+
+    observed_generation: int | None
+    conditions: tuple[Condition, ...]
+    port_offset: int | None
+    revision: str
+    via: tuple[str, ...]
+    addon_manifests: str
+    addons: tuple[AddonStatus, ...]
+    memory: MemoryStatus
 
 
 class ControlPlane(Resource):
@@ -347,6 +358,14 @@ class ControlPlane(Resource):
     def host(self) -> str:
         """What clients connect to: a DNS name, or in endpoint mode ``address`` an address."""
         return self.spec.endpoint.host_of(self.metadata.name)
+
+    def with_spec(self, **changes: object) -> ControlPlane:
+        """The plane with other values of fields of its spec, which must be valid."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
+
+    def with_status(self, **changes: Unpack[StatusChanges]) -> ControlPlane:
+        """The plane with other values of fields of its status. Whatever writes a status makes it by this."""
+        return self.model_copy(update={"status": self.status.model_copy(update=changes)})
 
 
 def new_control_plane(

@@ -50,21 +50,20 @@ class OperationPhase(StrEnum):
 
 class Goal(Model):
     """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
-    is no part of it. ``spec`` is None where only what a migration moves was written down. ``revision``: what its
-    replicas were rendered from, files included ("": that was not written down). ``addon_manifests``: what its add-ons
-    were (None: that was not written down).
+    is no part of it. ``revision``: what its replicas were rendered from, files included. ``addon_manifests``: what its
+    add-ons were ("": none).
     """
 
     placement: Placement
     replicas: ReplicaCount
-    spec: ControlPlaneSpec | None = None
-    revision: str = ""
-    addon_manifests: str | None = None
+    spec: ControlPlaneSpec
+    revision: str
+    addon_manifests: str
 
 
 class OperationSpec(Model):
     """What was asked for, and by whom. ``from_`` is ``from`` outside Python. ``number`` counts what was asked for of
-    planes of that name: clocks may be set back (0: from before operations were counted).
+    planes of that name: clocks may be set back.
     """
 
     plane: PlaneName

@@ -7,7 +7,7 @@ import json
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
 from quarterdeck.api.base import Metadata, Model, Resource, named_within, owner_reference
 from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption, ExtraArgs
@@ -85,7 +85,6 @@ class ReplicaTemplate(Model):
     controller_sets: tuple[ControllerSetTemplate, ...] | None = None
     node_bootstrap: Literal[True] | None = None
     certificates: Certificates
-    baseline: Annotated[int, Field(ge=0)]
 
     @property
     def digest(self) -> str:

@@ -15,7 +15,7 @@ REVEAL = {"reveal_secrets": True}
 
 class PlaneSecrets(Resource):
     """The keys of the plane of the same name that has the uid ``plane_uid``: another one of that name never gets them.
-    (None: stored before keys had one; see ``Home.secrets``.) ``data`` is hidden in every repr and dump but the store's.
+    ``data`` is hidden in every repr and dump but the store's.
     """
 
     kind: Literal["PlaneSecrets"] = "PlaneSecrets"

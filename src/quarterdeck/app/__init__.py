@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quarterdeck.app.certificates import Certificate
     from quarterdeck.app.controllers import SetHeld
+    from quarterdeck.app.drains import Drain
     from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.driving import Hand
     from quarterdeck.app.etcd.alarms import Disarming
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
     from quarterdeck.app.looking import Looks
     from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
-    from quarterdeck.app.operations.drains import Drain
-    from quarterdeck.app.operations.examined import Examined
-    from quarterdeck.app.operations.requests import (
+    from quarterdeck.app.piped import Parent
+    from quarterdeck.app.programs import Programs
+    from quarterdeck.app.replicas import ReplicaFacts
+    from quarterdeck.app.verifying import Verification
+    from quarterdeck.drills.aim import Wish
+    from quarterdeck.drivers.networks import inside_argv
+    from quarterdeck.engine.notices.findings import Finding, Verdict
+    from quarterdeck.engine.notices.watchers import Unwatched, Watcher
+    from quarterdeck.engine.preflight.examined import Examined
+    from quarterdeck.engine.preflight.requests import (
         Abort,
         Apply,
         Create,
@@ -38,14 +46,6 @@ if TYPE_CHECKING:
         Request,
         Scale,
     )
-    from quarterdeck.app.piped import Parent
-    from quarterdeck.app.programs import Programs
-    from quarterdeck.app.replicas import ReplicaFacts
-    from quarterdeck.app.verifying import Verification
-    from quarterdeck.drills.aim import Wish
-    from quarterdeck.drivers.networks import inside_argv
-    from quarterdeck.engine.notices.findings import Finding, Verdict
-    from quarterdeck.engine.notices.watchers import Unwatched, Watcher
     from quarterdeck.engine.reconcile.manager import RESTARTED_BY
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.workspace.operations import Asker
@@ -110,10 +110,10 @@ _PLACES = {
     "app.certificates": ("Certificate",),
     "app.controllers": ("SetHeld",),
     "app.etcd.data": ("MemberHash",),
-    "app.operations.drains": ("Drain",),
+    "app.drains": ("Drain",),
     "app.drill.plans": ("DrillPlan",),
     "app.driving": ("Hand",),
-    "app.operations.examined": ("Examined",),
+    "engine.preflight.examined": ("Examined",),
     "app.face": ("Quarterdeck", "asker"),
     "app.following": ("Onlooker",),
     "app.looking": ("Looks",),
@@ -123,7 +123,7 @@ _PLACES = {
     "app.programs": ("Programs",),
     "app.etcd.recovering": ("LostQuorum", "Survivor"),
     "app.replicas": ("ReplicaFacts",),
-    "app.operations.requests": (
+    "engine.preflight.requests": (
         "Abort",
         "Apply",
         "Create",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.engine.controller_sets.sets_held import SetHeld as Seen
 from quarterdeck.engine.controller_sets.sets_held import sets_held
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +38,8 @@ class SetHeld:
 
 async def held(home: Home, name: str) -> tuple[SetHeld, ...]:
     """See ``Looks.controllers``."""
-    resource = await operations.existing(home.store, name)
-    async with AsyncExitStack() as stack:
-        return tuple(map(_told, await sets_held(await home.plane(resource, stack))))
+    async with open_plane(home, name) as plane:
+        return tuple(map(_told, await sets_held(plane)))
 
 
 def _told(seen: Seen) -> SetHeld:

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
-from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.engine.notices.conditions import unled as why_unled
+from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import leases, operations
@@ -72,44 +72,84 @@ async def followed(
     """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``. Raises
     Unavailable when it is, and nobody comes to lead its controllers.
     """
-    clock = asyncio.get_running_loop().time
-    deadline = None if timeout is None else clock() + timeout
-    last, patience = "", clock() + _MANAGER
-    progress = await Progressed.of(home.store, name, onlooker)
+    following = _Following(
+        home=home,
+        name=name,
+        told=told,
+        drive=drive,
+        progress=await Progressed.of(home.store, name, onlooker),
+        deadline=None if timeout is None else _now() + timeout,
+        patience=_now() + _MANAGER,
+    )
     while True:
-        try:
-            plane = await operations.existing(home.store, name)
-        except NotFound:
-            if last:
-                await progress.look(None)
-                return  # it was deleted while it was followed
-            raise
-        held = await home.store.lease(leases.lease_name(name))
-        operation = await operations.current(home.store, name)
-        under_way = operation.metadata.name if operation is not None else ""
-        holder = held.holder if held is not None else ""
-        if held is None and clock() < patience:
-            holder = await manager_of(home, name)  # it is about to take it up
-        if not holder:
-            told(Hand("", under_way, ours=True))
-            if await _driven(home, name, drive, None if deadline is None else max(0.0, deadline - clock())):
-                with contextlib.suppress(Gone):  # it was deleted
-                    await _wait_until_led(home, name, await facts.look(home, name, sure=True), deadline)
-                return
-            last = ""
-            continue
-        if held is not None:
-            patience = clock() + _MANAGER
-        if holder != last:
-            last = holder
-            told(Hand(last, under_way))
-        await progress.look(plane)
-        if ended(plane, operation) and (status := await facts.look(home, name, sure=True)).plan.done:
-            await _wait_until_led(home, name, status, deadline)
+        if await following.over():
             return
-        if deadline is not None and clock() > deadline:
-            raise await _waited_out(home, name, holder)
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_LOOK if following.holder else 0)
+
+
+@dataclass(kw_only=True)
+class _Following:
+    """One plane that is followed. ``holder``: the process that drives it, as it was last told; ``patience``: until when
+    it is left to the manager that runs. Times are the event loop's.
+    """
+
+    home: Home
+    name: str
+    told: Callable[[Hand], None]
+    drive: Callable[[], Awaitable[None]]
+    progress: Progressed
+    deadline: float | None
+    patience: float
+    holder: str = ""
+
+    async def over(self) -> bool:
+        """Look once, and drive the plane where nobody does: whether there is nothing left to wait for."""
+        try:
+            plane = await operations.existing(self.home.store, self.name)
+        except NotFound:
+            if not self.holder:
+                raise
+            await self.progress.look(None)
+            return True  # it was deleted while it was followed
+        operation = await operations.current(self.home.store, self.name)
+        under_way = operation.metadata.name if operation is not None else ""
+        holder = await self._holder()
+        if not holder:
+            return await self._driven(under_way)
+        if holder != self.holder:
+            self.holder = holder
+            self.told(Hand(holder, under_way))
+        await self.progress.look(plane)
+        if ended(plane, operation) and (status := await facts.look(self.home, self.name, sure=True)).plan.done:
+            await _wait_until_led(self.home, self.name, status, self.deadline)
+            return True
+        if self.deadline is not None and _now() > self.deadline:
+            raise await _waited_out(self.home, self.name, holder)
+        return False
+
+    async def _holder(self) -> str:
+        """Which process drives the plane, or is about to take it up; "" for none."""
+        held = await self.home.store.lease(leases.lease_name(self.name))
+        if held is not None:
+            self.patience = _now() + _MANAGER
+            return held.holder
+        return await manager_of(self.home, self.name) if _now() < self.patience else ""
+
+    async def _driven(self, under_way: str) -> bool:
+        """Drive the plane; whether that was done here, to its end."""
+        self.told(Hand("", under_way, ours=True))
+        self.holder = ""
+        left = None if self.deadline is None else max(0.0, self.deadline - _now())
+        if not await _driven(self.home, self.name, self.drive, left):
+            return False
+        with contextlib.suppress(Gone):  # it was deleted
+            status = await facts.look(self.home, self.name, sure=True)
+            await _wait_until_led(self.home, self.name, status, self.deadline)
+        return True
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline: float | None) -> None:
@@ -117,10 +157,9 @@ async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline:
     before that may look young enough. Raises Unavailable once something keeps its programs from leading, or when they
     have not done it in time.
     """
-    clock = asyncio.get_running_loop().time
-    until = clock() + _LEADING_S if deadline is None else min(deadline, clock() + _LEADING_S)
+    until = _now() + _LEADING_S if deadline is None else min(deadline, _now() + _LEADING_S)
     while not status.world.controls:
-        late = clock() > until
+        late = _now() > until
         if status.world.unled and (late or any(each.hindered for each in status.world.unled)):
             raise unled(status.plane.name, why_unled(status.world))
         if late:

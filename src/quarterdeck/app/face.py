@@ -13,27 +13,25 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, cordons, driving, logs, serving
+from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, serving
 from quarterdeck.app.certificates import Certificate
+from quarterdeck.app.drains import Drain
 from quarterdeck.app.driving import Hand
-from quarterdeck.app.etcd import alarms, authentication, recovering, strays
-from quarterdeck.app.etcd.alarms import Disarming
+from quarterdeck.app.etcd import recovering
+from quarterdeck.app.etcd.care import EtcdCare
 from quarterdeck.app.etcd.recovering import LostQuorum
-from quarterdeck.app.etcd.strays import MemberRemoval
 from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
 from quarterdeck.app.nodes import Nodes
-from quarterdeck.app.operations import changes, drains
-from quarterdeck.app.operations.drains import Drain
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.moves import foreseen
-from quarterdeck.app.operations.requests import Request
 from quarterdeck.app.piped import Parent
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
 from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine.notices.watchers import Watcher
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.moves import foreseen
+from quarterdeck.engine.preflight.requests import Request
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
@@ -92,6 +90,7 @@ class Quarterdeck(Looks):
         self._trials = trials or NoTrials()
         self.sites = Sites(home, asker, lambda: self._engine().name_server())
         self.nodes = Nodes(home)
+        self.etcd = EtcdCare(home, asker)
 
     @classmethod
     @asynccontextmanager
@@ -186,46 +185,6 @@ class Quarterdeck(Looks):
         stopped as soon as they can be reached; Conflict where another epoch has begun meanwhile.
         """
         await recovering.consent(self._home, lost, even_if_others_live=even_if_others_live)
-
-    async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
-        """Whether a member of etcd that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
-        etcdctl prints it. Changes nothing.
-
-        Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member, for
-        the leader, and where the other voters would be no healthy quorum, Unavailable where no quorum answers.
-        """
-        await self._require_in_reach(name)
-        return await strays.planned(self._home, name, member)
-
-    async def remove_member(self, removal: MemberRemoval) -> None:
-        """Remove such a member, if what was planned still holds. Raises what ``plan_member_removal`` does, and
-        EtcdFault where etcd refuses.
-        """
-        await strays.removed(self._home, removal, self._asker)
-
-    async def plan_disarming(self, name: str) -> Disarming:
-        """Which alarms of a plane's etcd can be turned off: CORRUPT where all members have the same data, but for those
-        that are to be exchanged, and NOSPACE where all have room. Changes nothing.
-
-        Raises PreconditionFailed where members differ or could not be compared, and where no alarm that is on can be
-        turned off; Unavailable where no quorum answers.
-        """
-        await self._require_in_reach(name)
-        return await alarms.planned(self._home, name)
-
-    async def disarm(self, disarming: Disarming) -> None:
-        """Turn off such alarms, as far as what was planned still holds. Raises what ``plan_disarming`` does, and
-        EtcdFault where etcd refuses.
-        """
-        await alarms.disarmed(self._home, disarming, self._asker)
-
-    async def disable_etcd_authentication(self, name: str) -> None:
-        """Turn off the authentication of a plane's etcd; fine if it is off. Users and roles of etcd stay.
-
-        Raises Unavailable where no quorum answers.
-        """
-        await self._require_in_reach(name)
-        await authentication.disable(self._home, name)
 
     async def cordon(self, name: str, replica: str) -> bool:
         """Have a replica left as it is: healing does not touch it, nor does anything that can wait. Whether that is

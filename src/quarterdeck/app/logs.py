@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.settings import unit_name
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import controllers, reach, replicas
+from quarterdeck.app import controllers, replicas
 from quarterdeck.app.controllers import SetHeld
 from quarterdeck.app.etcd import data, recovering
 from quarterdeck.app.etcd.data import MemberHash
 from quarterdeck.app.etcd.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
+from quarterdeck.engine.preflight import reach
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.status.facts import Status, summary
 from quarterdeck.engine.workspace import leases, operations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -13,14 +13,15 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.nodes import GROUP
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.engine.background import approving
 from quarterdeck.engine.background.approving import Decided
 from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.settings import endpoint_port
 from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
@@ -162,8 +163,7 @@ class Nodes:
         """A plane and one of its apiservers."""
         resource = await operations.existing(self._home.store, name)
         await require_in_reach(self._home, resource)
-        async with AsyncExitStack() as stack:
-            plane = await self._home.plane(resource, stack)
+        async with open_plane(self._home, name) as plane:
             yield plane, await ready_apiserver(plane, doing)
 
 

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.api.sites.hosts import Host
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.drivers.ssh import login_of
 from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home

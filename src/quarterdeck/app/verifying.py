@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -15,6 +14,7 @@ from quarterdeck.app.duties import duties, placed
 from quarterdeck.engine.controller_sets.handing import sets_of
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judging import SLACK, judged
@@ -65,8 +65,7 @@ async def verified(
             f"verifying who ran controllers of plane {name}", "it declares no sets of them", "see spec.controllerSets"
         )
     begins, ends = asked.since.timestamp(), asked.until.timestamp()
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(resource, stack)
+    async with open_plane(home, name) as plane:
         logs = await audit_logs(plane, texts_of(asked.sets), begins, await placed(home.store, name))
         policies = {plane.template_of(each).audit.policy for each in plane.memory.replicas}
     acts, missing = _acts(logs)

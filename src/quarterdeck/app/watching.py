@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.reach import require_in_reach
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.status.facts import summary
 from quarterdeck.engine.status.onlooking import Onlooker
 from quarterdeck.engine.workspace import operations

@@ -58,15 +58,11 @@ def plugins(extra: Mapping[str, str]) -> dict[str, str]:
     return {"enable-admission-plugins": ",".join(dict.fromkeys(each for each in named if each not in disabled))}
 
 
-def admission_configuration(given: Sequence[AdmissionPlugin], *, limited: bool) -> str:
-    """An AdmissionConfiguration with the user's plugins, and with the limits for events unless the user gave others.
-
-    ``limited``: whether the plane has limits for events of its own.
-    """
+def admission_configuration(given: Sequence[AdmissionPlugin]) -> str:
+    """An AdmissionConfiguration with the user's plugins, and with the limits for events unless the user gave others."""
     if not given:
         return _own_configuration()
-    ours = _own() if limited else {}
-    return _document({**ours, **{each.name: each.configuration for each in given}})
+    return _document({**_own(), **{each.name: each.configuration for each in given}})
 
 
 @cache

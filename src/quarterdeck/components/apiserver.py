@@ -20,7 +20,7 @@ from quarterdeck.components.ciphers import suites
 from quarterdeck.components.files import Folder
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
-from quarterdeck.components.settings import CLUSTER_DOMAIN, Baseline, Inputs
+from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -72,7 +72,7 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
 
     ``stop_timeout`` leaves room for the longest request, or all watches.
     """
-    replica, hardened = inputs.replica, inputs.template.baseline >= Baseline.HARDENED
+    replica = inputs.replica
     folder = Folder(replica.folders[Component.APISERVER])
     owned = {
         **_serving(inputs, folder),
@@ -84,9 +84,8 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
         "service-cluster-ip-range": inputs.template.service_cidr,
         **_configured(inputs.template, folder),
     }
-    defaults = _defaults(inputs, folder) | (_hardened(inputs, folder) if hardened else {})
-    extra = {**flags, **plugins(flags)} if hardened else flags
-    arguments = Arguments(owned=owned, defaults=defaults)
+    extra = {**flags, **plugins(flags)}
+    arguments = Arguments(owned=owned, defaults=_defaults(inputs, folder))
     return UnitSpec(
         name=inputs.unit_name(Component.APISERVER),
         argv=inputs.command(Component.APISERVER, arguments.command_line(Component.APISERVER, extra)),
@@ -107,6 +106,7 @@ def _defaults(inputs: Inputs, folder: Folder) -> dict[str, str]:
         "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
         **_audit(inputs, folder),
+        **_hardened(inputs, folder),
     }
     if inputs.template.node_bootstrap:
         defaults["enable-bootstrap-token-auth"] = boolean(True)
@@ -213,13 +213,12 @@ def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
 
 
 def _admission(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
-    plugins_given = template.admission.plugins if template.admission is not None else ()
-    file = admission_configuration(plugins_given, limited=template.baseline >= Baseline.HARDENED)
+    file = admission_configuration(template.admission.plugins if template.admission is not None else ())
     return {"admission-control-config-file": folder.file("admission.yaml", file)}
 
 
 def _hardened(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What may refuse a request that was answered before: set for planes that were made with it, and for their life."""
+    """What makes an apiserver stricter than upstream's defaults."""
     return {
         **_admission(inputs.template, folder),
         "kubelet-certificate-authority": folder.file("ca.crt", inputs.secrets.kubernetes_ca.bundle),
@@ -263,7 +262,6 @@ APISERVER = ComponentSpec(
         "admission",
         "tracing",
         "nodeBootstrap",
-        "baseline",
     ),
     flags=Flags(
         of=Component.APISERVER,

@@ -46,17 +46,6 @@ _SECRET = [
     {"group": "rbac.authorization.k8s.io"},
 ]
 
-#: What controllers set of nodes.
-_BODIES: Rule = {
-    "level": "Request",
-    "users": [
-        "system:serviceaccount:kube-system:node-controller",
-        "system:kube-controller-manager",
-        "system:cloud-controller-manager",
-    ],
-    "verbs": ["patch", "update"],
-    "resources": [{"group": "", "resources": ["nodes"]}],
-}
 #: The first rule that fits a request decides.
 _RULES: tuple[Rule, ...] = (
     {
@@ -69,7 +58,16 @@ _RULES: tuple[Rule, ...] = (
         "level": "None",
         "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io", "resources": ["events"]}],
     },
-    _BODIES,
+    {
+        "level": "Request",
+        "users": [
+            "system:serviceaccount:kube-system:node-controller",
+            "system:kube-controller-manager",
+            "system:cloud-controller-manager",
+        ],
+        "verbs": ["patch", "update"],
+        "resources": [{"group": "", "resources": ["nodes"]}],
+    },
     {"level": "None", "users": _CONTROL_PLANE, "verbs": _READS},
     {"level": "Metadata", "resources": _SECRET},
     {"level": "None", "verbs": _READS},
@@ -78,15 +76,14 @@ _RULES: tuple[Rule, ...] = (
 
 
 @cache
-def default_audit_policy(*, node_bodies: bool = True) -> str:
-    """The YAML of an audit.k8s.io/v1 Policy. ``node_bodies``: whether it has what controllers set of nodes."""
-    # Each rule is a copy of its own: YAML would write a value that is there twice as an alias.
-    rules = [deepcopy(rule) for rule in _RULES if node_bodies or rule is not _BODIES]
+def default_audit_policy() -> str:
+    """The YAML of an audit.k8s.io/v1 Policy."""
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "omitManagedFields": True,
-        "rules": rules,
+        # Each rule is a copy of its own: YAML would write a value that is there twice as an alias.
+        "rules": [deepcopy(rule) for rule in _RULES],
     }
     return dumped(policy, sort_keys=False)

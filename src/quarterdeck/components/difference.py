@@ -59,7 +59,6 @@ _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
     "endpointName": "spec.endpoint.name",
     "nodeBootstrap": "spec.nodes.bootstrap",
-    "baseline": "status.baseline",
 }
 
 

@@ -16,7 +16,7 @@ from quarterdeck.components.ciphers import suites
 from quarterdeck.components.files import Folder
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
-from quarterdeck.components.settings import Baseline, InitialCluster, Inputs
+from quarterdeck.components.settings import InitialCluster, Inputs
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
@@ -42,6 +42,10 @@ class MemberPorts:
     metrics: PortName
 
 
+#: How many learners a cluster takes at once, so that seven replicas can move. All members must agree on that number:
+#: each decides by itself whether it applies a change.
+MAX_LEARNERS = 7
+
 PORTS: Mapping[Cluster, MemberPorts] = {
     Cluster.MAIN: MemberPorts(PortName.ETCD_CLIENT, PortName.ETCD_PEER, PortName.ETCD_METRICS),
     Cluster.EVENTS: MemberPorts(PortName.EVENTS_CLIENT, PortName.EVENTS_PEER, PortName.EVENTS_METRICS),
@@ -52,22 +56,12 @@ _SERVER = Certificate(name="etcd_server", purpose="etcd to its clients", kind=Ki
 _PEER = Certificate(name="etcd_peer", purpose="etcd to its peers", kind=Kind.MEMBER, signer=Signer.ETCD)
 
 
-def metrics_scheme(template: ReplicaTemplate) -> str:
-    """How etcd's metrics are read: the same on all members, for as long as the plane lives."""
-    return "https" if template.baseline >= Baseline.HARDENED else "http"
-
-
-def max_learners(template: ReplicaTemplate) -> int:
-    """How many learners a cluster takes at once: the same on all members, for as long as the plane lives."""
-    return 7 if template.baseline >= Baseline.SEVEN else 5
-
-
 def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Cluster.MAIN) -> UnitSpec:
     """The unit of a member of a cluster. ``initial`` matters at its first start only, and so is no part of the digest.
 
-    Clients and peers show certificates, and so do readers of metrics and health (but of planes made before:
-    ``metrics_scheme``) at a port of their own: these answer from the first moment, also on a learner, and https asks
-    there for what the client port asks for (etcd: embed, createMetricsListener).
+    Clients and peers show certificates, and so do readers of metrics and health at a port of their own: these answer
+    from the first moment, also on a learner, and https asks there for what the client port asks for (etcd: embed,
+    createMetricsListener).
     Raises InvalidInput for extra arguments that cannot be.
     """
     extra = {flag: value for flag, value in flags.items() if flag != FEATURE_GATES}
@@ -75,7 +69,7 @@ def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Clust
     folder = Folder(inputs.replica.folders[component])
     owned = {
         **_owned(inputs),
-        **_addresses(inputs.replica.seat, PORTS[cluster], metrics_scheme(inputs.template)),
+        **_addresses(inputs.replica.seat, PORTS[cluster]),
         **_identity(inputs, folder),
         "quota-backend-bytes": str(_quota(inputs, cluster)),
     }
@@ -99,7 +93,7 @@ def _owned(inputs: Inputs) -> dict[str, str]:
         "data-dir": str(inputs.replica.volume / DATA),
         "heartbeat-interval": str(etcd.heartbeat_milliseconds),
         "election-timeout": str(etcd.election_milliseconds),
-        etcd_flag(EtcdOption.MAX_LEARNERS, etcd.version): str(max_learners(inputs.template)),
+        etcd_flag(EtcdOption.MAX_LEARNERS, etcd.version): str(MAX_LEARNERS),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
     }
@@ -154,14 +148,14 @@ def _identity(inputs: Inputs, folder: Folder) -> dict[str, str]:
     }
 
 
-def _addresses(seat: Seat, ports: MemberPorts, metrics: str) -> dict[str, str]:
+def _addresses(seat: Seat, ports: MemberPorts) -> dict[str, str]:
     """Every listener on the seat's own address, never on all of them: loopback machines share the wildcard."""
     return {
         "listen-client-urls": seat.listen(ports.client).url(),
         "advertise-client-urls": seat.advertised(ports.client).url(),
         "listen-peer-urls": seat.listen(ports.peer).url(),
         "initial-advertise-peer-urls": seat.advertised(ports.peer).url(),
-        "listen-metrics-urls": seat.listen(ports.metrics).url(metrics),
+        "listen-metrics-urls": seat.listen(ports.metrics).url(),
     }
 
 
@@ -227,7 +221,6 @@ _MADE_FROM = (
     "etcd.heartbeatMilliseconds",
     "etcd.electionMilliseconds",
     "extraArgs.etcd",
-    "baseline",
 )
 _FLAGS = Flags(of=Component.ETCD, path="spec.extraArgs.etcd", given=_given, refused=ETCD_FLAGS, judged=ETCD_VALUES)
 MAIN = ComponentSpec(

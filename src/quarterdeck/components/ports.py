@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from quarterdeck.components.catalogue import seat_ports
 from quarterdeck.errors import InvalidInput
@@ -21,16 +20,6 @@ _BESIDE_BALANCERS = 10_000
 
 #: The status listener of a load balancer, counted from the port that is its plane's own.
 _STATUS_SHIFT = 20_000
-
-#: What a replica had before every seat had room for what not every replica has.
-_PORTS_OF_BEFORE = (
-    PortName.ETCD_CLIENT,
-    PortName.ETCD_PEER,
-    PortName.ETCD_METRICS,
-    PortName.APISERVER,
-    PortName.CONTROLLER_MANAGER,
-    PortName.SCHEDULER,
-)
 
 
 def first_block() -> Mapping[str, int]:
@@ -68,34 +57,12 @@ def seat_at(machine: str, host: str, block: int) -> Seat:
     return seat_with(machine, host, ports_of(block))
 
 
-def seat_of_before(machine: str, host: str, number: int) -> Seat:
-    """The seat of a replica that was placed before there were seats: then all replicas of a plane had the block of the
-    plane's ``number``, on whatever machine. Raises InvalidInput.
-    """
-    return seat_with(machine, host, ports_of(number, _PORTS_OF_BEFORE))
-
-
 def has_own_ports(seat: Seat, number: int) -> bool:
     """Whether a seat has the ports of plane ``number`` (0 - 787), as all its replicas have where these are free. Raises
     InvalidInput.
     """
     own = first_block()[PortName.ETCD_CLIENT] + _shift(number, "comparing a replica's ports with its plane's")
     return seat.listen(PortName.ETCD_CLIENT).port == own
-
-
-def completed(seat: Seat) -> Seat:
-    """The seat with all ports that seats have by now: those of its block that it has not yet."""
-    first, block = seat.port(PortName.ETCD_CLIENT), first_block()
-    apart = {name: number - block[PortName.ETCD_CLIENT] for name, number in block.items() if not seat.has(name)}
-    missing = tuple(
-        SeatPort(name=name, listen=_beside(first.listen, by), advertised=_beside(first.advertised, by))
-        for name, by in apart.items()
-    )
-    return replace(seat, ports=(*seat.ports, *missing)) if missing else seat
-
-
-def _beside(first: Endpoint, by: int) -> Endpoint:
-    return replace(first, port=first.port + by)
 
 
 def load_balancer_port(number: int) -> int:

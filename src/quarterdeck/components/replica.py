@@ -19,7 +19,7 @@ from quarterdeck.components.credentials import (
 )
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.refusals import names_host_file, refuse_dangerous
-from quarterdeck.components.settings import Baseline, ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 
@@ -27,15 +27,13 @@ from quarterdeck.model.units import UnitSpec
 def component_unit(component: Component, inputs: Inputs) -> UnitSpec:
     """The unit of any component of a replica.
 
-    Raises InvalidInput for extra arguments that cannot be. Planes that were made before there were reasons against
-    them keep theirs: nobody could take them away.
+    Raises InvalidInput for extra arguments that cannot be.
     """
     spec = CATALOGUE[component]
     flags: Mapping[str, str] = {}
     if spec.flags is not None:
         flags = _kept(spec.flags.given(inputs.template) or {}, inputs)
-        if inputs.template.baseline >= Baseline.HARDENED:
-            refuse_dangerous(spec.flags, flags)
+        refuse_dangerous(spec.flags, flags)
     return replace(spec.build(inputs, flags), after=tuple(map(inputs.unit_name, component.depends)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from pathlib import PurePosixPath
 
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
@@ -15,27 +15,6 @@ from quarterdeck.model.seats import Endpoint, Seat
 
 #: The domain of a plane's Services, which its certificates and nodes have, too.
 CLUSTER_DOMAIN = "cluster.local"
-
-
-class Baseline(IntEnum):
-    """With which defaults a plane was made; it keeps them, since they decide what its apiservers refuse.
-
-    All apiservers of a plane must refuse the same, also in the middle of an exchange, and what is at work in a plane
-    must not stop working because the plane moved.
-    """
-
-    FIRST = 0
-    #: Kubelets show certificates of the plane's CA, external IPs of Services are denied, events are limited, tokens of
-    #: service accounts live as long as they say, finished pods are deleted above a thousand. Readers of etcd's metrics
-    #: show certificates. Extra arguments that undo this are refused.
-    HARDENED = 1
-    #: A cluster takes seven learners at once, so that seven replicas can move. All members must agree on that number:
-    #: each decides by itself whether it applies a change.
-    SEVEN = 2
-    #: Nodes join with bootstrap tokens unless the user says otherwise: anybody may read ``cluster-info``.
-    NODES = 3
-    #: The audit log has what controllers set of nodes (``audit_policy``).
-    NODE_BODIES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,8 +24,8 @@ class Revisions:
     """What the replicas of a plane run, and what all of them are to run: the content of each by its name.
 
     ``goal`` names what is wanted, ``via`` those that lie before it, the nearest to it last: replicas get there by these
-    where what they run must not run beside the goal. Replicas and planes from before there were revisions name "",
-    which has content only as long as nobody drives the plane: then it gets a name.
+    where what they run must not run beside the goal. A plane that has no revision yet names "", which has content only
+    as long as nobody drives the plane: then it gets a name.
     """
 
     goal: str = ""

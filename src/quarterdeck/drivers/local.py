@@ -49,9 +49,7 @@ class LocalSites:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
         spec = _local(resource)
         if spec.isolation is Isolation.NETNS:
-            lab = await Lab.open(self._folder)
-            if spec.floating_addresses:
-                await lab.require_floating()
+            await Lab.open(self._folder)
 
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> LocalSite:
         """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""

@@ -22,7 +22,6 @@ from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.endings import why_it_ended
-from quarterdeck.components.etcd import metrics_scheme
 from quarterdeck.components.ports import first_block, seat_with
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
@@ -221,8 +220,7 @@ class _Trial:
         return why_it_ended(ended.output, ended.exit_code).replace(f"{self.folder}/", "")
 
     def _ready(self, port: str, path: str) -> Callable[[Http], Awaitable[bool]]:
-        scheme = metrics_scheme(self.template) if port == PortName.ETCD_METRICS else "https"
-        origin = self.seat.listen(port).url(scheme)
+        origin = self.seat.listen(port).url()
 
         async def asked(http: Http) -> bool:
             return (await http.ask("GET", origin, path, deadline=_ANSWER)).status == 200

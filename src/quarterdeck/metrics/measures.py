@@ -54,7 +54,7 @@ class Measures:
         self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
 
     async def _member(self, plane: Plane, cluster: Cluster, record: Replica) -> tuple[Sample, ...]:
-        times = await or_none(plane.etcd.times(metrics_url(plane, record, cluster)))
+        times = await or_none(plane.etcd.times(metrics_url(record, cluster)))
         return tuple(self._disk(cluster, record.name, times)) if times is not None else ()
 
     def _disk(self, cluster: Cluster, name: str, now: MemberTimes) -> Iterator[Sample]:

@@ -15,8 +15,8 @@ from quarterdeck.model.slots import Slot
 class Replica:
     """A replica that was given a name and a machine. Names are never used again.
 
-    ``slot`` is where it is, ``storage_class`` that of its volume. ``revision`` names what it is to run ("": from before
-    there were revisions), ``seat`` is its place on the machine (None: not known yet).
+    ``slot`` is where it is, ``storage_class`` that of its volume. ``revision`` names what it is to run,
+    ``seat`` is its place on the machine (None only where nothing but the planner's rules is asked).
     """
 
     name: str
@@ -202,7 +202,7 @@ class Memory:
     (None: from nothing), ``kept`` where data of former ones is. ``quorum_lost``: since when there is too little left
     of it for a quorum (None: there is enough, or nobody knows).
     ``left``: where replicas were that are on other machines now.
-    ``timeline``: the clock of those times (None: a wall clock, in memories of before there were timelines).
+    ``timeline``: the clock of those times (None: a wall clock, in a memory that nothing was timed in yet).
     """
 
     next_ordinal: int = 1

@@ -50,10 +50,6 @@ class Seat:
     machine: str
     ports: tuple[SeatPort, ...]
 
-    def has(self, name: str) -> bool:
-        """Whether there is a port of that name."""
-        return any(each.name == name for each in self.ports)
-
     def port(self, name: str) -> SeatPort:
         """The port of that name; raises KeyError when the seat has none."""
         for each in self.ports:

@@ -488,6 +488,10 @@ class World:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
 
+    def command(self, words: str, *arguments: str) -> str:
+        """A command of quarterdeck's on this plane, in quotes, as a person types it."""
+        return f"'{' '.join(('quarterdeck', words, self.plane_name or 'NAME', *arguments))}'"
+
     def may_run_beside(self, one: str, other: str) -> bool:
         """Whether controllers of two revisions may run at the same time."""
         return not self.apart or frozenset((one, other)) not in self.apart

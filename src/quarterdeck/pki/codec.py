@@ -20,11 +20,8 @@ from quarterdeck.components.credentials import (
     SigningKeys,
 )
 from quarterdeck.errors import Corrupt
-from quarterdeck.pki.issuing import FIRST_KEY
 
-_VERSION = 2
-#: Of the first version every authority trusted itself alone, and there was one key of each kind.
-_FIRST = 1
+_VERSION = 1
 _AUTHORITIES = ("kubernetes_ca", "etcd_ca", "front_proxy_ca")
 _PAIRS = ("manager", "etcd_manager")
 
@@ -54,10 +51,10 @@ def decode(text: str) -> PlaneSecrets:
     """What ``encode`` wrote. Raises Corrupt for anything else, without showing any of it."""
     try:
         document = json.loads(text)
-        if document["version"] not in (_FIRST, _VERSION):
+        if document["version"] != _VERSION:
             raise Corrupt(
                 "reading the secrets of a plane",
-                f"they are of version {document['version']!r}, not {_FIRST} or {_VERSION}",
+                f"they are of version {document['version']!r}, not {_VERSION}",
                 "use the version of quarterdeck that wrote them",
             )
         signing = document["service_account"]
@@ -69,9 +66,12 @@ def decode(text: str) -> PlaneSecrets:
             manager=_pair_in(document["manager"]),
             etcd_manager=_pair_in(document["etcd_manager"]),
             service_account=SigningKeys(key, _texts_in(signing)),
-            encryption_keys=_encryption_keys_in(document),
+            encryption_keys=tuple(
+                EncryptionKey(each["name"], base64.b64decode(each["secret"], validate=True))
+                for each in document["encryption_keys"]
+            ),
             replicas=tuple((name, _replica_in(issued)) for name, issued in document["replicas"].items()),
-            generations=tuple((name, int(number)) for name, number in document.get("generations", {}).items()),
+            generations=tuple((name, int(number)) for name, number in document["generations"].items()),
         )
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as broken:
         # The message of the cause may quote a key: only its kind is told.
@@ -99,16 +99,7 @@ def _authority_in(document: Mapping[str, Any]) -> Authority:
 
 
 def _texts_in(document: Mapping[str, Any]) -> tuple[bytes, ...]:
-    return tuple(each.encode() for each in document.get("also", ()))
-
-
-def _encryption_keys_in(document: Mapping[str, Any]) -> tuple[EncryptionKey, ...]:
-    if document["version"] == _FIRST:
-        return (EncryptionKey(FIRST_KEY, base64.b64decode(document["encryption_key"], validate=True)),)
-    return tuple(
-        EncryptionKey(each["name"], base64.b64decode(each["secret"], validate=True))
-        for each in document["encryption_keys"]
-    )
+    return tuple(each.encode() for each in document["also"])
 
 
 def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:

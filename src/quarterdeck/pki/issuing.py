@@ -25,7 +25,7 @@ from quarterdeck.pki.authority import Request, Usage, create_authority, create_s
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
 ADMIN = "kubernetes-admin"
-#: The name of the key that a plane begins to encrypt with; planes from before keys had names have it too.
+#: The name of the key that a plane begins to encrypt with.
 FIRST_KEY = "key1"
 
 

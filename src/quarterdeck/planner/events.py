@@ -80,7 +80,7 @@ def left_behind(view: View) -> tuple[str, ...]:
 
 def not_read(world: World) -> Wait:
     """That nobody knows the members of the events' cluster."""
-    lasts = f"bring back the members that do not answer ({next_steps.command(world, 'status')} lists them)"
+    lasts = f"bring back the members that do not answer ({world.command('status')} lists them)"
     then = f"{lasts}; if they are gone for good, set spec.etcd.events.separate to false"
     return Wait("a quorum of the members of the events' etcd to answer", then)
 

@@ -13,8 +13,8 @@ from quarterdeck.stores.port import Lease
 
 class Holders:
     """The holders of a store's leases. Each has a lock on a file of its own while it lives, which the kernel takes from
-    it when its process ends in whatever way. A frozen process keeps it; a lease without such a file (an older
-    quarterdeck took it, the disk is full or knows no locks) is left to run out.
+    it when its process ends in whatever way. A frozen process keeps it; a lease without such a file (the
+    disk is full or knows no locks) is left to run out.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -62,7 +62,7 @@ class MemoryStore:
         self._check(lease)
         stored = self._read("writing", type(resource), resource.name)
         new = self._write(rules.updated(stored, resource, version=self._version + 1))
-        if rules.released_by(stored, new):
+        if rules.released_by(new):
             self._drop(type(resource).__name__, resource.name)
         return new
 

@@ -110,10 +110,10 @@ def updated(stored: R, resource: R, *, version: int) -> R:
     return resource.model_copy(update={"metadata": metadata})
 
 
-def released_by(stored: Resource, updated: Resource) -> bool:
+def released_by(updated: Resource) -> bool:
     """Whether an update takes the last finalizer of a resource that is to be deleted: it goes then."""
     metadata = updated.metadata
-    return metadata.deletion_timestamp is not None and bool(stored.metadata.finalizers) and not metadata.finalizers
+    return metadata.deletion_timestamp is not None and not metadata.finalizers
 
 
 def check_deletable(stored: Resource, version: str | None) -> None:

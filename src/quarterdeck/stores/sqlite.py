@@ -162,7 +162,7 @@ class SqliteStore:
             stored = self._resource("writing", type(resource), resource.name)
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
-            if rules.released_by(stored, new):
+            if rules.released_by(new):
                 self._db.execute(_DELETE, key)  # its own version tells those who watch
             else:
                 self._put_body(new)

@@ -36,18 +36,11 @@ EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
 
 
 class SlotStatus(Model):
-    """A ``model.slots.Slot``.
-
-    ``storage_class``, ``index`` and ``temporary`` were parts of it once: the first is the replica's own now, the others
-    tell nothing any more.
-    """
+    """A ``model.slots.Slot``."""
 
     site: str
     zone: str
     role: Role = Role.VOTER
-    storage_class: str | None = None
-    index: int | None = None
-    temporary: bool | None = None
 
 
 class EndpointStatus(Model):
@@ -84,14 +77,12 @@ class MemberStatus(Model):
 
 
 class ReplicaStatus(Model):
-    """A ``model.memory.Replica``. ``served`` was not always written down: it may have. Nor were ``revision`` and
-    ``seat``.
-    """
+    """A ``model.memory.Replica``."""
 
     name: str
     slot: SlotStatus
     machine: str
-    storage_class: str | None = None
+    storage_class: str = ""
     revision: str = ""
     seat: SeatStatus | None = None
     listed: bool = False
@@ -99,7 +90,7 @@ class ReplicaStatus(Model):
     restarted: bool = False
     started: bool = False
     differs: bool = False
-    served: bool = True
+    served: bool = False
     events: MemberStatus | None = None
     epoch: int = 0
 
@@ -317,7 +308,6 @@ def _replica_from_status(status: ReplicaStatus) -> Replica:
         Replica,
         status,
         slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
-        storage_class=status.storage_class or slot.storage_class or "",
         seat=_seat_from_status(status.machine, status.seat),
         member_id=int(status.member_id, 16),
         events=_member_from_status(status.events),

@@ -28,7 +28,7 @@ def _kubelet(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 class Nodes(Model):
     """Worker nodes. ``bootstrap``: whether nodes can join with a bootstrap token, as ``kubeadm join`` has them do; what
-    that needs is kept in the plane. None: as the plane was made, which is true for all new ones.
+    that needs is kept in the plane. None: they can.
     ``kubelet_configuration``: fields of the KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that nodes get when
     they join by kubeadm.
     """

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from quarterdeck.actions.addresses import client_urls
-from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.leases import comparison_lease
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.model.faults import Fault
 from quarterdeck.sites.port import MakesFaults
@@ -44,8 +42,7 @@ class Corrupting:
         held = await self.home.store.lease(name)
         if held is not None:
             raise Conflict(f"having {fault.words}", f"{held.holder} has them compared now", "try again in a minute")
-        async with AsyncExitStack() as stack:
-            plane = await self._opened(stack)
+        async with open_plane(self.home, self.plane) as plane:  # as it is now: its members are exchanged meanwhile
             life = math.ceil(seconds + _LEFT_FOR)
             await plane.etcd.keep_for(client_urls(plane), _KEY, fault.text.encode(), life)
         await self._altered(fault, seconds)
@@ -70,13 +67,8 @@ class Corrupting:
         if self._asked is not None:
             await self.home.store.release(self._asked)
         try:
-            async with AsyncExitStack() as stack:
-                plane = await self._opened(stack)
+            async with open_plane(self.home, self.plane) as plane:
                 await plane.etcd.forget(client_urls(plane), _KEY)
         except QuarterdeckError as error:
             return f"the key {_KEY.decode()} in its etcd, which deletes it by itself within minutes ({error.seen})"
         return ""
-
-    async def _opened(self, stack: AsyncExitStack) -> Plane:
-        """The plane as it is now: its members are exchanged meanwhile."""
-        return await self.home.plane(await operations.existing(self.home.store, self.plane), stack)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from quarterdeck.api.drill import Drill, DrillPhase, DrillStatus
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
 from quarterdeck.app.drill.plans import DrillPlan, planned_on, told_by_manager
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
+from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.status.onlooking import Onlooker
 from quarterdeck.engine.workspace import operations

@@ -14,7 +14,6 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.drill.corrupting import Corrupting
-from quarterdeck.app.reach import manager_of, require_in_reach
 from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
@@ -22,6 +21,7 @@ from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_o
 from quarterdeck.drills.finding import Finding, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine.notices.conditions import DISKS_WELL
+from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
 from quarterdeck.engine.status.facts import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
@@ -92,21 +92,8 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
         hub=[each for each in servers if each.role is not MachineRole.EDGE],
     )
     aimed = aim(ground, turned)
-    if wish.fail is Fail.CORRUPT:
-        target = await _data(home, site, aimed, plane)
-    elif aimed.manager:
-        target = await _manager(home, plane)
-    else:
-        target = await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
-    standing = Standing(
-        paused=operations.why_paused(plane, datetime.now(UTC)),
-        doing=status.operation.metadata.name if status.operation is not None else "",
-        manager=await manager_of(home, plane.name),
-        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "something is left to do",
-        deleting=plane.metadata.deletion_timestamp is not None,
-        cannot=target.cannot,
-        made=target.made,
-    )
+    target = await _target(home, site, hub, aimed, plane, wish.fail)
+    standing = await _standing(home, status, target)
     views = await _views(home, plane, status, aimed, edges_of(machines))
     known = bool(told_by_manager(wish.fail, plane))
     found = finding(wish.fail, hold=lasting, manager=standing.manager, known=known)
@@ -120,6 +107,20 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
         faults=target.faults,
         found=found,
         keeping=target.keeping,
+    )
+
+
+async def _standing(home: Home, status: Status, target: _Target) -> Standing:
+    """How the plane stands, as far as that speaks against any drill."""
+    plane = status.plane
+    return Standing(
+        paused=operations.why_paused(plane, datetime.now(UTC)),
+        doing=status.operation.metadata.name if status.operation is not None else "",
+        manager=await manager_of(home, plane.name),
+        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "something is left to do",
+        deleting=plane.metadata.deletion_timestamp is not None,
+        cannot=target.cannot,
+        made=target.made,
     )
 
 
@@ -153,6 +154,15 @@ class _Target:
     made: tuple[str, ...] = ()
     keeping: Keeping | None = None
     orphaned: bool = False
+
+
+async def _target(home: Home, site: Site, hub: Site | None, aimed: Aim, plane: ControlPlane, fail: Fail) -> _Target:
+    """What is struck, wherever that is."""
+    if fail is Fail.CORRUPT:
+        return await _data(home, site, aimed, plane)
+    if aimed.manager:
+        return await _manager(home, plane)
+    return await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
 
 
 async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
@@ -10,8 +9,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.compared import compare
 from quarterdeck.engine.observation.observing import observer_of
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import AlarmKind
@@ -39,19 +38,17 @@ class Disarming:
 
 
 async def planned(home: Home, name: str) -> Disarming:
-    """See ``Quarterdeck.plan_disarming``."""
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(await operations.existing(home.store, name), stack)
+    """See ``EtcdCare.plan_disarming``."""
+    async with open_plane(home, name) as plane:
         found, _ = await _looked(plane)
         return found
 
 
 async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
-    """See ``Quarterdeck.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
+    """See ``EtcdCare.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
     member whose trouble is not over raises the alarm again.
     """
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(await operations.existing(home.store, disarming.plane), stack)
+    async with open_plane(home, disarming.plane) as plane:
         now, world = await _looked(plane)
         for cluster, kind in now.alarms:
             if (cluster, kind) not in disarming.alarms:

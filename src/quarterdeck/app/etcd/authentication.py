@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.etcd.auth import ROOT
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.pki.issuing import issue_etcd_user
@@ -19,10 +18,8 @@ _LIFETIME = timedelta(minutes=10)
 
 
 async def disable(home: Home, name: str) -> None:
-    """See ``Quarterdeck.disable_etcd_authentication``."""
-    resource = await operations.existing(home.store, name)
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(resource, stack)
+    """See ``EtcdCare.disable_authentication``."""
+    async with open_plane(home, name) as plane:
         root = issue_etcd_user(plane.secrets, ROOT, datetime.now(UTC), lifetime=_LIFETIME)
         for cluster in plane.memory.clusters:
             await plane.etcd.disable_authentication(client_urls(plane, cluster), root)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from quarterdeck.engine.observation.compared import Compared, compare_all
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.model.clusters import CALLED
 
 
@@ -26,9 +25,8 @@ class MemberHash:
 
 async def compared(home: Home, name: str) -> tuple[MemberHash, ...]:
     """See ``Looks.compare``."""
-    resource = await operations.existing(home.store, name)
-    async with AsyncExitStack() as stack:
-        found = await compare_all(await home.plane(resource, stack))
+    async with open_plane(home, name) as plane:
+        found = await compare_all(plane)
     return tuple(row for each in found for row in _rows(each))
 
 

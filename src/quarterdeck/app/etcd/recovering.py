@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -15,6 +14,7 @@ from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import Conflict, Corrupt, NotFound, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.memory import MemberWord
@@ -64,10 +64,8 @@ class LostQuorum:
 
 async def lost_quorum(home: Home, name: str) -> LostQuorum:
     """See ``Looks.lost_quorum``."""
-    resource = await operations.existing(home.store, name)
-    _require_drivable(resource)
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(resource, stack)
+    async with open_plane(home, name) as plane:
+        _require_drivable(plane.resource)
         world = await (await observer_of(plane)).observe()
         left = _required(name, world)
         hashes = await _hashes(plane, left)
@@ -140,7 +138,7 @@ async def _hashes(plane: Plane, left: Survivors) -> dict[str, KeySpaceHash | Non
 
 
 async def _hash(plane: Plane, word: MemberWord, revision: int) -> KeySpaceHash | None:
-    url = client_url(plane, plane.memory.replica(word.replica))
+    url = client_url(plane.memory.replica(word.replica))
     try:
         return await or_none(plane.etcd.hash_keys(url, revision))
     except (NotFound, Corrupt):
@@ -169,6 +167,6 @@ async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) ->
         if seen.status.memory.epoch + 1 != lost.epoch:
             raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun meanwhile", "see 'status'")
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"new_epoch": word})})
+        return seen.with_spec(new_epoch=word)
 
     await amend(home.store, ControlPlane, lost.name, consented)

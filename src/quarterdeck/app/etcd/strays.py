@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.observing import observer_of
-from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -37,20 +36,18 @@ class MemberRemoval:
 
 
 async def planned(home: Home, name: str, member: str) -> MemberRemoval:
-    """See ``Quarterdeck.plan_member_removal``."""
+    """See ``EtcdCare.plan_member_removal``."""
     number = _number(name, member)
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(await operations.existing(home.store, name), stack)
+    async with open_plane(home, name) as plane:
         removal, _, _ = await _looked(plane, number)
         return removal
 
 
 async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
-    """See ``Quarterdeck.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever it
+    """See ``EtcdCare.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever it
     does meanwhile, it counts the member in every quorum, and etcd takes one change at a time.
     """
-    async with AsyncExitStack() as stack:
-        plane = await home.plane(await operations.existing(home.store, removal.plane), stack)
+    async with open_plane(home, removal.plane) as plane:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
     told = f"{now.told} was removed by {asker.who}: it belonged to no replica"

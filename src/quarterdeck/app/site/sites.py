@@ -13,10 +13,10 @@ from quarterdeck.api.cordons import told
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import cordons
-from quarterdeck.app.reach import require_in_lab
 from quarterdeck.app.site import host_checks, storage
 from quarterdeck.app.site import hosts as site_hosts
 from quarterdeck.app.site.host_checks import require_fit
+from quarterdeck.engine.preflight.reach import require_in_lab
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
 from quarterdeck.engine.workspace.operations import Asker

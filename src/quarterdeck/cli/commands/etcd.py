@@ -52,7 +52,7 @@ def remove_member(
 
     async def planned() -> MemberRemoval:
         async with opened() as quarterdeck:
-            return await quarterdeck.plan_member_removal(name, member)
+            return await quarterdeck.etcd.plan_member_removal(name, member)
 
     removal = run(planned())
     left = f"{removal.healthy} of the {removal.voters} voters that are left are healthy"
@@ -61,7 +61,7 @@ def remove_member(
 
     async def removed() -> None:
         async with opened() as quarterdeck:
-            await quarterdeck.remove_member(removal)
+            await quarterdeck.etcd.remove_member(removal)
 
     run(removed())
     out.print(f"member {removal.member:x} is removed", highlight=False)
@@ -76,7 +76,7 @@ def disarm(name: Name, yes: Yes = False) -> None:
 
     async def planned() -> Disarming:
         async with opened() as quarterdeck:
-            return await quarterdeck.plan_disarming(name)
+            return await quarterdeck.etcd.plan_disarming(name)
 
     disarming = run(planned())
     if not disarming.alarms:
@@ -89,7 +89,7 @@ def disarm(name: Name, yes: Yes = False) -> None:
 
     async def disarmed() -> None:
         async with opened() as quarterdeck:
-            await quarterdeck.disarm(disarming)
+            await quarterdeck.etcd.disarm(disarming)
 
     run(disarmed())
     out.print(f"turned off {told} of plane {name}", highlight=False, soft_wrap=True)
@@ -103,7 +103,7 @@ def disable_auth(name: Name, yes: Yes = False) -> None:
 
     async def disable() -> None:
         async with opened() as quarterdeck:
-            await quarterdeck.disable_etcd_authentication(name)
+            await quarterdeck.etcd.disable_authentication(name)
 
     run(disable())
     out.print(f"authentication is off in the etcd of plane {name}: its apiservers serve again within a minute")

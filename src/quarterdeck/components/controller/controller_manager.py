@@ -21,7 +21,7 @@ from quarterdeck.components.controller.common import (
 from quarterdeck.components.files import Folder
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
-from quarterdeck.components.settings import Baseline, Inputs
+from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
@@ -34,7 +34,6 @@ EXTERNAL = "external"
 
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
 _FINISHED_PODS = 1_000
-_FINISHED_PODS_FIRST = 12_500
 
 #: They are off unless they are named (by either name): one signs ``cluster-info`` with each token, the other deletes
 #: tokens that ended.
@@ -77,13 +76,12 @@ def _signing(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 def _defaults(inputs: Inputs) -> dict[str, str]:
     """What users may change."""
-    hardened = inputs.template.baseline >= Baseline.HARDENED
     return {
         **shared_defaults(),
         **set_defaults(inputs.template),
         "allocate-node-cidrs": boolean(False),
         "cluster-name": inputs.plane,
-        "terminated-pod-gc-threshold": str(_FINISHED_PODS if hardened else _FINISHED_PODS_FIRST),
+        "terminated-pod-gc-threshold": str(_FINISHED_PODS),
     }
 
 
@@ -110,7 +108,6 @@ CONTROLLER_MANAGER = ComponentSpec(
         "cloudControllerManager",
         "controllerSets",
         "nodeBootstrap",
-        "baseline",
     ),
     flags=Flags(
         of=Component.CONTROLLER_MANAGER,

@@ -46,7 +46,7 @@ class ApproveNodes:
         ready = next((fact.name for fact in world.replicas if fact.ready), None)
         if ready is None or not takes_nodes(plane.resource):
             return
-        apiserver = apiserver_address(plane, plane.memory.replica(ready))
+        apiserver = apiserver_address(plane.memory.replica(ready))
         left = {each.request: each for each in await approve(plane, apiserver, plane.check) if each.why}
         for each in left.values():
             if self._left.get(each.request) != each.why:
@@ -98,7 +98,7 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
 
 def _taken(plane: Plane) -> Taken:
     """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
-    seats = (seat_of(plane, each).hosts for each in plane.memory.replicas)
+    seats = (seat_of(each).hosts for each in plane.memory.replicas)
     machines = (each.address for each in plane.machines.values())
     names = {plane.resource.host, service_ip(plane.wanted), "localhost", "kubernetes", "127.0.0.1", "::1"}
     every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}

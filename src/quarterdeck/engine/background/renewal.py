@@ -48,7 +48,7 @@ def renewed(plane: ControlPlane) -> ControlPlane:
     """A plane, with new certificates asked for."""
     spec = plane.spec
     newer = spec.certificates.model_copy(update={"generation": spec.certificates.generation + 1})
-    return plane.model_copy(update={"spec": spec.model_copy(update={"certificates": newer})})
+    return plane.with_spec(certificates=newer)
 
 
 def _due(plane: Plane) -> bool:

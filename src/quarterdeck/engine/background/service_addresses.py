@@ -40,13 +40,13 @@ class ServiceAddresses:
         self._gone &= {*silent(world)}
         ready = [each.name for each in world.replicas if each.ready]
         for name in silent(world):
-            host = apiserver_address(plane, plane.memory.replica(name)).host
-            shared = host in {apiserver_address(plane, plane.memory.replica(each)).host for each in ready}
+            host = apiserver_address(plane.memory.replica(name)).host
+            shared = host in {apiserver_address(plane.memory.replica(each)).host for each in ready}
             if name in self._gone or not ready or shared or ipaddress.ip_address(host).is_loopback:
                 continue
             await plane.check()
             await plane.etcd.forget(healthy_urls(plane, world), f"{_KEYS}{host}".encode())
-            await _take_out(plane, apiserver_address(plane, plane.memory.replica(ready[0])), host)
+            await _take_out(plane, apiserver_address(plane.memory.replica(ready[0])), host)
             self._gone.add(name)
 
 

@@ -75,7 +75,7 @@ class WatchMembers:
         names = {record.name for record in plane.memory.replicas}
         members = {record.name: record for record in plane.memory.replicas if _is_well(world, record, cluster)}
         said = await asyncio.gather(
-            *(or_none(plane.etcd.times(metrics_url(plane, each, cluster))) for each in members.values())
+            *(or_none(plane.etcd.times(metrics_url(each, cluster))) for each in members.values())
         )
         membership = world.of(cluster).membership
         voters = [each.id for each in membership.members if not each.learner] if membership is not None else []

@@ -31,7 +31,7 @@ def hands_over(operation: Operation | None) -> bool:
 
 def sets_of(goal: Goal | None) -> ControllerSets:
     """The sets of what an operation came from, or goes to."""
-    return goal.spec.controller_sets if goal is not None and goal.spec is not None else ()
+    return goal.spec.controller_sets if goal is not None else ()
 
 
 async def taken_up(

@@ -102,7 +102,7 @@ async def _hash(plane: Plane, record: Replica | None, cluster: Cluster, revision
     if record is None:
         return None
     try:
-        return await or_none(plane.etcd.hash_keys(client_url(plane, record, cluster), revision))
+        return await or_none(plane.etcd.hash_keys(client_url(record, cluster), revision))
     except NotFound:
         return None  # it has not come so far, or has forgotten that already
 

@@ -121,9 +121,9 @@ class Liveness:
     async def _answer(self, record: Replica, component: Component, known: _Process) -> HealthAnswer:
         within = None if known.was_well else SOON
         if component == Component.APISERVER:
-            return await self.plane.kube.livez(apiserver_address(self.plane, record), within=within)
+            return await self.plane.kube.livez(apiserver_address(record), within=within)
         (port,) = CATALOGUE[component].ports
-        return await self.plane.kube.healthz(server_address(self.plane, record, port.name), within=within)
+        return await self.plane.kube.healthz(server_address(record, port.name), within=within)
 
     def _told(self, memory: Memory) -> Mapping[str, Silent]:
         names = {each.name for each in memory.replicas}

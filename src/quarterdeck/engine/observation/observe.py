@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -32,6 +32,14 @@ from quarterdeck.planner.members import was_removed
 from quarterdeck.planner.revisions import wanted_revision
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """One look at a plane: what was seen, and the ``places`` of its replicas, by which that is found."""
+
+    places: Mapping[str, Place]
+    seen: Seen
 
 
 @dataclass(kw_only=True)
@@ -67,7 +75,30 @@ class Observer:
 
     async def observe(self) -> World:
         """One observation. Raises only what is not a matter of somebody not answering."""
-        plane, memory = self.plane, self.plane.memory
+        return await self.world(await self.look())
+
+    async def look(self, *also: str) -> Look:
+        """What is there now, whatever is wanted. ``also``: sites to look at besides those that the plane uses."""
+        memory = self.plane.memory
+        places = {record.name: self._place(record) for record in memory.replicas}
+        return Look(places=places, seen=await self._look(memory, places, also))
+
+    async def world(self, look: Look) -> World:
+        """The world by one look at the plane, with what is wanted of it here: the same look may serve for the plane as
+        it is and for the plane as it would be.
+        """
+        known = self._known()
+        sites = await cordons.declared(self.plane.store)
+        world = assemble(known, look.places, look.seen, self.plane.steady())
+        membership = world.membership
+        there = (each for each in known.memory.replicas if not known.memory.is_former(each))
+        there = (each for each in there if membership is None or not was_removed(membership, each))
+        machines = cordons.marked(world.machines, sites)
+        return replace(world, slots=self.goal.slots(there), machines=machines)
+
+    def _known(self) -> World:
+        """What is known without a look: what is wanted, and what is remembered."""
+        plane = self.plane
         known = World(
             plane_name=self.plane.name,
             slots=(),
@@ -79,7 +110,7 @@ class Observer:
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),
             cordoned=plane.resource.spec.cordoned,
-            memory=memory,
+            memory=plane.memory,
             now=plane.now(),
             front=self.front,
             direct=leads_to_apiservers(plane.resource),
@@ -91,25 +122,15 @@ class Observer:
         # What is wanted may have been given up: then volumes are wanted as the revision of before has them.
         template = plane.revisions.template(wanted_revision(known))
         events = template.etcd.events
-        known = replace(
+        return replace(
             known,
             storage_class=template.etcd.storage_class,
             events_class=events.storage_class if events is not None else "",
         )
-        places = {record.name: self._place(record) for record in memory.replicas}
-        seen = await self._look(known, places)
-        sites = await cordons.declared(plane.store)
-        world = assemble(known, places, seen, plane.steady())
-        membership = world.membership
-        there = (each for each in memory.replicas if not memory.is_former(each))
-        there = (each for each in there if membership is None or not was_removed(membership, each))
-        machines = cordons.marked(world.machines, sites)
-        return replace(world, slots=self.goal.slots(there), machines=machines)
 
-    async def _look(self, known: World, places: Mapping[str, Place]) -> Seen:
+    async def _look(self, memory: Memory, places: Mapping[str, Place], also: Iterable[str]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
-        memory = known.memory
-        names = self._names(memory)
+        names = self._names(memory, also)
         sites, etcd, events, name = await asyncio.gather(
             self._sites.observe(names),
             self._dated(self._etcd_facts(memory, Cluster.MAIN)),
@@ -117,7 +138,7 @@ class Observer:
             self._dated(see_name(self.plane)),
         )
         fact = name.said or NameFact(known=False)
-        lifetime = replace(known, record_ttl=fact.ttl).lifetime + known.settings.drain
+        lifetime = replace(self._known(), record_ttl=fact.ttl).lifetime + self.settings.drain
         servers, balancers = await asyncio.gather(
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
@@ -164,9 +185,9 @@ class Observer:
         at = self.plane.steady()
         return Dated(at, await asked)
 
-    def _names(self, memory: Memory) -> tuple[str, ...]:
-        """The sites that have, or are to have, anything of the plane."""
-        names = {self.goal.site} | {record.site for record in memory.replicas}
+    def _names(self, memory: Memory, also: Iterable[str]) -> tuple[str, ...]:
+        """The sites that have, or are to have, anything of the plane, and ``also`` these."""
+        names = {self.goal.site, *also} | {record.site for record in memory.replicas}
         names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
         names |= {each for each in (memory.served_site, self.front) if each}

@@ -148,10 +148,7 @@ class EtcdObserver:
         """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
         asked = [each for each in candidates(self.plane, self.cluster) if each.name not in wrong]
         heard = await asyncio.gather(
-            *(
-                or_none(self.plane.etcd.status(client_url(self.plane, each, self.cluster), within=SOON))
-                for each in asked
-            )
+            *(or_none(self.plane.etcd.status(client_url(each, self.cluster), within=SOON)) for each in asked)
         )
         return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
 
@@ -187,15 +184,13 @@ class EtcdObserver:
         """Whether a member that follows does not let us read keys. Authentication is part of the data: all have it."""
         for each, said in zip(listed, heard, strict=True):
             if each.record is not None and leader.is_followed(said) and not each.member.is_learner:
-                url = client_url(self.plane, each.record, self.cluster)
+                url = client_url(each.record, self.cluster)
                 return await or_none(self.plane.etcd.admits(url, within=SOON)) is False
         return False
 
     def _urls(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[str, ...]:
         return tuple(
-            client_url(self.plane, each, self.cluster)
-            for each in candidates(self.plane, self.cluster)
-            if each.name not in wrong
+            client_url(each, self.cluster) for each in candidates(self.plane, self.cluster) if each.name not in wrong
         )
 
     async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
@@ -214,7 +209,7 @@ class EtcdObserver:
     def _placed(self, member: ListedMember, record: Replica | None, members: Sequence[ListedMember]) -> _Listed:
         if record is None:
             return _Listed(member=member, record=None)
-        url = peer_url(self.plane, record, self.cluster)
+        url = peer_url(record, self.cluster)
         there = next((each.id for each in members if url in each.peer_urls and each.id != member.id), None)
         return _Listed(member=member, record=record, misplaced=member.peer_urls != (url,), displaced_by=there)
 
@@ -232,17 +227,17 @@ class EtcdObserver:
         if record is not None and listed.member.started:
             # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
             within = SOON if listed.joining else _AGAIN if listed.member.id in self._silences else None
-            status = await or_none(etcd.status(client_url(self.plane, record, self.cluster), within=within))
+            status = await or_none(etcd.status(client_url(record, self.cluster), within=within))
         if record is not None and status is None and listed.member.is_learner:
             # A joiner's client port opens late, but its metrics are there from the first moment.
-            applied = await or_none(etcd.applied_index(metrics_url(self.plane, record, self.cluster), within=SOON))
+            applied = await or_none(etcd.applied_index(metrics_url(record, self.cluster), within=SOON))
         return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
 
     async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
         """The leader's own word on all members; None where it does not answer us itself."""
         for each, said in zip(listed, heard, strict=True):
             if each.member.id == leader.id and each.record is not None and said.status is not None:
-                progress = await or_none(self.plane.etcd.progress(client_url(self.plane, each.record, self.cluster)))
+                progress = await or_none(self.plane.etcd.progress(client_url(each.record, self.cluster)))
                 return progress if progress is not None and progress.leader_id == leader.id else None
         return None
 

@@ -56,7 +56,7 @@ class LeadersObserver:
         if now - self._read < (EVERY_S if well and self._leading else _CLOSELY_S):
             return self._leading
         self._read = now
-        apiserver = apiserver_address(self.plane, memory.replica(serving))
+        apiserver = apiserver_address(memory.replica(serving))
         kinds = led_kinds(self.plane, memory.replicas)
         reached = {record: record.name in ready for record in memory.replicas}
         found = await asyncio.gather(*(self._observe(each, reached, apiserver, once=once) for each in kinds))
@@ -130,7 +130,7 @@ async def claims(plane: Plane, component: Component, reached: Mapping[Replica, b
         if not reached[record]:
             return None
         try:
-            return await _soon(plane.kube.leads(server_address(plane, record, port.name), lease))
+            return await _soon(plane.kube.leads(server_address(record, port.name), lease))
         except (NotFound, Unavailable):
             return None
 

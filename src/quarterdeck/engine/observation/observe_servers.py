@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.addresses import apiserver_address, peer_url, seat_of
+from quarterdeck.actions.addresses import apiserver_address, peer_url
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.etcd import PORTS
 from quarterdeck.engine.observation.asking import SOON
 from quarterdeck.engine.observation.assemble import Dated, ServerFacts
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
@@ -58,14 +57,12 @@ class ServersObserver:
             return False
         if self.plane.memory.of(cluster).replica(record.name).started:
             return True  # asked only of those that join: others wait for nobody
-        if not seat_of(self.plane, record).has(PORTS[cluster].peer):
-            return False
-        return await self.plane.etcd.peer_version_answers(peer_url(self.plane, record, cluster), within=SOON)
+        return await self.plane.etcd.peer_version_answers(peer_url(record, cluster), within=SOON)
 
     async def _health(self, record: Replica) -> HealthAnswer:
         """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
         founded = self.plane.memory.served_site is not None
         within = None if record.name in self._were_ready else SOON
-        health = await self.plane.kube.readyz(apiserver_address(self.plane, record), founded=founded, within=within)
+        health = await self.plane.kube.readyz(apiserver_address(record), founded=founded, within=within)
         (self._were_ready.add if health.ok else self._were_ready.discard)(record.name)
         return health

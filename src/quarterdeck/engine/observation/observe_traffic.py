@@ -61,13 +61,13 @@ class TrafficObserver:
     def _backends(self) -> Mapping[str, BackendAddress]:
         """Where each replica's apiserver is."""
         records = (each for each in self.plane.memory.replicas if each.seat is not None)
-        return {each.name: backend_address(self.plane, each) for each in records}
+        return {each.name: backend_address(each) for each in records}
 
     def _moved(self, status: BalancerStatus) -> frozenset[str]:
         """The replicas that a load balancer looks for where they are not any more."""
         records = {each.name: each for each in self.plane.memory.replicas if each.seat is not None}
         known = ((name, at, records[name]) for name, at in status.at if name in records)
-        return frozenset(name for name, at, record in known if backend_address(self.plane, record) != at)
+        return frozenset(name for name, at, record in known if backend_address(record) != at)
 
 
 async def _finding(balancer: LoadBalancer, edge: EdgeSeen, astray: Collection[str]) -> EdgeSeen:

@@ -33,7 +33,7 @@ class Loads:
         if own is None:
             return None
         if self._said.get(record.name) != own or self._may_change(memory, record):
-            self._said[record.name] = await or_none(self.plane.kube.loaded(apiserver_address(self.plane, record)))
+            self._said[record.name] = await or_none(self.plane.kube.loaded(apiserver_address(record)))
         said = self._said[record.name]
         return None if said is None else frozenset(each for each in self._known() if self._hash(each) == said)
 

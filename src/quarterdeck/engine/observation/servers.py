@@ -14,7 +14,7 @@ _PATIENCE = 5.0
 async def ready_apiserver(plane: Plane, doing: str) -> Address:
     """One that is ready. Raises Unavailable, with what was being done."""
     for record in plane.memory.replicas:
-        address = apiserver_address(plane, record)
+        address = apiserver_address(record)
         if (await plane.kube.readyz(address, founded=True, within=_PATIENCE)).ok:
             return address
     raise Unavailable(doing, "no apiserver is ready", f"see 'status {plane.name}'")

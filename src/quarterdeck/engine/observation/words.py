@@ -23,7 +23,7 @@ async def words_of(plane: Plane, wrong: Collection[str]) -> tuple[MemberWord, ..
 
 async def _word(plane: Plane, record: Replica) -> MemberWord | None:
     """None where it does not answer. A learner does not say who votes."""
-    url = client_url(plane, record)
+    url = client_url(record)
     status = await or_none(plane.etcd.status(url, within=SOON))
     if status is None:
         return None

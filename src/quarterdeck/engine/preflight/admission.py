@@ -13,11 +13,9 @@ from quarterdeck.components.pod_security import pod_security_problems
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.settings import Baseline
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declared import admit_controllers
 from quarterdeck.engine.preflight.endpoint_changes import admit_change
-from quarterdeck.engine.preflight.preconditions import require
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
 from quarterdeck.engine.workspace import operations, revisions
@@ -35,13 +33,12 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
     """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
 
     Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
-    host's limits, ports in use, a storage class whose folder is not there; for a plane that is to move, whatever its
-    checks find), and what fetching raises.
+    host's limits, ports in use, a storage class whose folder is not there), and what fetching raises.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
     _fits(wanted, site)
-    _can_be_rendered(_as_made(wanted, current), site, current)
+    _can_be_rendered(wanted, site, current)
     admit_cloud(wanted, engine.home.sites.open(site), current)
     await admit_controllers(wanted, current)
     if current is None:
@@ -55,16 +52,7 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
         await _name_is_free(engine, wanted, site)
     else:
         await admit_change(engine.home, wanted, current, site)
-    await _can_start(engine, _as_made(wanted, current), current)
-    if current is not None and current.spec.placement.site != wanted.spec.placement.site:
-        await require(engine, current, wanted, allow_distance=False)
-
-
-def _as_made(wanted: ControlPlane, current: ControlPlane | None) -> ControlPlane:
-    """The plane with the defaults that it has from its creation on."""
-    if current is not None:
-        return wanted
-    return wanted.model_copy(update={"status": wanted.status.model_copy(update={"baseline": max(Baseline)})})
+    await _can_start(engine, wanted, current)
 
 
 def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
@@ -227,8 +215,7 @@ async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> N
     if wanted.spec.endpoint.address is not None and not wanted.spec.endpoint.promoted:
         return
     name = wanted.metadata.name
-    status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})
-    ports = balancer_ports(wanted.model_copy(update={"status": status}))
+    ports = balancer_ports(wanted.with_status(port_offset=await operations.free_number(engine.home.store, name)))
     driver = engine.home.sites.open(site)
     up = [each for each in await driver.machines() if each.state is MachineState.UP]
     edges = [each for each in up if each.role is MachineRole.EDGE]

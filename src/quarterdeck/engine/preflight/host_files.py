@@ -1,4 +1,4 @@
-"""Files of machines that flags of a plane name: planes that were made before such flags were refused keep them."""
+"""Files of machines that flags of a plane name: a plane keeps a flag that is refused only since it was given."""
 
 from __future__ import annotations
 

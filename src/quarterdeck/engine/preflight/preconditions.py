@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 from quarterdeck.actions.addresses import client_urls, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
-from quarterdeck.components.etcd import max_learners
+from quarterdeck.components.etcd import MAX_LEARNERS
 from quarterdeck.engine.controller_sets.handing import strangers
 from quarterdeck.engine.controller_sets.sets_held import sets_held
-from quarterdeck.engine.notices.findings import Finding, Verdict, enforce, ok, refuse
+from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW
 from quarterdeck.engine.observation.compared import same_data
 from quarterdeck.engine.observation.move import Move
-from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.preflight.host_files import host_files
 from quarterdeck.engine.preflight.room import free_disk, free_memory, host_limits, storage_class
-from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import AlarmKind
@@ -41,45 +38,35 @@ MOST_RTT = 180.0
 
 
 async def examine(
-    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
+    plane: Plane, wanted: ControlPlane, world: World, target: Site, *, allow_distance: bool
 ) -> tuple[Finding, ...]:
-    """Every check's finding. Changes nothing. Raises NotFound for a site that is not there."""
-    target_site = await engine.home.site(wanted.spec.placement.site)
-    async with AsyncExitStack() as stack:
-        plane = await engine.home.plane(resource, stack)
-        world = await (await observer_of(plane)).observe()
-        move = Move(
-            plane=plane,
-            wanted=wanted,
-            world=world,
-            source=_machines(plane, resource.spec.placement.site),
-            target=_machines(plane, wanted.spec.placement.site),
-            target_site=target_site,
-            allow_distance=allow_distance,
-        )
-        if not move.target:
-            return (_out_of_reach(resource, target_site),)
-        if cannot := NEEDED - plane.site(target_site.metadata.name).capabilities:
-            seen = f"sites like {target_site.metadata.name} do not offer: {', '.join(sorted(cannot))}"
-            return (refuse("site", seen, "choose a site of another kind"),)
-        return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
+    """Every check's finding on a change of a ``plane``, whose ``world`` was just seen, to what is ``wanted`` at the
+    ``target``. Changes nothing.
+    """
+    move = Move(
+        plane=plane,
+        wanted=wanted,
+        world=world,
+        source=_machines(plane, plane.resource.spec.placement.site),
+        target=_machines(plane, target.name),
+        target_site=target,
+        allow_distance=allow_distance,
+    )
+    return tuple(await asyncio.gather(*(_answer(check, move) for check in checks(move))))
 
 
-def _out_of_reach(resource: ControlPlane, target: Site) -> Finding:
-    """The move goes to where no address of the plane's leads: members could not talk to each other."""
-    source, kind = resource.spec.placement.site, target.spec.driver
-    where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
-    seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, and its do not reach them"
-    return refuse("network", seen, f"choose a site of the same kind as {source}")
-
-
-async def require(
-    engine: Engine, resource: ControlPlane, wanted: ControlPlane, *, allow_distance: bool
-) -> tuple[Finding, ...]:
-    """The findings, if none refuses. Raises PreconditionFailed that names every one that does."""
-    findings = await examine(engine, resource, wanted, allow_distance=allow_distance)
-    enforce(findings, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
-    return findings
+def out_of_reach(plane: Plane, target: Site) -> Finding | None:
+    """Why a plane cannot be at a site whatever is seen of both; None if it can."""
+    if not _machines(plane, target.name):
+        # No address of the plane's leads there: members could not talk to each other.
+        source, kind = plane.resource.spec.placement.site, target.spec.driver
+        where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
+        seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, and its do not reach them"
+        return refuse("network", seen, f"choose a site of the same kind as {source}")
+    if cannot := NEEDED - plane.site(target.name).capabilities:
+        seen = f"sites like {target.name} do not offer: {', '.join(sorted(cannot))}"
+        return refuse("site", seen, "choose a site of another kind")
+    return None
 
 
 async def _answer(check: Check, move: Move) -> Finding:
@@ -223,7 +210,7 @@ async def cordons(move: Move) -> Finding:
 
 async def learners(move: Move) -> Finding:
     """All replicas of another site join as learners together, and etcd takes only so many."""
-    most, coming = max_learners(move.plane.wanted), move.wanted.spec.replicas
+    most, coming = MAX_LEARNERS, move.wanted.spec.replicas
     if coming > most:
         seen = f"{coming} members would join at once, and etcd lets {most}"
         return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
@@ -260,7 +247,7 @@ async def _round_trip(move: Move) -> float:
     machine = next((each for each in move.target if each.state is MachineState.UP), None)
     if machine is None:
         raise Unavailable("measuring the round trip", f"no machine of {site.name} is up")
-    peer = seat_of(move.plane, record).advertised(PortName.ETCD_PEER)
+    peer = seat_of(record).advertised(PortName.ETCD_PEER)
     return 1000 * await site.measure(machine.name, RoundTrip(peer.host, peer.port))
 
 

@@ -39,7 +39,6 @@ from quarterdeck.engine.workspace.operations import Asker, Wants, wants
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import Plan, RetryRevision
-from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
@@ -158,7 +157,6 @@ class Engine:
         async with AsyncExitStack() as stack:
             try:
                 resource = await operations.existing(store, name)
-                resource = await amend(store, ControlPlane, name, operations.finalized, lease=lease)
             except Gone:
                 # Deleted by the round before this one, which could not write down that this was the end.
                 if await operations.deleted(store, name, self.asker):
@@ -305,7 +303,7 @@ class Engine:
         goals = (operation.spec.from_, operation.spec.to) if operation is not None else ()
         named = [goal.revision for goal in goals if goal is not None]
         await revisions.forget_unused(plane.store, plane.resource, named, lease=lease)
-        manifests = [goal.addon_manifests or "" for goal in goals if goal is not None]
+        manifests = [goal.addon_manifests for goal in goals if goal is not None]
         await addons.forget_unused(plane.store, plane.resource, manifests, lease=lease)
 
 

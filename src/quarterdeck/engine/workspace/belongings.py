@@ -22,8 +22,7 @@ from quarterdeck.stores.port import Lease, Store
 
 
 async def secrets_of(store: Store, plane: ControlPlane) -> PlaneSecrets:
-    """The plane's secrets, made the first time; never those of another plane that had its name before. (Those that
-    were stored when secrets did not say whose they are belong to the plane that is there: see ``make_room``.)
+    """The plane's secrets, made the first time; never those of another plane that had its name before.
 
     Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now,
     Corrupt when they are gone although the plane has replicas: nothing that runs would trust new ones.
@@ -33,17 +32,14 @@ async def secrets_of(store: Store, plane: ControlPlane) -> PlaneSecrets:
         stored = await _stored(store, name)
         if stored is not None and stored.plane_uid == uid:
             return decode(stored.data.get_secret_value())
-        current = await _require_current(store, plane)
-        if stored is None or stored.plane_uid is not None:
-            _require_new(current)
+        _require_new(await _require_current(store, plane))
         try:
             if stored is None:
                 await store.create(
                     SecretsResource(metadata=Metadata(name=name), plane_uid=uid, data=_new_secrets(name))
                 )
             else:
-                data = stored.data if stored.plane_uid is None else _new_secrets(name)
-                await store.update(stored.model_copy(update={"plane_uid": uid, "data": data}))
+                await store.update(stored.model_copy(update={"plane_uid": uid, "data": _new_secrets(name)}))
         except (Conflict, NotFound):
             continue  # somebody else was faster: what they wrote counts
 

@@ -20,7 +20,6 @@ from quarterdeck.api.operation import (
 )
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
-from quarterdeck.components.settings import Baseline
 from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace import addons, made, revisions
@@ -84,14 +83,8 @@ def goal_of(plane: ControlPlane) -> Goal:
 
 
 def reached(goal: Goal, plane: ControlPlane) -> bool:
-    """Whether the plane's spec is that of a goal, as far as the goal says."""
-    now = goal_of(plane)
-    said = {
-        "spec": goal.spec or now.spec,
-        "revision": goal.revision or now.revision,
-        "addon_manifests": now.addon_manifests if goal.addon_manifests is None else goal.addon_manifests,
-    }
-    return goal.model_copy(update=said) == now
+    """Whether the plane's spec, revision and add-ons are those of a goal."""
+    return goal == goal_of(plane)
 
 
 def asks_for_addons(operation: Operation | None) -> bool:
@@ -100,33 +93,27 @@ def asks_for_addons(operation: Operation | None) -> bool:
         return False
     before, after = operation.spec.from_, operation.spec.to
     if before is None:
-        own = after.spec is None or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
-        return bool(after.addon_manifests) or own
-    return _own(before) != _own(after) or after.addon_manifests not in (None, before.addon_manifests)
+        return bool(after.addon_manifests) or after.spec.nodes.bootstrap is not False or _in_a_cloud(after)
+    return _own(before) != _own(after) or after.addon_manifests != before.addon_manifests
 
 
 def _own(goal: Goal) -> tuple[object, ...]:
     """What quarterdeck's own add-ons are made from."""
-    spec = goal.spec
-    return () if spec is None else (spec.nodes, _in_a_cloud(goal), spec.controller_sets)
+    return goal.spec.nodes, _in_a_cloud(goal), goal.spec.controller_sets
 
 
 def _in_a_cloud(goal: Goal) -> bool:
-    return goal.spec is not None and goal.spec.cloud_controller_manager is not None
+    return goal.spec.cloud_controller_manager is not None
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
     """The plane as it is to be for a goal; paused as it is now, with the replicas that are cordoned now, and with the
     consent to a new epoch that there is.
     """
-    if goal.spec is None:
-        return moved(plane, goal.placement, goal.replicas)
     now = plane.spec
     spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
-    manifests = plane.status.addon_manifests if goal.addon_manifests is None else goal.addon_manifests
-    named = {"revision": goal.revision or plane.status.revision, "addon_manifests": manifests}
-    status = plane.status.model_copy(update=named)
-    return plane.model_copy(update={"spec": spec, "status": status})
+    wanted = plane.with_status(revision=goal.revision, addon_manifests=goal.addon_manifests)
+    return wanted.model_copy(update={"spec": spec})
 
 
 async def require_new(store: Store, name: str) -> None:
@@ -154,9 +141,7 @@ async def create(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
         )
         conditions = unseen(asker.now().timestamp())
-        status = ControlPlaneStatus(
-            port_offset=number, baseline=max(Baseline), conditions=conditions, memory=MemoryStatus(proven=False)
-        )
+        status = ControlPlaneStatus(port_offset=number, conditions=conditions, memory=MemoryStatus(proven=False))
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     stored = await revisions.established(home.store, stored)
     stored = await addons.established(home.store, stored, contents)
@@ -203,9 +188,8 @@ async def change(
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
         leads = tuple(each.name for each in via)
-        names = {"revision": revision.name, "via": leads, "addon_manifests": addons.named(manifests)}
-        status = seen.status.model_copy(update=names)
-        return finalized(seen).model_copy(update={"spec": plane.spec, "status": status})
+        named = seen.with_status(revision=revision.name, via=leads, addon_manifests=addons.named(manifests))
+        return named.model_copy(update={"spec": plane.spec})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
@@ -215,26 +199,16 @@ async def change(
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
     """The plane wanted elsewhere, or with another number of replicas."""
     changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+    return plane.with_spec(**changes)
 
 
 async def delete(home: Home, name: str, asker: Asker) -> Operation:
     """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
     await require_deletable(home.store, name)
-    await amend(home.store, ControlPlane, name, finalized)
     await home.store.delete(ControlPlane, name)
     plane = await existing(home.store, name)
     await supersede(home.store, name, asker)
     return await _record(home.store, plane, OperationType.DELETE, asker)
-
-
-def finalized(plane: ControlPlane) -> ControlPlane:
-    """The plane with the finalizer that planes of before do not have. One that is being deleted gets none any more."""
-    metadata = plane.metadata
-    if metadata.deletion_timestamp is not None or PLANE_FINALIZER in metadata.finalizers:
-        return plane
-    finalizers = (*metadata.finalizers, PLANE_FINALIZER)
-    return plane.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": finalizers})})
 
 
 async def require_deletable(store: Store, name: str) -> ControlPlane:

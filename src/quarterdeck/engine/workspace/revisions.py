@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.plane.memory import ReplicaStatus
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.components.controller.sets import apart, way
 from quarterdeck.components.template import Revisions
@@ -55,8 +54,7 @@ async def between(store: Store, plane: ControlPlane, goal: ReplicaRevision) -> t
 
 
 async def established(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
-    """The plane, with its revision stored and named: by the plane, and by replicas from before there were any. (They
-    were rendered from its spec, as nothing of that could be changed.)
+    """The plane, with its revision stored and named: a process that created a plane may have died before it did so.
 
     Raises InvalidInput when a file is to be read that is none, Conflict when the plane was changed meanwhile.
     """
@@ -70,17 +68,9 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
             return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
             raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
-        memory = seen.status.memory
-        replicas = (_of(revision, each) for each in memory.replicas)
-        memory = memory.model_copy(update={"replicas": tuple(replicas)})
-        status = seen.status.model_copy(update={"revision": revision.name, "memory": memory})
-        return seen.model_copy(update={"status": status})
+        return seen.with_status(revision=revision.name)
 
     return await amend(store, ControlPlane, plane.name, named, lease=lease)
-
-
-def _of(revision: ReplicaRevision, replica: ReplicaStatus) -> ReplicaStatus:
-    return replica if replica.revision else replica.model_copy(update={"revision": revision.name})
 
 
 async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:

@@ -11,7 +11,6 @@ from quarterdeck.api.site import Site
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.controller.sets import at_rest
-from quarterdeck.components.settings import Baseline
 from quarterdeck.errors import InvalidInput
 from quarterdeck.input_files import UnreadableFileError, read_text
 from quarterdeck.yaml_text.streams import first_document
@@ -21,13 +20,12 @@ _LARGEST = 2**20
 
 
 def audit_wanted(plane: ControlPlane) -> AuditTemplate:
-    """The audit log that the spec asks for, its policy read now; the default is that with which the plane was made.
+    """The audit log that the spec asks for, its policy read now; else by the default policy.
     Raises InvalidInput when the file is none.
     """
     wanted = plane.spec.audit
     if wanted is None:
-        policy = default_audit_policy(node_bodies=plane.status.baseline >= Baseline.NODE_BODIES)
-        return AuditTemplate(policy=policy, max_age_days=30, max_backups=10, max_size_megabytes=100)
+        return AuditTemplate(policy=default_audit_policy(), max_age_days=30, max_backups=10, max_size_megabytes=100)
     return AuditTemplate(
         policy=_policy(plane.name, wanted),
         max_age_days=wanted.max_age_days,
@@ -83,14 +81,12 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
         controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
         node_bootstrap=True if takes_nodes(plane) else None,
         certificates=spec.certificates,
-        baseline=plane.status.baseline,
     )
 
 
 def takes_nodes(plane: ControlPlane) -> bool:
-    """Whether nodes are to join a plane with tokens: as its spec says, else as it was made."""
-    wanted = plane.spec.nodes.bootstrap
-    return plane.status.baseline >= Baseline.NODES if wanted is None else wanted
+    """Whether nodes are to join a plane with tokens: they are unless its spec says otherwise."""
+    return plane.spec.nodes.bootstrap is not False
 
 
 def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
@@ -98,6 +94,6 @@ def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
     try:
         audit = audit_wanted(plane)
     except InvalidInput:
-        audit = audit_wanted(plane.model_copy(update={"spec": plane.spec.model_copy(update={"audit": None})}))
+        audit = audit_wanted(plane.with_spec(audit=None))
         audit = audit.model_copy(update={"policy": ""})
     return template_of(plane, site, audit)

@@ -15,7 +15,6 @@ from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MemberFact, World
-from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import Outcome
@@ -80,7 +79,7 @@ def readdress(view: View) -> Outcome:
         waiting=tuple(
             Wait(
                 f"the peer URL of {record.name}, which member {other.told} has",
-                f"remove that member with {next_steps.command(view.world, 'etcd remove-member', f'{other.id:x}')}",
+                f"remove that member with {view.world.command('etcd remove-member', f'{other.id:x}')}",
             )
             for record, member in moved
             for other in view.membership.members
@@ -157,7 +156,7 @@ def _waits(world: World, left: Survivors) -> Wait | None:
         return None
     if not healing.budget:
         what = f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word"
-        return Wait(what, f"bring them back, or see {next_steps.command(world, 'recover')}")
+        return Wait(what, f"bring them back, or see {world.command('recover')}")
     patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None

@@ -165,7 +165,7 @@ def _of_member(view: View, key: str, what: str) -> Wait:
     """Something that a member, called as ``MemberFact.key`` has it, is to be or do."""
     record = next((each for each in view.world.memory.replicas if each.name == key), None)
     if record is None:
-        remove = next_steps.command(view.world, "etcd remove-member", key)
+        remove = view.world.command("etcd remove-member", key)
         return Wait(what, f"it belongs to no replica: remove it with {remove}")
     return next_steps.member(view.world, record, view.etcd, what)
 

@@ -115,7 +115,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
     consent, memory = world.consent, world.memory
     asked = consent.epoch == memory.epoch + 1
     if left.others_may_live and not (asked and consent.even_if_others_live):
-        gone = next_steps.command(world, "recover", "--even-if-others-live")
+        gone = world.command("recover", "--even-if-others-live")
         return Wait(
             f"{', '.join(left.of(Fate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin anew"
             " beside them",
@@ -133,7 +133,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
         )
     return Wait(
         f"{away(world, left)} to come back with the data",
-        f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
+        f"bring them back; if they never will, see {world.command('recover')}",
     )
 
 

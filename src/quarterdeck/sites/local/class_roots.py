@@ -8,7 +8,6 @@ from pathlib import Path
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.local.supervisor.records import names_path
 
 #: No volume has a name that begins with a dot.
 MARKER = ".quarterdeck"
@@ -21,15 +20,13 @@ class ClassRoot:
     not there, its disk is not mounted. None: the home makes all of it.
 
     Once a disk is used, a marker in ``folder`` and ``note``, a file of the home's, hold the same word: a folder without
-    it is not the one that was used, and what is on the other one is not lost. ``units`` are the machine's, for homes
-    from before there were notes: whose unit names the folder has used it.
+    it is not the one that was used, and what is on the other one is not lost.
     """
 
     storage_class: str
     folder: Path
     disk: Path | None
     note: Path
-    units: Path
 
     def is_there(self, doing: str) -> bool:
         """Whether it can hold volumes now; False when it was never used.
@@ -45,10 +42,7 @@ class ClassRoot:
             return True
         if marked is not None:
             raise self._away(doing, f"{self.folder} is another home's")
-        if noted is None and self.folder.is_dir():
-            self._take()  # used before there were markers
-            return True
-        if noted is not None or names_path(self.units, self.folder):
+        if noted is not None:
             raise self._away(doing, f"{self.folder} is not the folder that was used before")
         return False
 

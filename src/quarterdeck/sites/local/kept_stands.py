@@ -66,7 +66,7 @@ def _known(machines: Path, site_number: int, declared: Mapping[str, Stand]) -> I
             )
             yield folder.name, Stand(place, MachineRole(content["role"]))
         except (FileNotFoundError, NotADirectoryError):
-            if folder.name in declared:  # used before stands were kept: it is where the settings put it
+            if folder.name in declared:  # used since the site was opened last: it is where the settings put it
                 yield folder.name, declared[folder.name]
         except (ValueError, KeyError, TypeError) as error:
             seen = f"not where a machine stands ({error!r})"

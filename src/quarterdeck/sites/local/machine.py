@@ -20,6 +20,7 @@ from quarterdeck.package import SOURCE
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.supervisor import machine_init
 from quarterdeck.sites.local.supervisor.client import NotRunning, SupervisorClient
 from quarterdeck.sites.local.supervisor.records import folder_names, unit_folders
 
@@ -281,7 +282,7 @@ class LocalMachine:
         with file_errors(f"starting machine {self.name}"):
             self.units_folder.mkdir(exist_ok=True, mode=0o700)
             write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
-        script = Path(__file__).with_name("machine_init.py")
+        script = Path(machine_init.__file__)
         # It ignores the environment, but not where compiled modules are kept: a checkout may be read-only.
         python = (sys.executable, "-I", "-S", "-X", f"pycache_prefix={sys.pycache_prefix or ''}")
         search_path = [*sys.path, str(SOURCE)]

@@ -39,7 +39,6 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
-from quarterdeck.sites.local.supervisor.client import Outdated
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, UnitRecord
 from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
@@ -114,8 +113,7 @@ class LocalSite(LocalFaults):
             await on_disk(
                 where.name, keep_record, folder, known, replace(known, digest=spec.digest, files=hashes_of(spec.files))
             )
-            with suppress(Outdated):  # that one tells the digest of before until the unit is started anew
-                await where.client.read_again(spec.name, self._fence)
+            await where.client.read_again(spec.name, self._fence)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
@@ -201,15 +199,12 @@ class LocalSite(LocalFaults):
 
     async def _fenced_by(self, where: LocalMachine, call: Callable[[Fence], Awaitable[None]]) -> bool:
         """Have the machine's supervisor do it, which refuses an older fence. False: nothing was done, since there is no
-        fence, or that supervisor was started by a quarterdeck that knew none.
+        fence.
         """
         if self._fence is None:
             return False
         await where.started()
-        try:
-            await call(self._fence)
-        except Outdated:
-            return False
+        await call(self._fence)
         return True
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:

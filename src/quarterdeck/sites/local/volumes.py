@@ -56,7 +56,6 @@ class VolumeFolders:
                 folder=own / "volumes" / name if each.folder is None else each.folder / shared,
                 disk=each.folder,
                 note=own / "classes" / name,
-                units=own / "units",
             )
             for name, each in classes.items()
         }

@@ -24,7 +24,7 @@ class NetnsIsolation:
         return address(place.site_number, place.machine_number)
 
     async def more_addresses(self, place: Place) -> tuple[str, ...]:
-        """Those that the lab leads to the machine; none from a keeper that an older quarterdeck has started."""
+        """Those that the lab leads to the machine."""
         return await Lab(self._home).seat_addresses(place.site, place.machine)
 
     def floating_address(self, place: Place, number: int) -> str | None:

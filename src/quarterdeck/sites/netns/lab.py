@@ -15,7 +15,7 @@ from typing import Self
 
 from filelock import FileLock, Timeout
 
-from quarterdeck.errors import InvalidInput, QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.package import python_path
 from quarterdeck.sites.netns import control, enter
 from quarterdeck.sites.netns.layout import CLIENT, HUB, Cut, Layout, Link, address, inside
@@ -63,19 +63,7 @@ class Lab:
 
     async def seat_addresses(self, site: str, machine: str) -> tuple[str, ...]:
         """The addresses that lead to a machine besides its own. Raises NotFound."""
-        try:
-            return tuple((await self._ask("addresses", site, machine)).split())
-        except InvalidInput:  # its keeper was started by a quarterdeck that knew of none
-            return ()
-
-    async def require_floating(self) -> None:
-        """Raise Unavailable where no address can float: its keeper was started by a quarterdeck that knew of none."""
-        try:
-            await self._ask("floats")
-        except InvalidInput as error:
-            raise Unavailable(
-                "letting addresses float", "the lab was started by an older quarterdeck", "restart this host"
-            ) from error
+        return tuple((await self._ask("addresses", site, machine)).split())
 
     async def remove_machine(self, site: str, machine: str) -> None:
         """Remove a machine's network, and with the last machine the site. End its processes before."""

@@ -59,7 +59,7 @@ class Service:
     def carry_out(self, words: Sequence[str]) -> Answer:
         """Do what a request says; everything may be asked for again. Raises what the caller is to see."""
         match words:
-            case ["ping"] | ["end"] | ["floats"]:
+            case ["ping"] | ["end"]:
                 return "", ()
             case ["layout"]:
                 return self._layout.to_json().decode(), ()

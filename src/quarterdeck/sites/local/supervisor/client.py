@@ -8,7 +8,6 @@ import os
 import socket
 import time
 import xmlrpc.client
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from quarterdeck.model.units import Fence, UnitState, UnitStatus
 from quarterdeck.sites.local.supervisor.fences import FENCED, on_the_wire
 
 SOCKET = "supervisor.sock"
-#: Supervisor's faults for calls that it does not know: UNKNOWN_METHOD, INCORRECT_PARAMETERS.
-_UNKNOWN = (1, 2)
 _PASSED_ON = "another process drives the plane, run the command again to go on from what is there"
 KILL_GRACE = 10.0  # seconds that a process may take to be gone after SIGKILL
 
@@ -29,10 +26,6 @@ _PIECE = 65_536
 
 class NotRunning(Unavailable):
     """There is no supervisord, or no longer: nobody listens on the socket, or the call broke off."""
-
-
-class Outdated(Unavailable):
-    """The supervisord was started by an older quarterdeck, which knew no such call. It goes on as it is."""
 
 
 class SupervisorClient:
@@ -56,16 +49,15 @@ class SupervisorClient:
                 pid=each["pid"],
                 exit_code=each["exit_code"],
                 restarts=each["restarts"],
-                refused=each.get("refused", ""),  # a supervisord of an older quarterdeck may still run
-                altered=bool(each.get("altered", False)),
+                refused=each["refused"],
+                altered=each["altered"],
             )
             for each in json.loads(str(answer))
         )
 
     async def admit(self, fence: Fence) -> None:
         """Raise LeaseLost for a fence that is older than one that the machine has taken; else it is taken."""
-        with suppress(Outdated):
-            await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
+        await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
 
     async def start(self, unit: str, fence: Fence | None = None) -> None:
         """Run the unit as its record says."""
@@ -76,19 +68,16 @@ class SupervisorClient:
         await self._change("stop", (unit, kill), fence, longer=stop_timeout + KILL_GRACE)
 
     async def put(self, staged: str, fence: Fence) -> None:
-        """Rename files, as a JSON list of [from, to]. Raises Outdated."""
+        """Rename files, as a JSON list of [from, to]."""
         await self._call("put", (staged, self._expires(), on_the_wire(fence)), self._patience)
 
     async def take(self, paths: str, fence: Fence) -> None:
-        """Delete files, as a JSON list of paths. Raises Outdated."""
+        """Delete files, as a JSON list of paths."""
         await self._call("take", (paths, self._expires(), on_the_wire(fence)), self._patience)
 
     async def prioritize(self, unit: str, nice: int) -> None:
         """Have the unit give way so much, and no more since it has just started."""
-        try:
-            await self._call("prioritize", (unit, nice, self._expires()), self._patience)
-        except Outdated:  # it can only be told that the start is over
-            await self._call("favour", (unit, self._expires()), self._patience)
+        await self._call("prioritize", (unit, nice, self._expires()), self._patience)
 
     async def hold(self, unit: str, seconds: float, fence: Fence | None = None) -> None:
         """Stop the unit's process where it stands, for at most that long."""
@@ -103,10 +92,8 @@ class SupervisorClient:
         await self._change("forget", (unit,), fence)
 
     async def read_again(self, unit: str, fence: Fence | None = None) -> None:
-        """Have the unit known as its record says by now. Raises Outdated."""
-        await self._call(
-            "read_again", (unit, self._expires(), "" if fence is None else on_the_wire(fence)), self._patience
-        )
+        """Have the unit known as its record says by now."""
+        await self._change("read_again", (unit,), fence)
 
     def _expires(self) -> float:
         return time.monotonic() + self._patience
@@ -115,12 +102,8 @@ class SupervisorClient:
         self, method: str, given: tuple[str | bool | float, ...], fence: Fence | None, *, longer: float = 0.0
     ) -> None:
         """Change something, under a fence if there is one. ``longer``: seconds that it may take besides."""
-        if fence is not None:
-            with suppress(Outdated):
-                arguments = (*given, self._expires(), on_the_wire(fence))
-                await self._call(method, arguments, self._patience + longer)
-                return
-        await self._call(method, (*given, self._expires()), self._patience + longer)
+        fenced = () if fence is None else (on_the_wire(fence),)
+        await self._call(method, (*given, self._expires(), *fenced), self._patience + longer)
 
     async def _call(self, method: str, arguments: tuple[str | bool | float, ...], patience: float) -> object:
         doing = f"asking machine {self._machine} to {method}"
@@ -147,8 +130,6 @@ class SupervisorClient:
             if fault.faultCode == FENCED:
                 seen = fault.faultString.removeprefix("UNKNOWN: ")  # what supervisor calls a fault of ours
                 raise LeaseLost(doing, f"it refused: {seen}", _PASSED_ON) from fault
-            if fault.faultCode in _UNKNOWN:
-                raise Outdated(doing, "its supervisord is of an older quarterdeck") from fault
             raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
         return result
 

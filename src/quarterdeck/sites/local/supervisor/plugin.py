@@ -160,7 +160,7 @@ class MachineInterface:
             raise RPCError(Faults.FAILED, process.refused)
         return True
 
-    def read_again(self, name: str, expires: float, fence: str) -> bool:
+    def read_again(self, name: str, expires: float, fence: str = "") -> bool:
         """Know a unit that runs as its record says by now: its files were changed. Fine if there is none."""
         self.admit(expires, fence)
         process = self._find(name)

@@ -81,16 +81,14 @@ def write_record(folder: Path, record: UnitRecord) -> None:
 
 
 def is_altered(folder: Path) -> bool:
-    """Whether somebody else has changed the record of the unit in ``folder``, or a file that it was started with. Of
-    records of before there were hashes nothing is known. Raises OSError.
+    """Whether somebody else has changed the record of the unit in ``folder``, or a file that it was started with.
+    Raises OSError.
     """
     try:
         found = json.loads((folder / RECORD).read_bytes())
-        seal, files = found.pop(SEAL, None), [(Path(str(path)), str(known)) for path, known in found.get("files", ())]
-    except (ValueError, TypeError, AttributeError):
+        seal, files = found.pop(SEAL), [(Path(str(path)), str(known)) for path, known in found["files"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
         return True
-    if seal is None:
-        return False
     return seal != _seal(found) or any(_hash_of(path) != known for path, known in files)
 
 
@@ -121,30 +119,18 @@ def read_record(folder: Path) -> UnitRecord | None:
             stop_timeout=float(found["stop_timeout"]),
             digest=str(found["digest"]),
             wanted=bool(found["wanted"]),
-            nice=int(found.get("nice", 0)),
-            needs=None if found.get("needs") is None else str(found["needs"]),
-            fresh=bool(found.get("fresh", False)),
-            uid=None if found.get("uid") is None else int(found["uid"]),
-            owns=tuple(str(each) for each in found.get("owns", ())),
-            files=tuple((str(path), str(known)) for path, known in found.get("files", ())),
-            restart_pause=float(found.get("restart_pause", 0.0)),
+            nice=int(found["nice"]),
+            needs=None if found["needs"] is None else str(found["needs"]),
+            fresh=bool(found["fresh"]),
+            uid=None if found["uid"] is None else int(found["uid"]),
+            owns=tuple(str(each) for each in found["owns"]),
+            files=tuple((str(path), str(known)) for path, known in found["files"]),
+            restart_pause=float(found["restart_pause"]),
         )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt(f"reading {path}", f"not a unit's record ({error!r})") from error
-
-
-def names_path(units: Path, path: Path) -> bool:
-    """Whether an argument of a unit below ``units`` names something below ``path``; one that cannot be read may."""
-    for folder in unit_folders(units):
-        try:
-            record = read_record(folder)
-        except Corrupt:
-            return True
-        if record is not None and any(f"{path}/" in each for each in record.argv):
-            return True
-    return False
 
 
 def folder_names(units: Path) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ ask_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker cal
     *) fail $INVALID "there is no fault $kind" ;;
   esac
   uptime_now
-  mkdir -p "$FAULT" && cp "$BODY" "$FAULT/said" || full
+  { mkdir -p "$FAULT" && cp "$BODY" "$FAULT/said"; } || full
   put "$FAULT/about" 600 <<< "$kind $unit $((${UPTIME%.*} + seconds)) $(boot_id) $volume $aside"
   systemd-run --quiet --collect --unit=quarterdeck-undo-fault --on-active="$seconds" --timer-property=AccuracySec=10ms \
     "$SELF" undo-fault || { rm -rf "$FAULT"; fail $UNAVAILABLE "systemd makes no timer that would undo it"; }
@@ -167,7 +167,7 @@ ask_corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of i
   [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"
   find_volume "$volume" "$@"
   file=$FOUND/$file text=$(< "$BODY")
-  [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null ||
+  { [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null; } ||
     fail $NOT_FOUND "that text is not in ${file#"$FOUND"/}"
   PLANE=- ask_hold "$unit" 10
   unlocked  # who lets it go takes the lock itself

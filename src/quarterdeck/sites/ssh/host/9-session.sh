@@ -126,8 +126,10 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
     # What was cut off while it was sent is not carried out in part.
     [ "$size" = 0 ] || { head -c "$size" > "$SESSION/in-$id" && [ "$(stat -c %s "$SESSION/in-$id")" = "$size" ]; } || break
+    set -f
     # shellcheck disable=SC2086 # they are words, and globs are off
-    set -f; set -- $words; set +f
+    set -- $words
+    set +f
     [ "$(type -t "ask_${1//-/_}")" = function ] || break
     answer "$id" "$expires" "$@" &
   done

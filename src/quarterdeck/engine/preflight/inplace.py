@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationType
-from quarterdeck.app.operations.comparing import compared
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.moves import require_count, require_done
-from quarterdeck.app.operations.requests import Replace, Scale
-from quarterdeck.app.reach import require_in_reach
 from quarterdeck.engine.background.renewal import renewed
-from quarterdeck.engine.preflight import forecasts, preconditions
 from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.preflight.comparing import compared
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.moves import require_count, require_done
+from quarterdeck.engine.preflight.preview import Supposing, as_seen, forecast, preview
+from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.requests import Replace, Scale
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import operations
@@ -50,9 +48,15 @@ async def examined_replacement(engine: Engine, request: Replace) -> Examined:
     return await examined_exchange(engine, current, tuple(each.name for each in current.status.memory.replicas))
 
 
-async def examined_exchange(engine: Engine, current: ControlPlane, asked: tuple[str, ...]) -> Examined:
-    """These replicas of a plane exchanged. Raises Conflict (the plane moves, one of them is cordoned),
-    PreconditionFailed (its networks are out of reach).
+async def examined_exchange(
+    engine: Engine,
+    current: ControlPlane,
+    asked: tuple[str, ...],
+    supposing: Supposing = as_seen,
+) -> Examined:
+    """These replicas of a plane exchanged; ``supposing`` as in ``preview``.
+
+    Raises Conflict (the plane moves, one of them is cordoned), PreconditionFailed (its networks are out of reach).
     """
     kept = [each for each in asked if each in current.spec.cordoned]
     if kept:
@@ -60,11 +64,11 @@ async def examined_exchange(engine: Engine, current: ControlPlane, asked: tuple[
         raise Conflict(doing, f"cordoned: {', '.join(kept)}", f"'replica uncordon {current.name} {kept[0]}' first")
     there = tuple(each.name for each in current.status.memory.replicas)
     named = tuple(each for each in there if each in asked or each in current.spec.replace_replicas)
-    wanted = with_spec(current, replace_replicas=named)
+    wanted = current.with_spec(replace_replicas=named)
     if wanted.spec == current.spec:
         await operations.require_changeable(engine.home.store, current)
         return Examined(kind=OperationType.REPLACE, wanted=wanted, current=current, needed=False)
-    return await examined_in_place(engine, OperationType.REPLACE, current, wanted)
+    return await examined_in_place(engine, OperationType.REPLACE, current, wanted, supposing)
 
 
 async def examined_renewal(engine: Engine, name: str) -> Examined:
@@ -77,27 +81,23 @@ async def examined_renewal(engine: Engine, name: str) -> Examined:
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
     differences = await compared(engine.home, current, wanted)
-    forecast = await forecasts.forecast(engine.home, wanted)
-    return Examined(
-        kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=forecast
-    )
-
-
-def with_spec(plane: ControlPlane, **changes: object) -> ControlPlane:
-    """The plane with other values of fields of its spec, which must be valid."""
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+    steps = await forecast(engine.home, wanted)
+    return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=steps)
 
 
 async def examined_in_place(
-    engine: Engine, kind: OperationType, current: ControlPlane, wanted: ControlPlane
+    engine: Engine,
+    kind: OperationType,
+    current: ControlPlane,
+    wanted: ControlPlane,
+    supposing: Supposing = as_seen,
 ) -> Examined:
-    """A changed plane at the same site, checked and simulated."""
+    """A changed plane at the same site, checked and simulated; ``supposing`` as in ``preview``."""
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
     await admit(engine, wanted, current=current)
     differences = await compared(engine.home, current, wanted)
-    findings = await preconditions.examine(engine, current, wanted, allow_distance=False)
-    examined = Examined(kind=kind, wanted=wanted, current=current, differences=differences, findings=findings)
-    if examined.refused:
-        return examined
-    return replace(examined, forecast=await forecasts.forecast(engine.home, wanted))
+    findings, steps = await preview(engine.home, current, wanted, supposing=supposing)
+    return Examined(
+        kind=kind, wanted=wanted, current=current, differences=differences, findings=findings, forecast=steps
+    )

@@ -1,16 +1,17 @@
-"""Migrations that must not begin: each refused in one line that says why and what to do, with nothing changed."""
+"""An etcd without room: its plane does not move, and whoever drives it makes room. (What else keeps a plane from moving
+is in tests/unit/test_engine_preflight_targets.py.)
+"""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
-from support.plane_lab import PlaneLab, plane_lab
+from support.plane_lab import PlaneLab
+from support.planes import SMALL, SMALL_NAME
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.faults import EtcdFault, Reason
@@ -19,46 +20,7 @@ from quarterdeck.etcd.kv import Delete, Put
 pytestmark = pytest.mark.timeout(900)
 
 PRECONDITION, UNAVAILABLE = 5, 6
-NAME = "small"
-SITES = """
-apiVersion: quarterdeck.dev/v1alpha1
-kind: Site
-metadata: {name: lonely}
-spec: {zones: [a], machinesPerZone: 1, storageClasses: [{name: fast}]}
----
-apiVersion: quarterdeck.dev/v1alpha1
-kind: Site
-metadata: {name: full}
-spec: {storageClasses: [{name: fast, limitBytes: 16Mi}]}
----
-apiVersion: quarterdeck.dev/v1alpha1
-kind: Site
-metadata: {name: plain}
-"""
-PLANE = f"""
-apiVersion: quarterdeck.dev/v1alpha1
-kind: ControlPlane
-metadata: {{name: {NAME}}}
-spec:
-  replicas: 1
-  placement: {{site: home}}
-  etcd: {{quotaBytes: 64Mi, storageClass: fast}}
-"""
-HOME = """
-apiVersion: quarterdeck.dev/v1alpha1
-kind: Site
-metadata: {name: home}
-spec: {storageClasses: [{name: fast}]}
-"""
-
-
-@pytest.fixture(scope="module")
-def small() -> Iterator[PlaneLab]:
-    """A home with a plane of one replica with little room, and sites that it cannot move to."""
-    with plane_lab() as lab:
-        lab.run("apply", "-f", str(lab.file(HOME + "---" + SITES)))
-        lab.run("apply", "-f", str(lab.file(PLANE)))
-        yield lab
+NAME = SMALL_NAME
 
 
 def refused(small: PlaneLab, site: str, *says: str) -> None:
@@ -66,34 +28,6 @@ def refused(small: PlaneLab, site: str, *says: str) -> None:
     before = small.plane(NAME)
     small.refused("migrate", NAME, "--to", site, "--yes", code=PRECONDITION, says=["nothing was changed", *says])
     assert small.plane(NAME) == before
-
-
-def test_a_target_with_too_few_machines_is_refused(small: PlaneLab) -> None:
-    refused(small, "lonely", "machines: 1 machines are up at lonely, 2 are needed", "site machines lonely")
-
-
-def test_a_target_without_the_storage_class_is_refused(small: PlaneLab) -> None:
-    refused(small, "plain", "storage class: no storage class 'fast' at plain", "choose one of: standard")
-
-
-def test_a_target_without_room_for_the_database_is_refused(small: PlaneLab) -> None:
-    refused(small, "full", "free disk:", "MiB of class fast are needed", "has 16 MiB", "make room")
-
-
-def test_a_target_whose_ports_are_in_use_is_refused(small: PlaneLab) -> None:
-    small.run("site", "add", "busy")
-
-    async def address(home: Home) -> str:
-        return (await home.sites.open(await home.site("busy")).machines())[-1].address
-
-    with socket.create_server((small.read(address), 6443)):
-        refused(small, "busy", "ports: in use:", ":6443", "stop what listens there")
-
-
-def test_a_target_whose_machines_are_off_is_refused(small: PlaneLab) -> None:
-    small.run("site", "add", "dark", "--zones", "a", "--machines", "2")
-    small.kill_machine("dark", "dark-a1")
-    refused(small, "dark", "machines: 1 machines are up at dark, 2 are needed")
 
 
 def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_makes(small: PlaneLab) -> None:
@@ -120,7 +54,7 @@ def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_ma
     small.run("wait", NAME, "--timeout", "15", code=UNAVAILABLE)
     assert "raise spec.etcd.quotaBytes" in small.run("status", NAME, code=1).out
     before = small.plane(NAME).status.memory.replicas
-    small.run("apply", "-f", str(small.file(PLANE.replace("64Mi", "256Mi"))))
+    small.run("apply", "-f", str(small.file(SMALL.replace("64Mi", "256Mi"))))
     assert [each.name for each in small.plane(NAME).status.memory.replicas] == [each.name for each in before]
     assert "NOSPACE" not in small.run("status", NAME).out
     with_member(takes_writes)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import cordons
-from quarterdeck.app.operations.changes import put_down
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.inplace import examined_exchange
+from quarterdeck.app.changes import put_down
 from quarterdeck.engine.notices.findings import Finding, enforce, refuse
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.inplace import examined_exchange
+from quarterdeck.engine.preflight.preview import forecast
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError
 from quarterdeck.model.world import World
-from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,22 +90,22 @@ async def _examined(
         enforce((finding,), doing)
     if paused := operations.why_paused(plane, engine.asker.now()):
         enforce((refuse("pause", paused, f"'resume {plane.name}'"),), doing)
-    examined = await examined_exchange(engine, plane, names)
-    if examined.refused:
+    supposing = partial(drained, site=site, machine=machine)
+    examined = await examined_exchange(engine, plane, names, supposing)
+    if examined.needed:
         return examined
-    world = (await facts.look(engine.home, plane.name)).world
-    return replace(examined, forecast=forecast(world, examined.wanted.spec.replace_replicas, site, machine))
+    return replace(examined, forecast=await forecast(engine.home, examined.wanted, supposing))
 
 
-def forecast(world: World, exchanged: tuple[str, ...], site: str, machine: str | None) -> DryRun:
-    """What would be done of a plane once these replicas are to be exchanged and those machines are cordoned."""
+def drained(world: World, *, site: str, machine: str | None) -> World:
+    """The world once the machine, or all of the site, is cordoned."""
     machines = tuple(
         replace(each, cordoned=True, why="is to be drained")
         if each.site == site and machine in (None, each.name) and not each.cordoned
         else each
         for each in world.machines
     )
-    return dry_run(replace(world, machines=machines, condemned=exchanged))
+    return replace(world, machines=machines)
 
 
 async def asked(home: Home, drain: Drain, asker: Asker) -> tuple[Operation, ...]:

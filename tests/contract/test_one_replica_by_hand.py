@@ -35,6 +35,9 @@ from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]
 
+#: On one worker: the replica is started once, and the last test stops it.
+pytestmark = [pytest.mark.smoke, pytest.mark.xdist_group("one replica")]
+
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -260,14 +263,10 @@ def watch(replica: OneReplica) -> Iterator[http.client.HTTPResponse]:
         yield connection.getresponse()
 
 
-def test_every_program_ends_on_sigterm_and_watches_are_ended_not_cut(
-    tmp_path: Path, binaries: Mapping[Program, Path]
-) -> None:
-    with one_replica(tmp_path, binaries) as replica:
-        for component in PROGRAMS:
-            replica.start_and_await(component)
-        with watch(replica) as open_watch:
-            took = {component: replica.stop(component) for component in reversed(PROGRAMS)}
-            assert b"kube-system" in open_watch.read()  # raises IncompleteRead for one that was cut
-        assert all(seconds < replica.spec(component).stop_timeout for component, seconds in took.items())
-        assert took[Component.APISERVER] < 15, "watches are ended within 5 s"
+def test_every_program_ends_on_sigterm_and_watches_are_ended_not_cut(replica: OneReplica) -> None:
+    """The last test: nothing of the replica runs afterwards."""
+    with watch(replica) as open_watch:
+        took = {component: replica.stop(component) for component in reversed(PROGRAMS)}
+        assert b"kube-system" in open_watch.read()  # raises IncompleteRead for one that was cut
+    assert all(seconds < replica.spec(component).stop_timeout for component, seconds in took.items())
+    assert took[Component.APISERVER] < 15, "watches are ended within 5 s"

@@ -9,12 +9,17 @@ from datetime import UTC, datetime
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.app.operations.comparing import compared, compared_addons
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.handing import examined_hand_back, examined_hand_over
-from quarterdeck.app.operations.inplace import examined_renewal, examined_replacement, examined_scale
-from quarterdeck.app.operations.moves import examined_abort, examined_move
-from quarterdeck.app.operations.requests import (
+from quarterdeck.engine.controller_sets.declared import warnings_of
+from quarterdeck.engine.notices.findings import enforce
+from quarterdeck.engine.preflight.admission import admit
+from quarterdeck.engine.preflight.comparing import compared, compared_addons
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.handing import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight.inplace import examined_renewal, examined_replacement, examined_scale
+from quarterdeck.engine.preflight.moves import examined_abort, examined_move
+from quarterdeck.engine.preflight.preview import forecast, preview
+from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.requests import (
     Abort,
     Apply,
     Create,
@@ -27,16 +32,13 @@ from quarterdeck.app.operations.requests import (
     Request,
     Scale,
 )
-from quarterdeck.app.reach import require_in_reach
-from quarterdeck.engine.controller_sets.declared import warnings_of
-from quarterdeck.engine.preflight import forecasts
-from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.addons import findings
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.amend import amend
 
 
@@ -81,6 +83,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     if wanted.spec.placement.site != current.spec.placement.site:
         await require_in_reach(engine.home, current)  # it is looked at
     await admit(engine, wanted, current=current)
+    steps = await _moved(engine.home, current, wanted)
     differences = await compared(engine.home, current, wanted)
     contents, addons = await compared_addons(engine.home, current, wanted)
     return Examined(
@@ -91,8 +94,20 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
         addons=addons,
         contents=contents,
         findings=(*warnings_of(wanted.spec), *findings(contents)),
+        forecast=steps,
         needed=wanted.spec != current.spec or bool(differences) or bool(addons),
     )
+
+
+async def _moved(home: Home, current: ControlPlane, wanted: ControlPlane) -> DryRun | None:
+    """The forecast of a plane that a change of its spec moves; None for one that stays. Raises PreconditionFailed for
+    whatever its checks find.
+    """
+    if current.spec.placement.site == wanted.spec.placement.site:
+        return None
+    checked, steps = await preview(home, current, wanted)
+    enforce(checked, f"moving plane {wanted.metadata.name} to {wanted.spec.placement.site}")
+    return steps
 
 
 async def _new(engine: Engine, declared: ControlPlane) -> Examined:
@@ -110,10 +125,10 @@ async def _new(engine: Engine, declared: ControlPlane) -> Examined:
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
     """``examined``, and the forecast of a change of spec, too."""
     found = await examined(home, engine, request)
-    if found.kind is not OperationType.APPLY or not found.needed:
+    if found.kind is not OperationType.APPLY or not found.needed or found.forecast is not None:
         return found
     await require_in_reach(home, found.wanted)
-    return replace(found, forecast=await forecasts.forecast(engine().home, found.wanted))
+    return replace(found, forecast=await forecast(engine().home, found.wanted))
 
 
 async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:
@@ -138,10 +153,4 @@ async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | N
     await operations.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
         raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is over", "give a time to come")
-    said = {"paused": paused, "paused_until": until}
-    await amend(
-        home.store,
-        ControlPlane,
-        name,
-        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update=said)}),
-    )
+    await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from quarterdeck.api.controlplane import REPLICA_COUNTS, ControlPlane, replica_count
 from quarterdeck.api.operation import OperationType
-from quarterdeck.app.operations.examined import Examined
-from quarterdeck.app.operations.requests import Abort, Migrate
-from quarterdeck.app.reach import require_in_reach
-from quarterdeck.engine.preflight import forecasts, preconditions
+from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine.preflight.preview import forecast, preview
+from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.requests import Abort, Migrate
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import operations
@@ -65,11 +63,8 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
         plan = (await facts.look(engine.home, request.name)).plan
         require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
         return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
-    findings = await preconditions.examine(engine, current, wanted, allow_distance=request.allow_distance)
-    examined = Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings)
-    if examined.refused:
-        return examined
-    return replace(examined, forecast=await forecasts.forecast(engine.home, wanted))
+    findings, steps = await preview(engine.home, current, wanted, allow_distance=request.allow_distance)
+    return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings, forecast=steps)
 
 
 def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
@@ -108,4 +103,4 @@ async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | No
         wanted = operations.moved(current, here, replicas) if to is None else at_site(current, to, replicas)
     await engine.home.site(wanted.spec.placement.site)
     await require_in_reach(engine.home, current)
-    return await forecasts.forecast(engine.home, wanted)
+    return await forecast(engine.home, wanted)

@@ -1,0 +1,63 @@
+"""What a person does about a plane's etcd: members that belong to no replica, alarms, authentication."""
+
+from __future__ import annotations
+
+from quarterdeck.app.etcd import alarms, authentication, strays
+from quarterdeck.app.etcd.alarms import Disarming
+from quarterdeck.app.etcd.strays import MemberRemoval
+from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+
+
+class EtcdCare:
+    """``Quarterdeck.etcd``. What is said there of its calls holds for these."""
+
+    def __init__(self, home: Home, asker: Asker) -> None:
+        """``asker`` is named in the events that tell of a change."""
+        self._home = home
+        self._asker = asker
+
+    async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
+        """Whether a member of etcd that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
+        etcdctl prints it. Changes nothing.
+
+        Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member, for
+        the leader, and where the other voters would be no healthy quorum, Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        return await strays.planned(self._home, name, member)
+
+    async def remove_member(self, removal: MemberRemoval) -> None:
+        """Remove such a member, if what was planned still holds. Raises what ``plan_member_removal`` does, and
+        EtcdFault where etcd refuses.
+        """
+        await strays.removed(self._home, removal, self._asker)
+
+    async def plan_disarming(self, name: str) -> Disarming:
+        """Which alarms of a plane's etcd can be turned off: CORRUPT where all members have the same data, but for those
+        that are to be exchanged, and NOSPACE where all have room. Changes nothing.
+
+        Raises PreconditionFailed where members differ or could not be compared, and where no alarm that is on can be
+        turned off; Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        return await alarms.planned(self._home, name)
+
+    async def disarm(self, disarming: Disarming) -> None:
+        """Turn off such alarms, as far as what was planned still holds. Raises what ``plan_disarming`` does, and
+        EtcdFault where etcd refuses.
+        """
+        await alarms.disarmed(self._home, disarming, self._asker)
+
+    async def disable_authentication(self, name: str) -> None:
+        """Turn off the authentication of a plane's etcd; fine if it is off. Users and roles of etcd stay.
+
+        Raises Unavailable where no quorum answers.
+        """
+        await self._require_in_reach(name)
+        await authentication.disable(self._home, name)
+
+    async def _require_in_reach(self, name: str) -> None:
+        await require_in_reach(self._home, await operations.existing(self._home.store, name))

@@ -1,1 +1,0 @@
-"""What users ask for: what a request comes to, before anything is changed."""

@@ -1,0 +1,81 @@
+"""What changing a plane comes to: the findings of all checks and the forecast, all by one look at the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.template import Revisions
+from quarterdeck.engine.notices.findings import Finding, Verdict
+from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.preflight import preconditions
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.revisions import between, known, wanted
+from quarterdeck.model.world import World
+from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
+
+#: What is supposed of a world besides what was seen.
+Supposing = Callable[[World], World]
+
+
+def as_seen(world: World) -> World:
+    """Nothing besides."""
+    return world
+
+
+async def preview(
+    home: Home,
+    current: ControlPlane,
+    changed: ControlPlane,
+    *,
+    allow_distance: bool = False,
+    supposing: Supposing = as_seen,
+) -> tuple[tuple[Finding, ...], DryRun | None]:
+    """Every check's finding, and what would happen if the plane were wanted as ``changed`` (None: a check refuses).
+    Nothing is changed. ``supposing``: what else is supposed of the world that the forecast begins with.
+
+    Raises NotFound for a site that is not there, InvalidInput for files of the spec that are none.
+    """
+    target = await home.site(changed.spec.placement.site)
+    async with AsyncExitStack() as stack:
+        plane = await home.plane(current, stack)
+        if (refusal := preconditions.out_of_reach(plane, target)) is not None:
+            return (refusal,), None
+        now, then = await _by_one_look(home, plane, changed, stack)
+        findings = await preconditions.examine(plane, changed, now, target, allow_distance=allow_distance)
+    refused = any(each.verdict is Verdict.REFUSE for each in findings)
+    return findings, None if refused else dry_run(supposing(then))
+
+
+async def forecast(home: Home, changed: ControlPlane, supposing: Supposing = as_seen) -> DryRun:
+    """What would happen if the plane were wanted so, without any check; nothing is changed. ``supposing``: as above.
+    Raises InvalidInput for files of the spec that are none.
+    """
+    current = await operations.existing(home.store, changed.name)
+    async with AsyncExitStack() as stack:
+        opened = await home.plane(changed, stack, revisions=await _supposed(home, current, changed))
+        return dry_run(supposing(await (await observer_of(opened)).observe()))
+
+
+async def _by_one_look(home: Home, plane: Plane, changed: ControlPlane, stack: AsyncExitStack) -> tuple[World, World]:
+    """The world of the plane as it is wanted now, and as it would be wanted."""
+    revisions = await _supposed(home, plane.resource, changed)
+    supposed = await observer_of(await home.plane(changed, stack, revisions=revisions))
+    observer = await observer_of(plane)
+    look = await observer.look(changed.spec.placement.site)
+    return await observer.world(look), await supposed.world(look)
+
+
+async def _supposed(home: Home, current: ControlPlane, changed: ControlPlane) -> Revisions:
+    """The revisions of a plane, if it were wanted as ``changed``."""
+    found = await known(home.store, current, guess=True)
+    if (changed.spec, changed.status.revision) == (current.spec, current.status.revision):
+        return found
+    goal = await wanted(home.store, changed)
+    via = await between(home.store, current, goal)
+    templates = {**found.templates, **{each.name: each.spec for each in (*via, goal)}}
+    return replace(found, goal=goal.name, via=tuple(each.name for each in via), templates=templates)
