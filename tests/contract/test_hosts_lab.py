@@ -74,9 +74,10 @@ def heard(lab: HostsLab, name: str) -> list[str]:
 
 
 def seconds_to_connect(lab: HostsLab, source: str, target: str) -> float:
+    """The least of some tries: the rest tells how busy this host is."""
     script = 'a=$EPOCHREALTIME; exec 3<>"/dev/tcp/$0/22"; b=$EPOCHREALTIME; echo $((${b/.} - ${a/.}))'
-    done = lab.run(source, ("/bin/bash", "-c", script, lab.address(target)))
-    return int(done.stdout) / 1e6
+    argv = ("/bin/bash", "-c", script, lab.address(target))
+    return min(int(lab.run(source, argv).stdout) for _ in range(5)) / 1e6
 
 
 def test_a_machine_is_a_debian_of_its_own_with_systemd_and_no_python(lab: HostsLab) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from fakes.kube import FakeApiserver, FakeKube
 from pydantic import JsonValue
 from support.byhand import OneReplica, binaries, one_replica, until
 from support.tiers import smoke
@@ -21,7 +22,6 @@ from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.ownership import ours, owned_fields
 from quarterdeck.components.controller import scheduler
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.http_leases import WATCHED
 from quarterdeck.kube.objects import Refusal, Refused, Resource

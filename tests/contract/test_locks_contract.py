@@ -14,6 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from fakes.store import MemoryStore
 from support.byhand import OneReplica, binaries, one_replica
 from support.tiers import smoke
 
@@ -24,8 +25,8 @@ from quarterdeck.kube.locks import KubeLocks
 from quarterdeck.leases import ControllerSet, Held, LockStore, Manager, MemoryLocks, Record, Timing
 from quarterdeck.model.components import Component
 from quarterdeck.pki.tls import client_context
-from quarterdeck.stores import MemoryStore, SqliteStore
 from quarterdeck.stores.locks import StoreLocks
+from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]

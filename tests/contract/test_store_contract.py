@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from fakes.store import MemoryStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
@@ -28,19 +29,11 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
-from quarterdeck.stores import (
-    Event,
-    EventType,
-    JournalEntry,
-    Lease,
-    MemoryStore,
-    Outcome,
-    SqliteStore,
-    Store,
-    amend,
-    rules,
-)
+from quarterdeck.stores import rules
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store
 from quarterdeck.stores.rules import EVENTS_KEPT
+from quarterdeck.stores.sqlite import SqliteStore
 
 NOON = 1_800_000_000.0
 
@@ -305,7 +298,7 @@ async def test_an_amendment_that_changes_nothing_writes_nothing(store: Store) ->
 
 
 def entry(text: str, **more: object) -> JournalEntry:
-    return JournalEntry(plane="alpha", time=NOON, kind="Promote", text=text, **more)  # type: ignore[arg-type]
+    return JournalEntry(plane="alpha", time=NOON, kind="promote-learner", text=text, **more)  # type: ignore[arg-type]
 
 
 async def test_the_journal_gives_back_whole_entries_in_order(store: Store) -> None:

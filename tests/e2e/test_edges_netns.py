@@ -50,7 +50,7 @@ class Two:
         why = f"it is to lead to {' and '.join(edges)}, and to nothing else"
 
         def led(seen: Sequence[JournalEntry]) -> bool:
-            done = (each for each in seen if each.kind == "SetRecord" and each.outcome is Outcome.DONE)
+            done = (each for each in seen if each.kind == "set-record" and each.outcome is Outcome.DONE)
             return any(each.detail.get("why") == why for each in done)
 
         return self.lab.journal(NAME, led, why, after=after, during=self.manager, seconds=60)[-1].id

@@ -45,7 +45,7 @@ def frozen_while(driver: Command, so: Callable[[], bool], what: str) -> bool:
 def swap_under_way(demo: PlaneLab, after: int) -> Callable[[], bool]:
     """Whether the journal has a swap that began, and did not end."""
     database = sqlite3.connect(f"file:{demo.home}/quarterdeck.db?mode=ro", uri=True)
-    query = "SELECT outcome FROM journal WHERE kind = 'Swap' AND id > ? ORDER BY id DESC LIMIT 1"
+    query = "SELECT outcome FROM journal WHERE kind = 'swap-voters' AND id > ? ORDER BY id DESC LIMIT 1"
     return lambda: database.execute(query, (after,)).fetchone() == ("started",)
 
 
@@ -58,7 +58,7 @@ def moved_with_stops(demo: PlaneLab, label: str, *, kill_in_hold: bool, kill_in_
     after = demo.last_entry("demo")
     with watched(demo, "demo", label):
         first = demo.start("migrate", "demo", "--to", target, "--yes")
-        demo.journal("demo", lambda seen: did(seen, "SetRecord"), "the name leads there", after=after, during=first)
+        demo.journal("demo", lambda seen: did(seen, "set-record"), "the name leads there", after=after, during=first)
         envoys = [demo.pid(site, f"{site}-edge", "envoy") for site in (source, target)]
         while not frozen_while(first, lambda: any(map(is_stopped, envoys)), "a hold"):
             pass

@@ -70,8 +70,9 @@ def test_a_machine_that_dies_is_replaced(kept: PlaneLab, clients: Watched) -> No
     after, since = lab.last_entry(NAME), time.time()
     lab.kill_machine(lost["site"], lost["machine"])
     clients.excuse("its machine died", since=since, until=since + IN_FLIGHT, most=CLIENTS)
-    seen = lab.journal(NAME, lambda seen: "NoteDown" in {each.kind for each in seen}, "it is known", after=after)
-    detected = next(each.time for each in seen if each.kind == "NoteDown") - since
+    down = "note-down-replicas"
+    seen = lab.journal(NAME, lambda seen: down in {each.kind for each in seen}, "it is known", after=after)
+    detected = next(each.time for each in seen if each.kind == down) - since
     until(lambda: lost["replica"] not in serving(lab) and whole(lab), "another one serves", seconds=MENDED, pause=0.5)
     mended = time.time() - since - detected
     print(f"\na machine died: known after {detected:.1f} s, as wanted {mended:.1f} s later")
@@ -89,7 +90,7 @@ def test_a_program_that_hangs_is_started_again(kept: PlaneLab, clients: Watched)
     pid = lab.pid(hangs["site"], hangs["machine"], Component.APISERVER)
     os.kill(pid, signal.SIGSTOP)
     clients.excuse("an apiserver stood still", since=since, until=since + CHECKS, most=CLIENTS)
-    lab.journal(NAME, lambda seen: did(seen, "ReviveUnit"), "it is started anew", after=after)
+    lab.journal(NAME, lambda seen: did(seen, "force-restart-unit"), "it is started anew", after=after)
     print(f"an apiserver hung: started anew after {time.time() - since:.1f} s")
     until(lambda: whole(lab), "it is well", pause=0.2)
     assert lab.pid(hangs["site"], hangs["machine"], Component.APISERVER) != pid
@@ -106,7 +107,7 @@ def test_what_somebody_changed_is_put_back(kept: PlaneLab, clients: Watched) -> 
     found = json.loads(said)
     record.write_text(json.dumps({**found, "argv": [*found["argv"], "--v=9"]}))
     program = str(Component.CONTROLLER_MANAGER)
-    lab.journal(NAME, lambda seen: did(seen, "StartUnit", text=program), "it is started anew", after=after)
+    lab.journal(NAME, lambda seen: did(seen, "start-unit", text=program), "it is started anew", after=after)
     until(lambda: whole(lab), "it is well", pause=0.2)
     assert json.loads(record.read_text())["argv"] == found["argv"]
     pid = lab.pid(changed["site"], changed["machine"], Component.CONTROLLER_MANAGER)

@@ -40,7 +40,7 @@ from quarterdeck.engine.notices.conditions import (
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState, UnitSpec
 
 #: Seconds of the world's clock within which a life ends once nothing goes wrong any more.

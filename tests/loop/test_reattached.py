@@ -52,7 +52,7 @@ def done(life: Life) -> list[str]:
 def new(life: Life) -> set[str]:
     """What was done since the plane was made."""
     steps = done(life)
-    return {*steps[len(steps) - steps[::-1].index("NoteMembers") :]}
+    return {*steps[len(steps) - steps[::-1].index("note-members") :]}
 
 
 def attached(life: Life) -> list[int]:
@@ -80,13 +80,14 @@ def changed(life: Life) -> list[int]:
 )
 def test_members_go_on_elsewhere_with_their_data(story: Story, kinds: tuple[Kind, ...]) -> None:
     life = Life(story=story, faults=Losses(kinds)).run()
-    assert done(life).count("AttachVolumes") == len(kinds)
+    assert done(life).count("attach-volumes") == len(kinds)
     assert len(attached(life)) == len(kinds) * (2 if story.start_apart else 1)
-    assert not {"Condemn", "AddLearner", "BeginEpoch", "RestoreMember"} & new(life)
+    assert not {"mark-for-replacement", "add-learner", "begin-epoch", "restore-member"} & new(life)
 
 
 def test_whoever_drives_dies_at_any_moment_of_that() -> None:
     kinds = (Kind.MACHINE_FREEZES,)
     calls = changed(Life(story=APART, faults=Losses(kinds)).run())
     for number in spread(calls, MOST):
-        assert not {"Condemn", "BeginEpoch"} & new(Life(story=APART, faults=Losses(kinds, dies=number)).run())
+        life = Life(story=APART, faults=Losses(kinds, dies=number)).run()
+        assert not {"mark-for-replacement", "begin-epoch"} & new(life)

@@ -663,3 +663,13 @@ DEEP = (
     Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=1, faults=2, data_loss=True),
 )
+#: What a soak has: those, and of what is searched in each run what takes longest where another search has the same with
+#: fewer replicas, or fewer things that go wrong.
+LONG = (
+    Search(replicas=5, to=3, faults=1, data_loss=True),
+    HANDED[8],
+    HEALS_PROGRAMS[3],
+    FLOATING[1],
+    PEOPLE[7],
+    *DEEP,
+)

@@ -15,7 +15,8 @@ from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.steps import AttachVolumes, Plan
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan

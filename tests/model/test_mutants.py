@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,34 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     keys = [mutant.key for mutant in everything()]
     assert len(keys) == len(set(keys))
     assert len(keys) > 1_000
+
+
+def test_the_table_of_rules_is_mutated_in_each_situation_by_itself() -> None:
+    as_it_is = _asked(mutants("rule_table")[0].original)
+    changed = Counter[frozenset[str]]()
+    for mutant in mutants("rule_table"):
+        found = _asked(mutant.source)
+        differs = frozenset(each for each in found if found[each] != as_it_is[each])
+        changed[differs] += 1
+        if ", members " in mutant.key:
+            assert differs == {"KNOWN" if "members known" in mutant.key else "UNKNOWN"}, mutant.key
+    assert changed[frozenset(("KNOWN",))] > 80
+    assert changed[frozenset(("UNKNOWN",))] > 20
+    assert not changed[frozenset()]
+
+
+def _asked(source: str) -> dict[str, list[tuple[object, ...]]]:
+    """The rows that are asked in each situation, by a table's source."""
+    names: dict[str, Any] = {}
+    exec(source, names)
+    return {
+        each: [
+            (rule.name, rule.despite, rule.beside, rule.per_cluster, rule.unread, rule.unwanted)
+            for rule in names["RULES"]
+            if rule.members.name in (each, "EITHER")
+        ]
+        for each in ("KNOWN", "UNKNOWN")
+    }
 
 
 @pytest.mark.soak

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fakes.etcd_cluster import MemberAddress
+from fakes.site import FakeSite
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import backend_address, client_url, peer_url
@@ -15,13 +17,13 @@ from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
-from quarterdeck.etcd.fake_cluster import MemberAddress
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember, ReleaseReplica
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
+from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import StorageClass
 
 WAS, IS = "east-b1", "east-b2"

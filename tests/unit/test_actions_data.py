@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.components import ALWAYS
 
 from quarterdeck.actions.plane import Plane
@@ -23,11 +25,9 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 SLOT = Slot(site="east", zone="a")

@@ -21,7 +21,10 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.steps import AddLearner, Plan, ReleaseMember, StartUnit, Swap
+from quarterdeck.model.steps.clusters import ReleaseMember
+from quarterdeck.model.steps.members import AddLearner, Swap
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
 from quarterdeck.planner.members import disarm_corrupt
 

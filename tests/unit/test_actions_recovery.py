@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.fake_plane import FakePlane
 from support.small_plane import NAME, SmallPlane, small_plane
 
@@ -21,10 +23,10 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
-from quarterdeck.model.steps import DeleteKept, ReleaseReplica, RestoreMember, StopUnit, WithdrawConsent
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.recovery import DeleteKept, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 
 A1 = "east-a1"
 RESTORE = RestoreMember(site="east", why="", replica="east-4", survivor="east-1")

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.kube import FakeKube
+from fakes.site import FakeSite
 from support.components import ALWAYS
 from support.small_plane import SmallPlane, small_plane
 
@@ -20,13 +22,11 @@ from quarterdeck.engine.observation.assemble import ServerFacts
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.fake import FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.steps import ReloadUnit, StartUnit
+from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.pki.issuing import ReplicaNames, with_replica
-from quarterdeck.sites.fake import FakeSite
 
 NEXT = "alpha-next"
 ISSUER = {

@@ -46,7 +46,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail, FaultKind
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.steps import RejectRevision, StartUnit, StopUnit
+from quarterdeck.model.steps.revisions import RejectRevision
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica, without_program

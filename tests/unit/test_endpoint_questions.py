@@ -13,7 +13,7 @@ import dns.rdatatype
 import dns.rrset
 import pytest
 
-from quarterdeck.endpoint.dns.questions import ask_server
+from quarterdeck.dns.questions import ask_server
 from quarterdeck.endpoint.dns.records import DnsServer, ask, look_at_equals
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.endpoints import Record

@@ -34,7 +34,7 @@ from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.steps import StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site

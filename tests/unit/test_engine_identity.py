@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.world import Membership, WrongData
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.endpoint import FakeBalancer
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.addresses import backend_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_memory
-from quarterdeck.endpoint.fakes import FakeBalancer
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.api.site import Site
@@ -13,8 +15,6 @@ from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.preconditions import _answer, machines, ports
 from quarterdeck.engine.preflight.room import free_disk, storage_class
 from quarterdeck.model.units import MachineRole, UnitSpec
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 
 LOAD_BALANCER = 6443

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
 from support.small_plane import small_plane
-from support.stored_home import Recording
 from support.templates import template
 
 from quarterdeck.actions.status import write_memory
@@ -33,13 +32,28 @@ from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
+from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
 
 ASKER = Asker(who="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
+
+
+class Recording:
+    """A site, which only keeps the units that it is told to start."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.started: dict[tuple[str, str], UnitSpec] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._site, name)
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        self.started[machine, spec.name] = spec
 
 
 @pytest.fixture

@@ -14,7 +14,10 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AddLearner, AdoptRevision, Condemn, ReviveUnit, StartUnit
+from quarterdeck.model.steps.healing import Condemn
+from quarterdeck.model.steps.members import AddLearner
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing

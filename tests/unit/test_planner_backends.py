@@ -10,7 +10,7 @@ from model.stories import about_to, serving, until, whats, with_balancers, with_
 from model.worlds import moving
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import SetBackends, SetRecord
+from quarterdeck.model.steps.traffic import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome

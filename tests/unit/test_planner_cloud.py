@@ -11,7 +11,8 @@ from support.components import ALWAYS
 
 from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, StopUnit
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due

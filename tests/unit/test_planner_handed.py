@@ -11,7 +11,8 @@ from support.components import CONTROLLERS
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, StopUnit
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

@@ -18,7 +18,9 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import NoteAiling, RejectRevision, ReviveUnit
+from quarterdeck.model.steps.healing import NoteAiling
+from quarterdeck.model.steps.revisions import RejectRevision
+from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan

@@ -10,7 +10,7 @@ from model.stories import about_to, told, until, whats, with_balancers, with_fac
 from model.worlds import empty, moving
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteLifetime, SetRecord, StopBalancer
+from quarterdeck.model.steps.traffic import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.rules.traffic import let_go, may_drain, record

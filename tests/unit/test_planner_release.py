@@ -10,7 +10,7 @@ from model.stories import about_to, told, until, with_balancers, with_fact
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.steps import ReleaseReplica
+from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
 from quarterdeck.planner.rules.release import release, take_down

@@ -14,7 +14,7 @@ from support.components import CONTROLLERS
 from quarterdeck.model.components import NAMED, Component, Programs
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision

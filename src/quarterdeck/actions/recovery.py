@@ -15,7 +15,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.jobs import Job
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
-from quarterdeck.model.steps import DeleteKept, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.recovery import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.units import Volume
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend

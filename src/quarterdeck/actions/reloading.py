@@ -8,7 +8,7 @@ from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import rendered
 from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.model.steps import ReloadUnit
+from quarterdeck.model.steps.units import ReloadUnit
 from quarterdeck.model.world import World
 
 

@@ -11,7 +11,7 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Gone, NotFound
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember as after_step
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.timeline import adopted
 from quarterdeck.stores.amend import amend
 

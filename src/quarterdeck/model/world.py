@@ -16,7 +16,7 @@ from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.units import MachineState, UnitState
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import ForgetCluster, ReleaseMember, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World

@@ -28,13 +28,8 @@ class RenewCertificates:
     every: float = 3600.0
     _last: float = -math.inf
 
-    @property
-    def name(self) -> str:
-        """See ``Duty``."""
-        return "renewing certificates"
-
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
+        """See ``ShortTurn``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.model.memory import LeftBehind, Replica
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MemberFact, World
@@ -116,7 +117,7 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
     return step if Aside(world.failing).told(step) is None else None
 
 
-def rescue(view: View) -> Outcome:
+def reattach_quorum(view: View) -> Outcome:
     """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
 
     Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is

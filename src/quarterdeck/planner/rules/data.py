@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.outcome import Outcome

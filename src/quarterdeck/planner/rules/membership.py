@@ -6,17 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import (
-    AddLearner,
-    Promote,
-    RemoveMember,
-    RestartUnit,
-    StartUnit,
-    Step,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health
