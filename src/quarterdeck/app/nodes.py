@@ -176,7 +176,7 @@ def _require_joinable(plane: Plane, doing: str) -> None:
     if not takes_nodes(plane.resource):
         why = "it takes none (spec.nodes.bootstrap)"
         raise PreconditionFailed(doing, why, "set spec.nodes.bootstrap to true, and apply that")
-    lacking = [each.name for each in plane.memory.replicas if not plane.settings_of(each).node_bootstrap]
+    lacking = [each.name for each in plane.memory.replicas if not plane.template_of(each).node_bootstrap]
     if lacking:
         raise PreconditionFailed(doing, f"{', '.join(lacking)} takes none yet", f"see 'wait {plane.name}'")
 

@@ -162,7 +162,7 @@ def raised(membership: Membership) -> tuple[str, ...]:
 
 def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
     """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
-    return revision in world.separate or any(record.revision in world.separate for record in wanted)
+    return any(map(world.keeps_events_apart, (revision, *(record.revision for record in wanted))))
 
 
 def is_stale(world: World, record: Replica) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import MANAGERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -167,7 +167,7 @@ class Reading:
 
     def runs_all(self, replica: Replica) -> bool:
         """Whether none of its programs was stopped."""
-        return not any(self.unit(replica, each) in IDLE for each in self.world.programs(replica.revision))
+        return not any(self.unit(replica, each) in IDLE for each in self.world.programs.of(replica.revision))
 
     def may_run_beside(self, replica: Replica) -> bool:
         """Whether controllers of a replica may run while those of the wanted revision do."""
@@ -177,7 +177,8 @@ class Reading:
         """The other replicas whose controllers must have stopped before those of this one start."""
         others = (each for each in self.world.memory.replicas if each.name != replica.name and acts(self.world, each))
         apart = (each for each in others if not self.world.may_run_beside(each.revision, replica.revision))
-        return tuple(each.name for each in apart if any(self.unit(each, one) not in IDLE for one in MANAGERS))
+        managers = self.world.programs.managers
+        return tuple(each.name for each in apart if any(self.unit(each, one) not in IDLE for one in managers))
 
     @cached_property
     def held(self) -> frozenset[str]:
@@ -257,7 +258,7 @@ class Reading:
 
     def keeps_events_apart(self, replica: Replica) -> bool:
         """Whether the apiserver of a replica has the events' cluster for them."""
-        return replica.revision in self.world.separate
+        return self.world.keeps_events_apart(replica.revision)
 
     def can_serve(self, replica: Replica) -> bool:
         """Whether a replica can run an apiserver: it is a healthy voter of every cluster that this one needs."""
@@ -353,7 +354,7 @@ def _of_events(plane: R) -> R | None:
         world.memory.replica(each.name)
         for each in plane.wanted
         if plane.wants_events and each.name not in gone and not is_stale(plane.world, each)
-        if plane.revision in plane.world.separate or plane.keeps_events_apart(each) or each.events is not None
+        if plane.world.keeps_events_apart(plane.revision) or plane.keeps_events_apart(each) or each.events is not None
     )
     return replace(
         plane,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import MANAGERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
@@ -45,17 +45,22 @@ def rest(view: Reading) -> Rest | None:
     if apart and (world.membership is None or not all(map(view.reachable, apart))):
         return None  # nobody stops for what may take long: all go on as they are
     if apart:
-        changes = (world.change(each.revision, view.revision).stops for each in apart)
-        return Rest(apart, MANAGERS.union(*changes), at_once=True)
+        stops = (world.stops(world.change(each.revision, view.revision)) for each in apart)
+        return Rest(apart, world.programs.managers.union(*stops), at_once=True)
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
-    free = [each for each in view.behind if each in behind and may_stop(view.world, each, view.change(each).stops)]
+    free = [each for each in view.behind if each in behind and may_stop(world, each, _stops(view, each))]
     if free:
-        return Rest((free[0],), view.change(free[0]).stops)
+        return Rest((free[0],), _stops(view, free[0]))
     if behind and spared(view, behind[0]):
-        return Rest((behind[0],), view.change(behind[0]).stops)
+        return Rest((behind[0],), _stops(view, behind[0]))
     return None
+
+
+def _stops(view: Reading, record: Replica) -> frozenset[Component]:
+    """The programs of a replica that must not run while it becomes what the wanted revision says."""
+    return view.world.stops(view.change(record))
 
 
 def in_turn(view: Reading) -> list[Replica]:
@@ -70,12 +75,12 @@ def spared(view: Reading, record: Replica) -> bool:
     """Whether all others are well and carry the traffic, nobody else joins or leaves, and the members that stop can be
     spared: etcd may list voters that belong to no replica.
     """
-    world, stops = view.world, view.change(record).stops
+    world, stops = view.world, _stops(view, record)
     if world.membership is None or view.home != view.heading or view.missing:
         return False
     if CORRUPT in all_raised(world):
         return False
-    if view.revision in world.separate and not_ready_for(view, record):
+    if world.keeps_events_apart(view.revision) and not_ready_for(view, record):
         return False
     if any(view.member(each) is not None for each in view.unwanted):
         return False
@@ -95,8 +100,9 @@ def _controls(view: Reading, record: Replica, change: Change) -> bool:
     the change is to mend.
     """
     fact, new = view.fact(record), record.revision == view.revision
+    stops = view.world.stops(change)
     return all(
-        (not new and each in change.stops and ends_by_itself(view.world, record, each))
+        (not new and each in stops and ends_by_itself(view.world, record, each))
         or (fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent))
         for each in view.world.controllers(record)
     )
