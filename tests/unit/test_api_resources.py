@@ -18,67 +18,86 @@ from quarterdeck.api.conditions import ConditionStatus, find_condition, with_con
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
+from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
-from quarterdeck.api.plane.memory import (
-    ClusterStatus,
-    KeptDataStatus,
-    MemberStatus,
-    MemoryStatus,
-    ReplicaStatus,
-    SeedStatus,
-    SlotStatus,
-    WordStatus,
-    memory_from_status,
-    memory_to_status,
-)
+from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
-from quarterdeck.model.clusters import ClusterMemory, MemberMemory
-from quarterdeck.model.memory import KeptData, MemberWord, Memory, Replica, Seed
+from quarterdeck.model import memory as model_memory
+from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
+from quarterdeck.model.memory import (
+    Condemned,
+    KeptData,
+    LeftBehind,
+    Lifetime,
+    MemberWord,
+    Memory,
+    Rejection,
+    Replica,
+    Seed,
+    Timeline,
+)
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Slot
+
+IDS, TIMES = st.integers(0, 2**64 - 1), st.floats(0, 4e9)
+PORTS = st.lists(st.builds(SeatPort, listen=st.builds(Endpoint), advertised=st.builds(Endpoint)), max_size=2).map(tuple)
+FULLS = st.none() | st.builds(Full, since=TIMES, defragmented=st.lists(st.text(), max_size=2).map(tuple))
+MOMENTS = st.lists(st.tuples(st.text(), TIMES), max_size=2).map(tuple)
+
+
+@st.composite
+def replicas(draw: st.DrawFn) -> Replica:
+    """A replica, whose seat is on its machine."""
+    machine = draw(st.text())
+    seat = st.none() | st.builds(Seat, machine=st.just(machine), ports=PORTS)
+    events = st.none() | st.builds(MemberMemory, epoch=st.integers(0, 9), member_id=IDS)
+    made = st.builds(Replica, slot=st.builds(Slot), machine=st.just(machine), member_id=IDS, seat=seat, events=events)
+    return draw(made)
+
 
 MEMORIES = st.builds(
     Memory,
     next_ordinal=st.integers(1, 10**6),
-    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot), epoch=st.integers(0, 9))).map(tuple),
-    bootstrap=st.lists(st.text()).map(tuple),
+    replicas=st.lists(replicas(), max_size=3).map(tuple),
+    bootstrap=st.lists(st.text(), max_size=2).map(tuple),
     created=st.booleans(),
-    cluster_id=st.integers(0, 2**64 - 1),
+    cluster_id=IDS,
     revision=st.integers(0, 2**63 - 1),
     served_site=st.none() | st.text(),
-    held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
-    draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
-    events=st.builds(ClusterMemory, cluster_id=st.integers(0, 2**64 - 1)),
+    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "ailing", "revived"), MOMENTS),
+    condemned=st.lists(st.builds(Condemned, since=TIMES, alone=st.booleans()), max_size=2).map(tuple),
+    timeline=st.none() | st.builds(Timeline, ahead=TIMES),
+    unsettled=st.lists(st.text(), max_size=2).map(tuple),
+    rejected=st.none() | st.builds(Rejection),
+    proven=st.booleans(),
+    longer=st.none() | st.builds(Lifetime, ttl=TIMES, until=st.none() | TIMES),
+    events=st.builds(ClusterMemory, cluster_id=IDS, full=FULLS),
+    full=FULLS,
     epoch=st.integers(0, 9),
     seed=st.none() | st.builds(Seed, restored=st.booleans(), others=st.lists(st.builds(MemberWord)).map(tuple)),
-    kept=st.lists(st.builds(KeptData)).map(tuple),
-    quorum_lost=st.none() | st.floats(0, 4e9),
+    kept=st.lists(st.builds(KeptData), max_size=2).map(tuple),
+    quorum_lost=st.none() | TIMES,
+    left=st.lists(st.builds(LeftBehind), max_size=2).map(tuple),
 )
 
 
 @given(MEMORIES)
-def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
-    text = memory_to_status(memory).model_dump_json(exclude_none=True)
-    assert memory_from_status(MemoryStatus.model_validate_json(text)) == memory
+def test_memory_comes_back_from_its_document_as_it_was(made: Memory) -> None:
+    text = memory_to_status(made).model_dump_json(exclude_none=True)
+    assert memory_from_status(MemoryStatus.model_validate_json(text)) == made
 
 
-@pytest.mark.parametrize(
-    ("fact", "mirror"),
-    [
-        (Memory, MemoryStatus),
-        (Replica, ReplicaStatus),
-        (Slot, SlotStatus),
-        (ClusterMemory, ClusterStatus),
-        (MemberMemory, MemberStatus),
-        (Seed, SeedStatus),
-        (MemberWord, WordStatus),
-        (KeptData, KeptDataStatus),
-    ],
-)
+@pytest.mark.parametrize(("fact", "mirror"), memory._STORED.items(), ids=lambda each: each.__name__)
 def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
-    former = {"storage_class", "index", "temporary"} if fact is Slot else set()
-    assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields) - former
+    with_its_replica = {"machine"} if fact is Seat else set()
+    assert {field.name for field in dataclasses.fields(fact)} - with_its_replica == set(mirror.model_fields)
+
+
+def test_every_part_of_the_memory_has_what_is_stored_of_it() -> None:
+    parts = {each for each in vars(model_memory).values() if dataclasses.is_dataclass(each)}
+    assert parts <= set(memory._STORED)
 
 
 def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:

@@ -21,8 +21,8 @@ from typing_extensions import override
 
 from quarterdeck.dns.questions import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.probe.network import Network, SourceLost
-from quarterdeck.probe.target import Source
+from quarterdeck.probe.network import Network
+from quarterdeck.probe.target import Source, SourceLost
 from quarterdeck.sites.ssh.shells import Link, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host
