@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 
 import pytest
 from hypothesis import settings
+from support.golden import UPDATE
 
 # An example that takes long on a busy machine is no failure.
 settings.register_profile("patient", parent=settings(), deadline=None)
@@ -26,6 +27,11 @@ MAY_BE_SKIPPED: Mapping[str, str] = {
 def may_be_skipped(nodeid: str) -> bool:
     """Whether a test is on the list."""
     return any(fnmatch(nodeid, pattern) for pattern in MAY_BE_SKIPPED)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Sentences for people are kept by one command (``support/golden.py``)."""
+    parser.addoption(UPDATE, action="store_true", help="keep what the unit tests say now in tests/golden")
 
 
 @pytest.hookimpl(wrapper=True)
