@@ -8,7 +8,6 @@ from fnmatch import fnmatch
 
 import pytest
 from hypothesis import settings
-from support.golden import UPDATE
 
 # An example that takes long on a busy machine is no failure.
 settings.register_profile("patient", parent=settings(), deadline=None)
@@ -31,7 +30,7 @@ def may_be_skipped(nodeid: str) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Sentences for people are kept by one command (``support/golden.py``)."""
-    parser.addoption(UPDATE, action="store_true", help="keep what the unit tests say now in tests/golden")
+    parser.addoption("--update-golden", action="store_true", help="keep what the unit tests say now in tests/golden")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,16 @@ from typing import TypeVar
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "golden"
-UPDATE = "--update-golden"
+UPDATE = (
+    "--update-golden"  # an option of tests/conftest.py, which is copied alone in places and imports nothing of ours
+)
 #: What is kept where a test hands over no sentence at all.
 NOTHING = "(nothing)"
+#: What differs from run to run, and what is kept in its place: free ports, and the ids of operations.
+VARYING = (
+    (r"(?<=127\.0\.0\.1)(\]?:| port )[3-6]\d{4}\b", r"\1PORT"),
+    (r"-(abort|apply|create|delete|migrate|replace|scale)-[0-9a-f]{6}\b", r"-\1-ID"),
+)
 
 E = TypeVar("E", bound=BaseException)
 Entries = dict[str, tuple[str, ...]]
@@ -97,14 +105,16 @@ def parsed(text: str) -> Entries:
 
 @dataclass
 class Golden:
-    """What one test says. ``kept`` is what it said when it was last updated, ``places`` are paths that differ from run
-    to run, with what is kept in their place.
-    """
+    """What one test says. ``kept`` is what it said when it was last updated."""
 
     kept: tuple[str, ...]
     updating: bool = False
-    places: Mapping[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
+    hidden: list[tuple[str, str]] = field(default_factory=lambda: [*VARYING])
+
+    def hide(self, pattern: str, name: str) -> None:
+        """Keep ``name`` in place of what matches a regular expression, since that differs from run to run."""
+        self.hidden.append((pattern, name))
 
     def __call__(self, said: object) -> None:
         """Compare a sentence, or several (a list, a tuple), with the next that are kept.
@@ -135,8 +145,8 @@ class Golden:
             assert said == kept[0], f"said:\n{_listed((said,))}\nkept (./test unit -- {UPDATE}):\n{_listed(kept)}"
 
     def _tidy(self, said: str) -> str:
-        for path, name in self.places.items():
-            said = said.replace(path, name)
+        for pattern, name in self.hidden:
+            said = re.sub(pattern, name, said)
         return "\n".join(line.rstrip() for line in said.strip().splitlines())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -16,8 +17,10 @@ _TESTS = pytest.StashKey[defaultdict[Path, set[str]]]()
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compares what is handed to it with what is kept under the name of the test. The test's own folder is ``TMP``."""
-    places = {str(request.getfixturevalue("tmp_path")): "TMP"} if "tmp_path" in request.fixturenames else {}
-    return Golden(_kept(request.node), request.config.getoption(UPDATE), places)
+    made = Golden(_kept(request.node), request.config.getoption(UPDATE))
+    if "tmp_path" in request.fixturenames:
+        made.hide(re.escape(str(request.getfixturevalue("tmp_path"))), "TMP")
+    return made
 
 
 @pytest.hookimpl(wrapper=True)
