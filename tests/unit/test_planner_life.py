@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, is_done, planned, steps_until, told, until, whats, with_fact
+from model.stories import about_to, after_round, doing, is_done, steps_until, told, until, whats, with_fact
 from model.worlds import empty, machines, moving, settled, wanted
 
 from quarterdeck.model.components import Component
@@ -54,10 +54,10 @@ def test_a_machine_of_a_member_is_never_given_away() -> None:
 
 def test_founders_are_written_down_before_the_first_starts() -> None:
     truth = until(empty("east", 3), about_to(DecideBootstrap))
-    assert planned(truth) == ["DecideBootstrap"]
+    assert doing(truth) == ["DecideBootstrap"]
     assert not any(replica.units for _, replica in truth.replicas)
     founded = after_round(truth, plan(observe(truth)))
-    assert planned(founded) == [f"StartUnit etcd of east-{index}" for index in (1, 2, 3)]
+    assert doing(founded) == [f"StartUnit etcd of east-{index}" for index in (1, 2, 3)]
 
 
 def test_founders_never_change_even_if_the_user_asks_for_more() -> None:
@@ -93,7 +93,7 @@ def test_a_cluster_that_is_silent_is_never_founded_again() -> None:
 
 def test_volumes_are_released_last_and_only_when_the_plane_is_as_wanted() -> None:
     truth = until(moving(3, 3), about_to(ReleaseReplica))
-    assert planned(truth) == [f"ReleaseReplica east-{index}" for index in (1, 2, 3)]
+    assert doing(truth) == [f"ReleaseReplica east-{index}" for index in (1, 2, 3)]
     assert truth.serving == {"west-4", "west-5", "west-6"}
     unwell = with_fact(observe(truth), "west-5", lambda fact: replace(fact, ready=False))
     assert not any(isinstance(step, ReleaseReplica) for step in plan(unwell).now)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, told, until, whats, with_fact
+from model.stories import doing, is_done, told, until, whats, with_fact
 from model.worlds import empty, settled
 
 from quarterdeck.engine.notices.conditions import judged, unseen
@@ -203,32 +203,32 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
 def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
     truth = left_of_three(consent=consent)
     truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
-    assert planned(truth) == []
+    assert doing(truth) == []
 
 
 def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
     noted = left_of_three(CUT_OFF, YES)
     noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
-    assert planned(noted) == []
+    assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
-    assert planned(told_so)[0].startswith("BeginEpoch")
+    assert doing(told_so)[0].startswith("BeginEpoch")
 
 
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
     patience = left_of_three().settings.patience
     lost = left_of_three(consent=Consent(automatic=True))
     lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
-    assert planned(replace(lost, now=patience - 1)) == []
-    assert planned(replace(lost, now=patience))[0].startswith("BeginEpoch")
+    assert doing(replace(lost, now=patience - 1)) == []
+    assert doing(replace(lost, now=patience))[0].startswith("BeginEpoch")
     cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
     cut_off = replace(cut_off, now=9 * patience, memory=replace(cut_off.memory, quorum_lost=0.0))
-    assert planned(cut_off) == []
+    assert doing(cut_off) == []
 
 
 def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
     truth = left_of_three(consent=Consent(automatic=True))
-    assert planned(truth) == ["NoteQuorum"]
+    assert doing(truth) == ["NoteQuorum"]
     truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
     truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
     assert truth.elected is not None
@@ -420,7 +420,7 @@ def test_data_that_was_kept_goes_with_its_plane_and_not_before_all_else() -> Non
     truth = until(with_power(begun(), Power.ON, "east-2", "east-3"), is_done)
     truth = replace(truth, deleting=True)
     last = until(truth, lambda now, _: not now.memory.replicas)
-    assert planned(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
+    assert doing(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
     gone = until(last, is_done)
     assert gone.memory.kept == ()
 

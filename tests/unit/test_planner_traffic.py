@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, planned, steps_until, told, until, whats, with_fact
+from model.stories import about_to, after_round, doing, steps_until, told, until, whats, with_fact
 from model.worlds import empty, moving, settled, wanted
 
 from quarterdeck.model.components import Component, controllers
@@ -69,7 +69,7 @@ def test_both_load_balancers_send_to_all_ready_apiservers_before_the_name_moves(
     truth = until(moving(3, 3), about_to(SetRecord))
     everyone = frozenset({"east-1", "east-2", "east-3", "west-4", "west-5"})
     assert dict(truth.balancers) == {"east": everyone, "west": everyone}
-    assert planned(truth)[-1] == "SetRecord west"
+    assert doing(truth)[-1] == "SetRecord west"
 
 
 def test_the_name_does_not_move_to_a_load_balancer_that_finds_no_healthy_backend() -> None:
@@ -182,7 +182,7 @@ def test_controllers_start_once_their_apiserver_is_ready() -> None:
         "east-1", replace(truth.replica("east-1"), units=frozenset({Component.ETCD, Component.APISERVER}))
     )
     starts = {"StartUnit kube-controller-manager of east-1", "StartUnit kube-scheduler of east-1"}
-    assert set(planned(bare)) == starts
+    assert set(doing(bare)) == starts
     unready = with_fact(observe(bare), "east-1", lambda fact: replace(fact, ready=False))
     assert not starts & set(told_of(plan(unready)))
 
@@ -219,7 +219,7 @@ def test_in_an_outage_any_healthy_voter_serves_wanted_or_not_and_none_is_removed
     steps = told_of(plan(world))
     assert {"StartUnit kube-apiserver of east-2", "StartUnit kube-apiserver of east-3"} <= set(steps)
     assert not any("RemoveMember" in step for step in steps)
-    assert any("RemoveMember" in step for step in planned(truth))
+    assert any("RemoveMember" in step for step in doing(truth))
 
 
 def torn(world: World, *also: str, why: str = "DNS server 192.0.2.5 port 53 answers otherwise") -> World:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.faults import BEHIND
-from model.stories import about_to, is_done, planned, told, until, whats, with_fact, with_member
+from model.stories import about_to, doing, is_done, told, until, whats, with_fact, with_member
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.components import Component
@@ -99,8 +99,8 @@ def test_a_voter_that_we_do_not_see_makes_no_swap() -> None:
 def test_leadership_goes_to_a_voter_that_has_the_data() -> None:
     """One that lags could not take it, and until the leader gives up it drops all writes."""
     truth = until(moving(3, 3), about_to(TransferLeadership))
-    assert "TransferLeadership west-4" in planned(truth)
-    assert "TransferLeadership west-5" in planned(lagging(truth, "west-4"))
+    assert "TransferLeadership west-4" in doing(truth)
+    assert "TransferLeadership west-5" in doing(lagging(truth, "west-4"))
     neither = plan(observe(lagging(lagging(truth, "west-4"), "west-5")))
     assert not any(isinstance(step, TransferLeadership) for step in neither.now)
     assert "a voter at west that has the data, to lead" in whats(neither)
@@ -160,7 +160,7 @@ def test_an_address_that_leads_nowhere_comes_before_whatever_can_wait() -> None:
     """Before members join, too: each of those steps is quick, but together they are seconds without service."""
     truth = until(moving(3, 3), about_to(AddLearner))
     dark = replace(truth, balancers=(("east", frozenset({"east-9"})),), checked=(("east", frozenset()),))
-    assert planned(dark) == ["SetBackends east"]
+    assert doing(dark) == ["SetBackends east"]
     unready = with_fact(observe(truth), "east-1", lambda fact: replace(fact, ready=False))
     assert not any(isinstance(step, SetBackends) for step in plan(unready).now)
 

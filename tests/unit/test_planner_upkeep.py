@@ -11,7 +11,7 @@ import pytest
 from model.faults import faults
 from model.invariants import check_plan, names
 from model.kinds import Kind
-from model.stories import about_to, is_done, planned, until, whats
+from model.stories import about_to, doing, is_done, until, whats
 from model.worlds import changing, empty, moving, moving_apart, settled
 
 from quarterdeck.model.clusters import Cluster, Full
@@ -447,5 +447,5 @@ def test_where_all_are_to_be_exchanged_the_first_joiner_copies_from_who_leads_an
 def test_a_joiner_that_copies_already_waits_for_another_leader_than_one_whose_data_differs() -> None:
     copying = until(replace(settled(empty("east", 3)), condemned=("east-3",)), about_to(StartUnit))
     found = NoteDiffering(site="", why="", replicas=("east-1",))
-    told = planned(replace(copying, memory=remember(copying.memory, found, copying.now)))
+    told = doing(replace(copying, memory=remember(copying.memory, found, copying.now)))
     assert told == ["TransferLeadership east-2"]
