@@ -24,8 +24,9 @@ UPDATE = (
 )
 #: What is kept where a test hands over no sentence at all.
 NOTHING = "(nothing)"
-#: What differs from run to run, and what is kept in its place: free ports, and the ids of operations.
+#: What differs from run to run, and what is kept in its place: free ports, fingerprints of keys, ids of operations.
 VARYING = (
+    (r"SHA256:[\w+/]{43}", "SHA256:KEY"),
     (r"(?<=127\.0\.0\.1)(\]?:| port )[3-6]\d{4}\b", r"\1PORT"),
     (r"-(abort|apply|create|delete|migrate|replace|scale)-[0-9a-f]{6}\b", r"-\1-ID"),
 )
@@ -117,13 +118,12 @@ class Golden:
         self.hidden.append((pattern, name))
 
     def __call__(self, said: object) -> None:
-        """Compare a sentence, or several (a list, a tuple), with the next that are kept.
+        """Compare a sentence, or several (a list, a tuple, an iterator, a set), with the next that are kept.
 
         Raises AssertionError where they differ, or nothing more is kept.
         """
-        many = list(said) if isinstance(said, list | tuple) else [said]
-        for each in many or [NOTHING]:
-            self._compare(self._tidy(str(each)))
+        for each in _several(said) or [NOTHING]:
+            self._compare(self._tidy(each))
 
     @contextmanager
     def raises(self, kind: type[E] | tuple[type[E], ...]) -> Iterator[pytest.ExceptionInfo[E]]:
@@ -148,6 +148,12 @@ class Golden:
         for pattern, name in self.hidden:
             said = re.sub(pattern, name, said)
         return "\n".join(line.rstrip() for line in said.strip().splitlines())
+
+
+def _several(said: object) -> list[str]:
+    if isinstance(said, set | frozenset):
+        return sorted(map(str, said))
+    return [str(each) for each in said] if isinstance(said, list | tuple | Iterator) else [str(said)]
 
 
 def _listed(said: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -9,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.golden import FOLDER, UPDATE, Golden, GoldenFile
+
+#: Characters of the name of an entry.
+LONGEST = 160
 
 _KEPT = pytest.StashKey[dict[Path, Mapping[str, tuple[str, ...]]]]()
 _TESTS = pytest.StashKey[defaultdict[Path, set[str]]]()
@@ -31,13 +35,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     ended = asked if isinstance(asked, Golden) else Golden(_kept(pyfuncitem), pyfuncitem.config.getoption(UPDATE))
     ended.finish()
     if ended.updating:
-        GoldenFile.of(pyfuncitem.path).keep(pyfuncitem.name, tuple(ended.said))
+        GoldenFile.of(pyfuncitem.path).keep(name_of(pyfuncitem), tuple(ended.said))
     return result
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Remember the tests of each module, those too that are left out of this run."""
-    item.config.stash.setdefault(_TESTS, defaultdict(set))[item.path].add(item.name)
+    item.config.stash.setdefault(_TESTS, defaultdict(set))[item.path].add(name_of(item))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -61,8 +65,15 @@ def strays(config: pytest.Config) -> dict[GoldenFile, set[str]]:
     return {file: names for file, names in found.items() if names}
 
 
+def name_of(item: pytest.Item) -> str:
+    """What the entry of a test is called: its name, and of one that is very long the beginning and a digest."""
+    if len(item.name) <= LONGEST:
+        return item.name
+    return f"{item.name[:LONGEST]}...{hashlib.sha256(item.name.encode()).hexdigest()[:8]}"
+
+
 def _kept(item: pytest.Item) -> tuple[str, ...]:
     files = item.config.stash.setdefault(_KEPT, {})
     if item.path not in files:
         files[item.path] = GoldenFile.of(item.path).read()
-    return files[item.path].get(item.name, ())
+    return files[item.path].get(name_of(item), ())
