@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
+from support.golden import Golden
 
 from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.components.ciphers import STRONG
@@ -220,9 +221,9 @@ def test_the_table_in_the_docs_names_each_check_and_says_what_the_units_show() -
     ],
 )
 def test_an_argument_that_would_undo_the_plane_is_refused_with_the_reason(
-    component: Component, flag: str, value: str
+    component: Component, flag: str, value: str, golden: Golden
 ) -> None:
-    with pytest.raises(InvalidInput, match=rf"setting --{flag} of {component}: .{{12,}}"):
+    with golden.raises(InvalidInput):
         check_extra_args(replace(PLANE, extra_args={component: {flag: value}}))
 
 
