@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from model.seen import Seen, dead, learner, placed, seen, viewed, voters_at
 from model.stories import all_told, whats
+from support.golden import Golden
 
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
@@ -66,25 +67,27 @@ def test_as_long_as_nobody_knows_who_is_a_member_the_last_on_each_machine_is_one
 
 
 @pytest.mark.parametrize("health", [SUSPECT, UNREACHABLE, DOWN])
-def test_learners_are_added_when_all_voters_are_well(health: Health) -> None:
+def test_learners_are_added_when_all_voters_are_well(health: Health, golden: Golden) -> None:
     west = (placed("west-1"), placed("west-2"))
     assert all_told(join(viewed(*EAST, *west, to="west", count=2))) == [
         "AddLearner west-1",
         "AddLearner west-2",
     ]
     sick = join(viewed(*voters_at("east", 2), Seen("east-3", health=health), *west, to="west", count=2))
-    assert (sick.steps, whats(sick)) == ((), ("member east-3 to be healthy before learners are added",))
+    assert sick.steps == ()
+    golden(whats(sick))
     some = replace(learner("west-3"), health=health, started=False)
     busy = viewed(*EAST, *west, some, to="west", count=3)
     assert len(join(busy).steps) == 2, "a learner that is not well yet keeps nobody"
 
 
-def test_no_learner_is_added_on_a_machine_that_does_not_answer() -> None:
+def test_no_learner_is_added_on_a_machine_that_does_not_answer(golden: Golden) -> None:
     deaf = placed("west-1", machine=CUT_OFF)
     some = join(viewed(*EAST, deaf, placed("west-2"), to="west", count=2))
     assert (all_told(some), whats(some)) == (["AddLearner west-2"], ())
     none = join(viewed(*EAST, deaf, to="west", count=1))
-    assert (none.steps, whats(none)) == ((), ("machine west-a1 of west-1 to answer",))
+    assert none.steps == ()
+    golden(whats(none))
 
 
 def joining(name: str, *, etcd: UnitState = ABSENT, peer_up: bool = False) -> Seen:
@@ -147,12 +150,13 @@ def test_only_a_learner_that_has_the_data_is_published_and_was_never_well_is_res
 # --- promote --------------------------------------------------------------------------------------------------------
 
 
-def test_whoever_cannot_be_promoted_now_keeps_nobody_else() -> None:
+def test_whoever_cannot_be_promoted_now_keeps_nobody_else(golden: Golden) -> None:
     behind = replace(learner("west-1"), lag=1_001)
     now = viewed(*EAST, behind, learner("west-2"), to="west", count=2)
     assert all_told(promote(now)) == ["Promote west-2"]
     alone = promote(viewed(*EAST, behind, to="west", count=1))
-    assert (alone.steps, whats(alone)) == ((), ("learner west-1 to catch up: 1,001 entries behind",))
+    assert alone.steps == ()
+    golden(whats(alone))
 
 
 def test_the_last_learner_waits_for_the_swap() -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from model.stories import doing, is_done, told, until, whats, with_fact
 from model.worlds import empty, settled
+from support.golden import Golden
 
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
@@ -66,12 +67,12 @@ def of(world: World) -> list[str]:
 # --- whether it is lost ---------------------------------------------------------------------------------------------
 
 
-def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost() -> None:
+def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost(golden: Golden) -> None:
     world = replace(observe(settled(empty("east", 1))), membership=None)
     world = replace(world, words=(replace(word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
     found = plan(world).waiting[0]
-    assert found.what == "voter 90, which belongs to no replica, to come back with the data"
-    assert "'quarterdeck recover demo'" in found.then
+    golden(found.what)
+    golden(found.then)
 
 
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
@@ -174,16 +175,16 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
 
 
 @pytest.mark.parametrize(
-    ("seen", "revision", "said"),
+    ("seen", "revision"),
     [
-        (5, 5, "nothing that was ever seen: east-1 has etcd revision 5, and 5 is the last"),
-        (0, 5, "nothing that was ever seen: east-1 has etcd revision 5;"),
-        (2_000, 5, "etcd revisions 6 to 2,000: east-1 has etcd revision 5, and the plane was last seen at 2,000"),
+        (5, 5),
+        (0, 5),
+        (2_000, 5),
     ],
 )
-def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, said: str) -> None:
+def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
     found = loss(Memory(revision=seen), word("east-1", 7, revision))
-    assert found.startswith(said)
+    golden(found)
     assert "after that" in found
 
 
@@ -297,7 +298,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     assert any("etcd of east-1 to end" in each for each in whats(plan(world)))
 
 
-def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data() -> None:
+def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data(golden: Golden) -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
     (restore,) = plan(observe(truth)).now
     failing = (Failing(step=bare(restore), told="there is no room"),)
@@ -307,7 +308,7 @@ def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data
         truth = apply(truth, step)
     world = replace(observe(truth), failing=failing)
     assert of(world) == []
-    assert "there is no room" in whats(plan(world))
+    golden(whats(plan(world)))
 
 
 def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
