@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, serving, told, until, whats, with_fact
+from model.stories import about_to, is_done, planned, serving, told, until, whats, with_fact
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -86,7 +86,7 @@ def test_on_a_machine_that_does_not_answer_nothing_is_stopped_and_the_data_is_wa
     """What is said of its units is of before."""
     world = replace(without_data(serving(1), "east-1"), membership=None)
     deaf = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
-    found = withhold(view(deaf))
+    found = planned(deaf, StopUnit)
     assert found.steps == ()
     golden(whats(found))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, all_told, is_done, steps_until, told, until, whats, with_fact, with_unit
+from model.stories import about_to, all_told, is_done, planned, steps_until, told, until, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 from support.golden import Golden
 
@@ -27,8 +27,10 @@ from quarterdeck.model.steps import (
     RemoveMember,
     RestartUnit,
     SetBackends,
+    StartUnit,
     StopUnit,
     Swap,
+    TransferLeadership,
 )
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, ReplicaFact, World
@@ -37,8 +39,6 @@ from quarterdeck.planner.events import dissolve, is_stale, left_behind, renew, w
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules import membership
 from quarterdeck.planner.rules.release import release
-from quarterdeck.planner.rules.rolling import roll
-from quarterdeck.planner.rules.serving import serve
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.dry_run import dry_run
 from quarterdeck.planner.simulated.parts import Power, SimMember, SimReplica
@@ -91,14 +91,18 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["east-1", "east-2", "east-3"])
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str, golden: Golden) -> None:
-    assert all_told(roll(view(about_to_rest())))
-    outcome = roll(view(of_events(about_to_rest(), name, Health.SUSPECT)))
+    assert all_told(planned(about_to_rest(), StopUnit, RestartUnit, TransferLeadership, AdoptRevision))
+    outcome = planned(
+        of_events(about_to_rest(), name, Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
+    )
     golden(whats(outcome))
     assert not outcome.steps
 
 
 def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> None:
-    outcome = roll(view(replace(about_to_rest(), events_membership=None)))
+    outcome = planned(
+        replace(about_to_rest(), events_membership=None), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
+    )
     golden(whats(outcome))
 
 
@@ -108,18 +112,22 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
     stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
     for step in plan(observe(stopped)).now:
         stopped = apply(stopped, step)
-    outcome = roll(view(of_events(observe(stopped), "east-2", Health.SUSPECT)))
+    outcome = planned(
+        of_events(observe(stopped), "east-2", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
+    )
     assert [type(step) for step in outcome.steps] == [AdoptRevision]
-    outcome = roll(view(of_events(observe(asked), "east-1", Health.SUSPECT)))
+    outcome = planned(
+        of_events(observe(asked), "east-1", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
+    )
     golden(whats(outcome))
 
 
 def test_an_apiserver_starts_only_when_both_its_members_vote() -> None:
     well = observe(settled(replace(going_off(), revision=FORMER)))
     world = with_unit(well, "east-1", Component.APISERVER, UnitState.STOPPED)
-    assert all_told(serve(view(world))) == ["StartUnit kube-apiserver of east-1"]
-    assert not serve(view(of_events(world, "east-1", Health.SUSPECT))).steps
-    assert not serve(view(replace(world, events_membership=None))).steps
+    assert all_told(planned(world, StartUnit)) == ["StartUnit kube-apiserver of east-1"]
+    assert not planned(of_events(world, "east-1", Health.SUSPECT), StartUnit).steps
+    assert not planned(replace(world, events_membership=None), StartUnit).steps
 
 
 def test_events_are_given_up_without_a_quorum_of_their_members() -> None:

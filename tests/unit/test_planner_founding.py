@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, is_done, steps_until, told, until, whats, with_fact
+from model.stories import about_to, is_done, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty
 from support.golden import Golden
 
@@ -71,7 +71,7 @@ def test_where_no_machine_answers_none_is_free_and_the_place_is_named(
     zone: str, state: MachineState, golden: Golden
 ) -> None:
     world = asked(slot(zone), machines=(machine("east-a1", state=state), machine("west-a1")))
-    found = place(view(world))
+    found = planned(world, PlaceReplica)
     assert found.steps == ()
     golden(whats(found))
 
@@ -79,7 +79,7 @@ def test_where_no_machine_answers_none_is_free_and_the_place_is_named(
 def test_two_slots_never_get_the_same_machine(golden: Golden) -> None:
     world = asked(slot(), slot(), slot(), machines=(machine("east-a1"), machine("east-a2")))
     assert placed(world) == [("east-1", "east-a1"), ("east-2", "east-a2")]
-    (waiting,) = whats(place(view(world)))
+    (waiting,) = whats(planned(world, PlaceReplica))
     golden(waiting)
 
 
@@ -166,12 +166,12 @@ def etcd_is(world: World, name: str, state: UnitState, refused: str = "") -> Wor
 
 
 def starts(world: World) -> list[str]:
-    return [told(step) for step in found(view(world)).steps]
+    return [told(step) for step in planned(world, DecideBootstrap, StartUnit).steps]
 
 
 def test_who_founds_is_written_down_first() -> None:
     undecided = replace(decided(), memory=replace(decided().memory, bootstrap=()))
-    (step,) = found(view(undecided)).steps
+    (step,) = planned(undecided, DecideBootstrap, StartUnit).steps
     assert isinstance(step, DecideBootstrap)
     assert step.replicas == ("east-1", "east-2", "east-3")
 

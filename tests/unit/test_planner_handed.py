@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import told, whats, with_fact, with_unit
+from model.stories import planned, told, whats, with_fact, with_unit
 from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.golden import Golden
 
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, StopUnit
+from quarterdeck.model.steps import AdoptRevision, RestartUnit, StartUnit, StopUnit, TransferLeadership
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import next_revision, wanted_revision
-from quarterdeck.planner.rules.rolling import roll
 from quarterdeck.planner.rules.serving import control
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
@@ -59,7 +58,7 @@ def test_all_come_to_what_lies_between_before_the_first_comes_to_what_is_wanted(
 
 def test_where_nobody_minds_all_stop_and_come_to_what_is_wanted_at_once() -> None:
     truth = asked(together=True)
-    first = roll(view(observe(truth))).steps
+    first = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
     assert {(each.replica, each.component) for each in first if isinstance(each, StopUnit)} == {
         (f"east-{number}", component) for number in (1, 2, 3) for component in (KUBE, CLOUD)
     }
@@ -124,18 +123,18 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
             units=tuple((each, UnitState.UNKNOWN) for each in Component),
         ),
     )
-    now = roll(view(world))
+    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
     assert now.steps == ()
     golden(whats(now))
     for component in (KUBE, CLOUD):
         world = with_unit(world, "east-1", component, UnitState.STOPPED)
-    assert {told(each) for each in control(view(world)).steps} == {
+    assert {told(each) for each in planned(world, StartUnit).steps} == {
         f"StartUnit {each} of east-1" for each in (KUBE, CLOUD)
     }
 
 
 def test_a_person_s_replica_is_not_stopped_for_it(golden: Golden) -> None:
     world = replace(observe(asked(together=True)), cordoned=("east-3",))
-    now = roll(view(world))
+    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
     assert now.steps == ()
     golden(whats(now))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, kind, steps_until, until, whats, with_fact, with_member
+from model.stories import about_to, is_done, kind, planned, steps_until, until, whats, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 from support.golden import Golden
 
@@ -19,7 +19,19 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import NoteAiling, RejectRevision, ReviveUnit
+from quarterdeck.model.steps import (
+    AttachVolumes,
+    Condemn,
+    CordonMachine,
+    NoteAiling,
+    NoteDown,
+    Pardon,
+    RejectRevision,
+    RestartUnit,
+    ReviveUnit,
+    StopUnit,
+    TransferLeadership,
+)
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
@@ -116,7 +128,19 @@ def test_it_has_its_whole_time_and_no_more() -> None:
 
 
 def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> None:
-    (step,) = heal(view(seen(HEALING.lagging, **LAGS))).steps
+    (step,) = planned(
+        seen(HEALING.lagging, **LAGS),
+        NoteDown,
+        NoteAiling,
+        Condemn,
+        Pardon,
+        CordonMachine,
+        AttachVolumes,
+        ReviveUnit,
+        RestartUnit,
+        TransferLeadership,
+        StopUnit,
+    ).steps
     assert isinstance(step, ReviveUnit)
     golden(step.why)
 
@@ -124,14 +148,47 @@ def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> N
 def test_it_is_noted_first_and_then_waited_for(golden: Golden) -> None:
     world = replace(seen(**LAGS), memory=replace(seen().memory, ailing=()))
     assert steps_of(world) == ["NoteAiling"]
-    golden(whats(heal(view(seen(**LAGS)))))
+    golden(
+        whats(
+            planned(
+                seen(**LAGS),
+                NoteDown,
+                NoteAiling,
+                Condemn,
+                Pardon,
+                CordonMachine,
+                AttachVolumes,
+                ReviveUnit,
+                RestartUnit,
+                TransferLeadership,
+                StopUnit,
+            )
+        )
+    )
     assert not plan(seen(**LAGS)).done
 
 
 def test_with_healing_off_nothing_is_noted() -> None:
     off = with_member(observe(plane(replace(HEALING, budget=0))), "east-2", lambda it: replace(it, **LAGS))  # type: ignore[arg-type]
     assert steps_of(off) == []
-    assert whats(heal(view(off))) == ()
+    assert (
+        whats(
+            planned(
+                off,
+                NoteDown,
+                NoteAiling,
+                Condemn,
+                Pardon,
+                CordonMachine,
+                AttachVolumes,
+                ReviveUnit,
+                RestartUnit,
+                TransferLeadership,
+                StopUnit,
+            )
+        )
+        == ()
+    )
 
 
 UNKNOWN = (
@@ -165,7 +222,19 @@ KNOWN = (
 def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
     assert ailing(view(world)) == ()
-    (step,) = heal(view(world)).steps
+    (step,) = planned(
+        world,
+        NoteDown,
+        NoteAiling,
+        Condemn,
+        Pardon,
+        CordonMachine,
+        AttachVolumes,
+        ReviveUnit,
+        RestartUnit,
+        TransferLeadership,
+        StopUnit,
+    ).steps
     assert isinstance(step, NoteAiling)
     assert step.units == ()
 

@@ -9,8 +9,9 @@ from model.faults import UNSERVED, repaired
 from model.stories import (
     about_to,
     after_round,
-    is_done,
     doing,
+    is_done,
+    planned,
     steps_until,
     told,
     until,
@@ -37,7 +38,6 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.membership import remove_dead
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import ETCD
@@ -313,4 +313,4 @@ def test_a_dead_voter_goes_also_while_no_site_holds_a_quorum_by_itself() -> None
     assert view(observe(amid)).home is None
     world = with_member(observe(amid), "east-1", lambda member: replace(member, health=Health.DOWN))
     world = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.DOWN, ready=None))
-    assert [told(step) for step in remove_dead(view(world)).steps] == ["RemoveMember east-1"]
+    assert [told(step) for step in planned(world, RemoveMember).steps] == ["RemoveMember east-1"]

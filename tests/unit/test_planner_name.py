@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, whats, with_balancers, with_fact
+from model.stories import about_to, planned, told, until, whats, with_balancers, with_fact
 from model.worlds import empty, moving
 from support.golden import Golden
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteLifetime, SetRecord, StopBalancer
+from quarterdeck.model.steps import NOTES, NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.rules.traffic import let_go, may_drain, record
@@ -284,7 +284,7 @@ def test_a_time_to_live_that_is_not_as_wanted_is_set_anew_where_the_name_leads()
 def remembered(world: World) -> World:
     """The world once it is written down for how long addresses are handed out."""
     memory = world.memory
-    for step in note(view(world)).steps:
+    for step in planned(world, *NOTES).steps:
         memory = remember(memory, step, world.now)
     return replace(world, memory=memory)
 

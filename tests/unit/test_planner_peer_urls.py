@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from model.stories import whats
+from model.stories import planned, whats
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -89,7 +89,7 @@ async def test_every_member_gets_the_peer_url_of_its_replica_back(fake: FakePlan
 async def test_one_member_moves_at_a_time_where_they_displace_each_other(fake: FakePlane, golden: Golden) -> None:
     updated(fake, EAST2, EAST1)
     world = await seen(await fake.open())
-    (step,) = readdress(view(world)).steps
+    (step,) = planned(world, ReaddressMember).steps
     assert isinstance(step, ReaddressMember)
     assert step.replica == "east-1"
     golden(step.why)
@@ -107,7 +107,7 @@ async def test_a_member_that_has_another_ones_peer_url_besides_its_own_gives_it_
         return (listed[0], second, listed[2])
 
     monkeypatch.setattr(fake.etcd, "members", members)
-    (step,) = readdress(view(await seen(plane))).steps
+    (step,) = planned(await seen(plane), ReaddressMember).steps
     assert isinstance(step, ReaddressMember)
     assert step.replica == "east-2"
 
@@ -145,7 +145,7 @@ async def test_a_peer_url_that_was_taken_since_the_look_is_refused_by_etcd(fake:
     plane = await fake.open()
     world = await seen(plane)
     fake.etcd.cluster.nodes.append(Member(id=0x99, peer_url=EAST1, learner=False))
-    (step,) = readdress(view(world)).steps
+    (step,) = planned(world, ReaddressMember).steps
     assert isinstance(step, ReaddressMember)
     with pytest.raises(EtcdConflict):
         await readdress_member(plane, step, world)

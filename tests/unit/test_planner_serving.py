@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import all_told, serving, until, whats, with_fact, with_member, with_unit
+from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_unit
 from model.worlds import moving
 from support.golden import Golden
 
@@ -17,7 +17,6 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.serving import control, rescue, retire, serve
-from quarterdeck.planner.rules.serving import settled as as_wanted
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -94,13 +93,13 @@ def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_
     golden: Golden,
 ) -> None:
     idle = but(serving(), off("east-2", Component.APISERVER))
-    assert whats(serve(view(idle))) == ()
-    assert all_told(serve(view(idle))) == ["StartUnit kube-apiserver of east-2"]
+    assert whats(planned(idle, StartUnit)) == ()
+    assert all_told(planned(idle, StartUnit)) == ["StartUnit kube-apiserver of east-2"]
     starting = but(idle, unit("east-2", Component.APISERVER, UnitState.RUNNING))
-    found = serve(view(starting))
+    found = planned(starting, StartUnit)
     assert found.steps == ()
     golden(whats(found))
-    assert serve(view(serving())) == Outcome()
+    assert planned(serving(), StartUnit) == Outcome()
 
 
 @pytest.mark.parametrize(
@@ -280,11 +279,11 @@ def test_an_apiserver_stays_as_long_as_one_of_its_controllers_may_need_it(compon
 def test_a_plane_is_as_wanted_when_each_wanted_replica_is_seen_to_be_whole(
     change: tuple[Change, ...], golden: Golden
 ) -> None:
-    found = as_wanted(view(but(serving(), *change)))
+    found = planned(but(serving(), *change))
     assert found.steps == ()
     golden(whats(found))
 
 
 def test_starts_go_to_the_site_of_their_replica() -> None:
-    steps = serve(view(but(serving(), off("east-2", Component.APISERVER)))).steps
+    steps = planned(but(serving(), off("east-2", Component.APISERVER)), StartUnit).steps
     assert [(step.site, step.replica) for step in steps if isinstance(step, StartUnit)] == [("east", "east-2")]

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, serving, told, whats, with_balancers, with_fact, with_member
+from model.stories import led_by, planned, serving, told, whats, with_balancers, with_fact, with_member
 from model.worlds import changing, wanted
 from support.golden import Golden
 
@@ -16,10 +16,10 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
+from quarterdeck.model.steps import PlaceReplica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
-from quarterdeck.planner.rules.founding import place
 from quarterdeck.planner.rules.serving import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
@@ -39,13 +39,13 @@ def kept(world: World) -> list[str]:
 
 def places(world: World) -> list[tuple[str, str]]:
     """What is placed: its zone, and on which machine."""
-    return [(step.slot.zone, step.machine) for step in place(view(world)).steps]  # type: ignore[union-attr]
+    return [(step.slot.zone, step.machine) for step in planned(world, PlaceReplica).steps]  # type: ignore[union-attr]
 
 
 def placed(world: World) -> World:
     """The world once the new one is there, and nothing of it runs yet."""
     memory = world.memory
-    for step in place(view(world)).steps:
+    for step in planned(world, PlaceReplica).steps:
         memory = remember(memory, step, world.now)
     new = memory.replicas[-1]
     fact = ReplicaFact(name=new.name, machine=MachineState.UP, units=())
@@ -122,7 +122,7 @@ def test_where_there_is_no_machine_at_all_nobody_is_left_out(golden: Golden) -> 
     assert (len(now.wanted), now.missing) == (3, ())
     (why,) = now.held_up
     golden(why.what)
-    assert why in place(now).waiting
+    assert why in planned(now.world, PlaceReplica).waiting
 
 
 def test_a_plane_is_not_as_wanted_while_one_is_to_be_exchanged() -> None:
@@ -216,7 +216,7 @@ def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, 
 
 
 def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
-    assert [told(step) for step in place(view(asked())).steps] == ["PlaceReplica east-4"]
+    assert [told(step) for step in planned(asked(), PlaceReplica).steps] == ["PlaceReplica east-4"]
 
 
 def test_who_waits_for_a_machine_says_why_it_does_not_answer(golden: Golden) -> None:
@@ -234,4 +234,4 @@ def test_who_waits_for_a_machine_says_why_it_does_not_answer(golden: Golden) -> 
     undeclared = with_fact(replace(world, machines=()), "east-1", lambda fact: replace(fact, why="it is off"))
     golden(why_silent(undeclared, "east", undeclared.memory.replica("east-1").machine))
     silent = with_fact(silent, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
-    golden(whats(settled(view(silent))))
+    golden(whats(planned(silent)))

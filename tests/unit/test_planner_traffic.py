@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, doing, steps_until, told, until, whats, with_fact
+from model.stories import about_to, after_round, doing, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
@@ -22,7 +22,6 @@ from quarterdeck.model.steps import (
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.serving import control
 from quarterdeck.planner.rules.traffic import backends, let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import DNS, edge, second
@@ -198,7 +197,7 @@ def test_controllers_do_not_start_beside_an_apiserver_that_starts_unless_nobody_
     alone = starting
     for name in ("east-1", "east-2", "east-3"):
         alone = with_fact(alone, name, without_controllers)
-    assert starts in [told(step) for step in control(view(alone)).steps]
+    assert starts in [told(step) for step in planned(alone, StartUnit).steps]
 
 
 def without_controllers(fact: ReplicaFact) -> ReplicaFact:

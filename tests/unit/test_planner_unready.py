@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import told, until, with_fact, with_member, with_unit
+from model.stories import planned, told, until, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing, creating
 from support.golden import Golden
 
@@ -63,7 +63,7 @@ def test_a_program_that_runs_and_is_never_ready_is_given_up_after_the_time_that_
     world = stuck(component)
     assert [unit for unit, _ in world.memory.unready] == [f"{component} of {name(world)}"]
     assert not given_up(later(world, START - 1.0))
-    (step,) = reject(view(later(world, START))).steps
+    (step,) = planned(later(world, START), RejectRevision).steps
     assert isinstance(step, RejectRevision)
     assert (step.revision, step.replica, step.component) == (NEW, name(world), component)
     golden(step.why)
@@ -72,7 +72,7 @@ def test_a_program_that_runs_and_is_never_ready_is_given_up_after_the_time_that_
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
 def test_after_it_was_given_up_its_replica_goes_back_at_once_and_the_note_with_it(component: Component) -> None:
     world = later(stuck(component), START)
-    (step,) = reject(view(world)).steps
+    (step,) = planned(world, RejectRevision).steps
     after = replace(world, memory=remember(world.memory, step, world.now))
     assert noted(after) == ()
     assert not given_up(after)
@@ -195,7 +195,7 @@ def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_
     world = quiet(hanging(component), *ALL, component=component, says="cannot reach it")
     limit = Settings().first_ready
     assert not given_up(later(world, limit - 1.0))
-    (step,) = reject(view(later(world, limit))).steps
+    (step,) = planned(later(world, limit), RejectRevision).steps
     assert isinstance(step, RejectRevision)
     assert step.component == component
     golden(step.said)
