@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from fakes.store import MemoryStore
 from lab import markdown, this_machine
 from loop.joined import Joined
 from loop.lives import EAST3, _settled, many
@@ -44,7 +45,6 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.stores.lease import Clocks, hold_lease
-from quarterdeck.stores.memory import MemoryStore
 
 
 @dataclass

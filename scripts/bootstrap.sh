@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Sourced by ./quarterdeck and ./test: sets $QD_PYTHON to the interpreter of a locked environment.
 # Environments live under the user's cache folder, keyed by the lock file, and are put in place atomically.
 set -eu
@@ -9,7 +10,7 @@ qd_fail() { printf 'quarterdeck: %s\n' "$1" >&2; exit 70; }
 
 qd_python() {  # a Python that is new enough: prints its version, and its path
   for qd_try in "${QUARTERDECK_PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
-    [ -n "$qd_try" ] && command -v "$qd_try" >/dev/null 2>&1 || continue
+    { [ -n "$qd_try" ] && command -v "$qd_try" >/dev/null 2>&1; } || continue
     # started once, and without what it need not load: each command waits for it
     "$qd_try" -I -S -c 'import sys; v = sys.version_info; sys.exit(1) if v < (3, 11) else print("%d.%d.%d" % v[:3])' \
       2>/dev/null && { command -v "$qd_try"; return; }
@@ -34,6 +35,7 @@ qd_environment() {  # $1: run | dev
   (umask 077; mkdir -p "$QD_CACHE") 2>/dev/null && [ -w "$QD_CACHE" ] ||
     qd_fail "setting up: cannot write to $QD_CACHE; set QUARTERDECK_CACHE to a folder of yours"
   # What is in it is run: nobody else may have put it there.
+  # shellcheck disable=SC3067 # dash, bash, ksh and busybox have -O
   [ -O "$QD_CACHE" ] ||
     qd_fail "setting up: $QD_CACHE belongs to somebody else; set QUARTERDECK_CACHE to a folder of yours"
   [ -z "$(find "$QD_CACHE" -prune \( -perm -020 -o -perm -002 \))" ] ||

@@ -100,15 +100,15 @@ def journal() -> list[JournalEntry]:
     old = {"east": list(EAST)}
     it.saw(0.05, EAST, leader="demo-2", backends=old, record="east")
     for number, name in enumerate(WEST):
-        it.note(0.1 + number / 100, f"PlaceReplica {name} west-{number + 1}", "the plane is wanted at west")
+        it.note(0.1 + number / 100, f"place-replica {name} west-{number + 1}", "the plane is wanted at west")
     for number, name in enumerate(WEST):
         at = 0.2 + 0.25 * number
-        it.step(at, at + 0.03, f"AddLearner {name}", "a learner risks nothing", site="west", replica=name)
-        it.step(at + 0.04, at + 0.2, f"StartUnit etcd {name}", "the member is on the list", site="west", replica=name)
+        it.step(at, at + 0.03, f"add-learner {name}", "a learner risks nothing", site="west", replica=name)
+        it.step(at + 0.04, at + 0.2, f"start-unit etcd {name}", "the member is on the list", site="west", replica=name)
         it.saw(at + 0.05, EAST, WEST[: number + 1], leader="demo-2", backends=old, record="east")
     for number, name in enumerate(WEST[:2]):
         why = "it lags by less than 1,000 entries, and east still holds a quorum by itself"
-        it.step(3.6 + number * 0.1, 3.62 + number * 0.1, f"Promote {name}", why, site="west", replica=name)
+        it.step(3.6 + number * 0.1, 3.62 + number * 0.1, f"promote-learner {name}", why, site="west", replica=name)
         it.saw(
             3.63 + number * 0.1,
             (*EAST, *WEST[: number + 1]),
@@ -119,41 +119,41 @@ def journal() -> list[JournalEntry]:
         )
     five, rest = (*EAST, *WEST[:2]), WEST[2:]
     for name in WEST[:2]:
-        it.step(3.8, 4.1, f"StartUnit kube-apiserver {name}", "its member votes", site="west", replica=name)
+        it.step(3.8, 4.1, f"start-unit kube-apiserver {name}", "its member votes", site="west", replica=name)
     more = {"east": [*EAST, *WEST[:2]], "west": [*WEST[:2]]}
-    it.step(7.3, 7.5, "SetBackends demo-4, demo-5", "they are ready", site="west")
-    it.step(7.3, 7.42, "SetBackends demo-1, demo-2, demo-3, demo-4, demo-5", "old clients find them too", site="east")
+    it.step(7.3, 7.5, "set-backends demo-4, demo-5", "they are ready", site="west")
+    it.step(7.3, 7.42, "set-backends demo-1, demo-2, demo-3, demo-4, demo-5", "old clients find them too", site="east")
     it.saw(7.52, five, rest, leader="demo-2", backends=more, record="east")
-    it.step(7.55, 7.6, "SetRecord west", "both balancers lead to ready apiservers", site="")
-    it.note(7.62, "NoteRecord west", "clients may hold the old address for 5 s more")
+    it.step(7.55, 7.6, "set-record west", "both balancers lead to ready apiservers", site="")
+    it.note(7.62, "note-record west", "clients may hold the old address for 5 s more")
     fewer = {"east": [*WEST[:2]], "west": [*WEST[:2]]}
     it.saw(7.65, five, rest, leader="demo-2", backends=more, record="west")
-    it.step(7.7, 7.8, "SetBackends demo-4, demo-5", "the source drains", site="east")
+    it.step(7.7, 7.8, "set-backends demo-4, demo-5", "the source drains", site="east")
     it.saw(7.85, five, rest, leader="demo-2", backends=fewer, record="west")
     for name in EAST:
         it.step(
-            8.9, 10.8, f"StopUnit kube-apiserver {name}", "nobody is sent to it any more", site="east", replica=name
+            8.9, 10.8, f"stop-unit kube-apiserver {name}", "nobody is sent to it any more", site="east", replica=name
         )
-    it.step(10.9, 11.02, "TransferLeadership demo-4", "a leader is never removed", site="west", replica="demo-4")
+    it.step(10.9, 11.02, "transfer-leadership demo-4", "a leader is never removed", site="west", replica="demo-4")
     it.saw(11.05, five, rest, leader="demo-4", backends=fewer, record="west")
     changes: list[JsonValue] = [
-        ["Promote", "demo-6", 0.011], ["RemoveMember", "demo-1", 0.02], ["RemoveMember", "demo-2", 0.034],
-        ["RemoveMember", "demo-3", 0.047],
+        ["promote-learner", "demo-6", 0.011], ["remove-member", "demo-1", 0.02], ["remove-member", "demo-2", 0.034],
+        ["remove-member", "demo-3", 0.047],
     ]  # fmt: skip
     it.step(
-        11.1, 11.15, "Swap Promote demo-6 then RemoveMember demo-1 then RemoveMember demo-2 then RemoveMember demo-3",
+        11.1, 11.15, "swap-voters promote demo-6 then remove demo-1 then remove demo-2 then remove demo-3",
         "the shortest way to a quorum at west", site="west",
         detail={"whole": 0.047, "homeless": 0.009, "changes": changes},
     )  # fmt: skip
     it.saw(11.2, WEST, leader="demo-4", backends=fewer, record="west")
-    it.step(11.2, 11.5, "StartUnit kube-apiserver demo-6", "its member votes", site="west", replica="demo-6")
-    it.step(13.2, 13.3, "SetBackends demo-4, demo-5, demo-6", "it is ready", site="west")
+    it.step(11.2, 11.5, "start-unit kube-apiserver demo-6", "its member votes", site="west", replica="demo-6")
+    it.step(13.2, 13.3, "set-backends demo-4, demo-5, demo-6", "it is ready", site="west")
     final = {"east": [*WEST[:2]], "west": list(WEST)}
     it.saw(13.35, WEST, leader="demo-4", backends=final, record="west")
-    it.step(13.6, 13.75, "StopBalancer", "nobody can hold its address any more", site="east")
+    it.step(13.6, 13.75, "stop-load-balancer", "nobody can hold its address any more", site="east")
     it.saw(13.8, WEST, leader="demo-4", backends={"west": list(WEST)}, record="west")
     for name in EAST:
-        it.step(13.85, 14.1, f"ReleaseReplica {name}", "the exchange is done", site="east", replica=name)
+        it.step(13.85, 14.1, f"release-replica {name}", "the exchange is done", site="east", replica=name)
     return it.entries
 
 

@@ -5,10 +5,16 @@ Each says what was being done, what was seen, and what to do next, and prints as
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
 
 class QuarterdeckError(Exception):
-    """The root of the tree. ``exit_code`` is what the command line ends with."""
+    """The root of the tree. ``exit_code`` is what the command line ends with. ``kind`` names the class in stored data
+    and between processes: it never changes, whatever the class is called. A class without one has its parent's.
+    """
 
+    kind: ClassVar[str] = "error"
     exit_code = 1
 
     def __init__(self, doing: str, seen: str, next_step: str = "") -> None:
@@ -21,56 +27,87 @@ class QuarterdeckError(Exception):
 class InvalidInput(QuarterdeckError):
     """What the user gave cannot be right: a spec, a name, a flag."""
 
+    kind = "invalid-input"
     exit_code = 2
 
 
 class NotFound(QuarterdeckError):
     """The thing named does not exist."""
 
+    kind = "not-found"
     exit_code = 3
 
 
 class Gone(NotFound):
     """The plane does not exist, or no longer."""
 
+    kind = "gone"
+
 
 class Conflict(QuarterdeckError):
     """Somebody else changed it first, holds it, or it exists already."""
 
+    kind = "conflict"
     exit_code = 4
 
 
 class LeaseLost(Conflict):
     """Another process drives, or may drive, the plane now: nothing more may be done here."""
 
+    kind = "lease-lost"
+
 
 class Paused(Conflict):
     """The user wants nothing done."""
+
+    kind = "paused"
 
 
 class PreconditionFailed(QuarterdeckError):
     """A check before the first change said no; nothing was changed."""
 
+    kind = "precondition-failed"
     exit_code = 5
 
 
 class NotApplied(PreconditionFailed):
     """The plane is as wanted, but for objects that were to be in it: what they need is not there."""
 
+    kind = "not-applied"
+
 
 class Unavailable(QuarterdeckError):
     """A machine, server or network did not answer; trying again later may work."""
 
+    kind = "unavailable"
     exit_code = 6
 
 
 class TimedOut(Unavailable):
     """A condition did not come true before its deadline."""
 
+    kind = "timed-out"
     exit_code = 7
 
 
 class Corrupt(QuarterdeckError):
     """Stored data is not what was written, or was written by a newer version."""
 
+    kind = "corrupt"
     exit_code = 8
+
+
+def kind_of(error: BaseException) -> str:
+    """The kind under which an error is stored; "internal" for those that are none of quarterdeck's."""
+    return error.kind if isinstance(error, QuarterdeckError) else "internal"
+
+
+def error_class(kind: str) -> type[QuarterdeckError]:
+    """The class of a stored kind; the root of the tree for kinds that are not known."""
+    return next((each for each in _tree(QuarterdeckError) if vars(each).get("kind") == kind), QuarterdeckError)
+
+
+def _tree(root: type[QuarterdeckError]) -> Iterator[type[QuarterdeckError]]:
+    yield root
+    for each in root.__subclasses__():
+        yield from _tree(each)

@@ -43,6 +43,7 @@ async def machine_runs(folder: Path) -> None:
         await home.close()
 
 
+@pytest.mark.soak  # it shows that the bench cleans up
 @pytest.mark.netns
 def test_a_benchmark_that_fails_in_network_namespaces_leaves_no_process(bench: ModuleType) -> None:
     allowed, reason = asyncio.run(available())

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fakes.endpoint import FakeDns
 from support.dns_lab import PRIMARIES, own_server, primary, require
+from support.tiers import smoke
 
-from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.endpoint.port import Dns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import Claim, Ownership, Record
@@ -21,7 +22,7 @@ ALPHA = Claim(owner="alpha/uid-1", token=7, addresses=frozenset(OURS))
 BETA = Claim(owner="alpha/uid-2", token=1, addresses=frozenset({THEIRS, *OURS}))
 
 
-@pytest.fixture(params=["fake", "coredns", *PRIMARIES])
+@pytest.fixture(params=[*smoke("fake", "coredns"), *PRIMARIES])
 async def dns(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Dns]:
     if request.param == "fake":
         yield FakeDns()
@@ -137,7 +138,7 @@ async def test_a_name_that_somebody_else_claims_is_left_alone_whatever_it_leads_
     assert (await dns.look(NAME)).record == Record(OURS[:1], 5)
 
 
-async def test_a_record_of_before_there_were_claims_is_adopted_by_whom_it_leads_to(dns: Dns) -> None:
+async def test_a_record_without_a_claim_is_adopted_by_whom_it_leads_to(dns: Dns) -> None:
     await dns.set(NAME, OURS[:1], 5)
     await dns.set(NAME, OURS[:1], 5, ALPHA)
     assert (await dns.look(NAME)).ownership == ALPHA.ownership

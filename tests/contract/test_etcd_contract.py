@@ -22,6 +22,7 @@ from support.etcd_cluster import (  # noqa: F401
     small_labs,
     urls,
 )
+from support.tiers import smoke
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, MemberStatus, Progress, Replication
@@ -30,7 +31,7 @@ from quarterdeck.etcd.faults import EtcdFault, EtcdRefused, Reason
 UNKNOWN_ID = 0xDEAD
 
 
-@pytest.fixture(params=["fake_lab", "real_lab"])
+@pytest.fixture(params=smoke("fake_lab", "real_lab"))
 def lab(request: pytest.FixtureRequest) -> Lab:
     return request.getfixturevalue(request.param)
 

@@ -13,14 +13,15 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from fakes.kube import FakeApiserver, FakeKube
 from pydantic import JsonValue
 from support.byhand import OneReplica, binaries, one_replica, until
+from support.tiers import smoke
 
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.ownership import ours, owned_fields
 from quarterdeck.components.controller import scheduler
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.http_leases import WATCHED
 from quarterdeck.kube.objects import Refusal, Refused, Resource
@@ -207,7 +208,7 @@ def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program,
         yield replica
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=smoke("fake", "real"))
 def programs(request: pytest.FixtureRequest) -> OneReplica | None:
     """The replica, started outside of the event loop; none for the fake."""
     replica: OneReplica = request.getfixturevalue("replica") if request.param == "real" else None
@@ -422,7 +423,7 @@ async def test_a_lease_that_is_deleted_is_told_once_more(lab: Lab) -> None:
     assert await lab.kube.leader_lease(lab.apiserver, "short") is None
 
 
-@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake has no watch that ends
+@pytest.mark.parametrize("programs", smoke("real"), indirect=True)  # the fake has no watch that ends
 async def test_changes_go_on_beyond_the_end_of_a_watch(lab: Lab) -> None:
     """The scheduler renews its lease every two seconds."""
     async with asyncio.timeout(4 * WATCHED), aclosing(lab.kube.lease_changes(lab.apiserver)) as changes:
@@ -543,7 +544,7 @@ async def test_objects_of_nobody_are_unavailable(lab: Lab) -> None:
         await lab.kube.apply(lab.nobody, HELD, held(), manager=MANAGER)
 
 
-@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake refuses what a test tells it to
+@pytest.mark.parametrize("programs", smoke("real"), indirect=True)  # the fake refuses what a test tells it to
 async def test_what_makes_no_sense_is_refused_for_good_and_a_secret_is_not_told(lab: Lab) -> None:
     bad = held()
     bad["data"] = ["no mapping"]
@@ -558,7 +559,7 @@ async def test_what_makes_no_sense_is_refused_for_good_and_a_secret_is_not_told(
     assert "password" not in str(refused.value)
 
 
-@pytest.mark.parametrize("programs", ["real"], indirect=True)  # the fake has no aggregated apiservers
+@pytest.mark.parametrize("programs", smoke("real"), indirect=True)  # the fake has no aggregated apiservers
 async def test_a_group_whose_apiserver_does_not_answer_is_told_and_hides_no_other(lab: Lab) -> None:
     name = "v1beta1.metrics.k8s.io"
     service = {

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from fakes.endpoint import FakeBalancer, FakeConnection
 from support.endpoint_lab import eventually
 from support.lb_lab import envoy_lab
+from support.tiers import smoke
 
-from quarterdeck.endpoint.fakes import FakeBalancer, FakeConnection
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress
@@ -78,7 +79,7 @@ class FakeLab:
             return None
 
 
-@pytest.fixture(params=["fake", "envoy"])
+@pytest.fixture(params=smoke("fake", "envoy"))
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Lab]:
     if request.param == "fake":
         yield FakeLab()

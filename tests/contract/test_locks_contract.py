@@ -14,7 +14,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from fakes.store import MemoryStore
 from support.byhand import OneReplica, binaries, one_replica
+from support.tiers import smoke
 
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.errors import Conflict, InvalidInput, Unavailable
@@ -23,8 +25,8 @@ from quarterdeck.kube.locks import KubeLocks
 from quarterdeck.leases import ControllerSet, Held, LockStore, Manager, MemoryLocks, Record, Timing
 from quarterdeck.model.components import Component
 from quarterdeck.pki.tls import client_context
-from quarterdeck.stores import MemoryStore, SqliteStore
 from quarterdeck.stores.locks import StoreLocks
+from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]
@@ -50,7 +52,7 @@ def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program,
         yield replica
 
 
-@pytest.fixture(params=["memory", "store-memory", "store-sqlite", "lease-api"])
+@pytest.fixture(params=smoke("memory", "store-memory", "store-sqlite", "lease-api"))
 def programs(request: pytest.FixtureRequest) -> OneReplica | None:
     """The replica, started outside of the event loop; none for what needs none."""
     return request.getfixturevalue("replica") if request.param == "lease-api" else None
@@ -173,7 +175,7 @@ async def test_a_set_is_handed_over_by_asking_with_hardly_a_moment_without_a_hol
     assert {(who, token) for _, who, token in acts} == {("old", 0), ("new", 1)}
 
 
-@pytest.mark.parametrize("programs", ["lease-api"], indirect=True)
+@pytest.mark.parametrize("programs", smoke("lease-api"), indirect=True)
 async def test_a_lease_that_is_deleted_is_told_of_and_what_others_wrote_beside_it_stays(
     programs: OneReplica, locks: LockStore, name: str
 ) -> None:
@@ -238,7 +240,7 @@ async def example(config: Path, version: int) -> AsyncIterator[Example]:
         await process.communicate()
 
 
-@pytest.mark.parametrize("programs", ["lease-api"], indirect=True)
+@pytest.mark.parametrize("programs", smoke("lease-api"), indirect=True)
 async def test_two_versions_of_the_example_hand_over_three_sets_and_take_over_from_one_that_was_killed(
     programs: OneReplica, tmp_path: Path
 ) -> None:
@@ -263,7 +265,7 @@ async def test_two_versions_of_the_example_hand_over_three_sets_and_take_over_fr
         assert await old.process.wait() == 0
 
 
-@pytest.mark.parametrize("programs", ["lease-api"], indirect=True)
+@pytest.mark.parametrize("programs", smoke("lease-api"), indirect=True)
 async def test_a_lease_lasts_for_whole_seconds(locks: LockStore, name: str) -> None:
     with pytest.raises(InvalidInput, match="use whole seconds"):
         await locks.create(name, replace(FIRST, duration=1.5))

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from fakes.store import MemoryStore
 from model.stories import serving
 from support.prometheus_lab import Prometheus, prometheus, promtool
 
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import Address, telling
 from quarterdeck.planner.planner import plan
-from quarterdeck.stores.memory import MemoryStore
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
 pytestmark = pytest.mark.timeout(1_800)  # Prometheus is built the first time

@@ -19,12 +19,12 @@ import pytest
 
 from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.linux.processes import ProcessId
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.netns.control import KEEPER_FILE, lab_folder
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab, available
 from quarterdeck.sites.netns.layout import CLIENT, HUB, OUTSIDE, Cut, Layout, Way, inside
-from quarterdeck.sites.netns.processes import ProcessId
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(120)]
 PEER = Path(__file__).with_name("netns_peer.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.site_harness import (
-    KINDS,
+    SMOKE_KINDS,
     LocalUnderTest,
     SiteFaults,
     SiteUnderTest,
@@ -26,7 +26,7 @@ from quarterdeck.model.units import Fence, UnitState, UnitStatus, Volume
 A, B, C = "east-a1", "east-b1", "east-c1"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SMOKE_KINDS)
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
     async with any_lab(request, tmp_path) as made:
         yield made

@@ -11,8 +11,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from support.hosts_site import HostsUnderTest
 from support.site_harness import (
-    KINDS,
     LIMIT,
+    SMOKE_KINDS,
     SiteFaults,
     SiteUnderTest,
     any_lab,
@@ -52,7 +52,7 @@ from quarterdeck.sites.port import Faults, Holds
 A, B = "east-a1", "east-b1"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=SMOKE_KINDS)
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
     async with any_lab(request, tmp_path) as made:
         yield made

@@ -19,6 +19,7 @@ from support.site_harness import (
     runs,
     status,
 )
+from support.tiers import smoke
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
@@ -27,7 +28,7 @@ from quarterdeck.sites.local.supervisor.data_guard import MARKER
 A = "east-a1"
 
 
-@pytest.fixture(params=["fake", "loopback", HOSTS])
+@pytest.fixture(params=[*smoke("fake", "loopback"), HOSTS])
 async def lab(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SiteUnderTest]:
     async with any_lab(request, tmp_path) as made:
         yield made

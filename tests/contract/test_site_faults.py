@@ -343,7 +343,7 @@ async def test_who_undoes_a_fault_may_die(local: LocalUnderTest) -> None:
     site = local.site
     await site.start_unit(A, runs())
     await site.make_fault(FROZEN, LONG)
-    os.kill(site._owned[A].guard._process.pid, signal.SIGKILL)
+    os.kill(site._made[A].hold._process.pid, signal.SIGKILL)
     assert await site.undo_fault(FROZEN) == ""
     assert await seen(site) is MachineState.UP
     assert await site.faults_made() == ()
@@ -370,7 +370,7 @@ async def test_nobody_traces_a_program_whose_fault_has_lost_its_maker_or_its_gua
     await eventually(site.faults_made, lambda made: not made)
     assert tracers(site) == ()
     await site.make_fault(SLOW, LONG)
-    os.kill(site._owned[A].guard._process.pid, signal.SIGKILL)
+    os.kill(site._made[A].hold._process.pid, signal.SIGKILL)
     await eventually(lambda: asyncio.to_thread(tracers, site), lambda found: not found)
     await last_sync(local, before.pid, lambda seconds: seconds < SLOW_SYNC)
     assert await site.undo_fault(SLOW) == ""

@@ -417,7 +417,7 @@ class Broken(Loopback):
 
 async def test_a_machine_that_does_not_start_is_unavailable_and_leaves_no_process(tmp_path: Path) -> None:
     site = open_local_site(tmp_path, settings(), Broken(open_loopback(tmp_path).home_number))
-    with pytest.raises(Unavailable, match="exit code 1"):
+    with pytest.raises(Unavailable, match="ended with 1"):
         await site.start_unit(A, runs())
     assert await site.processes(A) == ()
 

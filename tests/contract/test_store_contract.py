@@ -13,10 +13,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from fakes.store import MemoryStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr
 from support.templates import template
+from support.tiers import smoke
 
 from quarterdeck.api.base import Metadata, Resource, unknown_fields
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -27,19 +29,11 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
-from quarterdeck.stores import (
-    Event,
-    EventType,
-    JournalEntry,
-    Lease,
-    MemoryStore,
-    Outcome,
-    SqliteStore,
-    Store,
-    amend,
-    rules,
-)
+from quarterdeck.stores import rules
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store
 from quarterdeck.stores.rules import EVENTS_KEPT
+from quarterdeck.stores.sqlite import SqliteStore
 
 NOON = 1_800_000_000.0
 
@@ -62,7 +56,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=smoke("memory", "sqlite"))
 async def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> AsyncIterator[Store]:
     made: Store
     if request.param == "memory":
@@ -304,7 +298,7 @@ async def test_an_amendment_that_changes_nothing_writes_nothing(store: Store) ->
 
 
 def entry(text: str, **more: object) -> JournalEntry:
-    return JournalEntry(plane="alpha", time=NOON, kind="Promote", text=text, **more)  # type: ignore[arg-type]
+    return JournalEntry(plane="alpha", time=NOON, kind="promote-learner", text=text, **more)  # type: ignore[arg-type]
 
 
 async def test_the_journal_gives_back_whole_entries_in_order(store: Store) -> None:

@@ -14,7 +14,11 @@ import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.stores import JournalEntry, SqliteStore, amend, hold_lease, this_process
+from quarterdeck.stores.amend import amend
+from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.lease import hold_lease
+from quarterdeck.stores.port import JournalEntry
+from quarterdeck.stores.sqlite import SqliteStore
 
 TTL = 2.0
 DEADLINE = 60.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from support.plane_lab import PlaneLab, plane_lab
-from support.planes import KeptPlane, created
+from support.planes import SMALL_NAME, KeptPlane, created, small_created
 
 # A shell that runs the tests in the background has them ignore Ctrl-C, and so would every command that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,6 +27,22 @@ def shared() -> Iterator[KeptPlane]:
 def demo(shared: KeptPlane) -> PlaneLab:
     """A home with the plane ``demo``: three healthy replicas at one of the sites east and west."""
     return shared.ready()
+
+
+@pytest.fixture(scope="session")
+def small_kept() -> Iterator[KeptPlane]:
+    """The plane ``small``, of one replica, for tests that leave it well."""
+    made = KeptPlane(SMALL_NAME, small_created)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def small(small_kept: KeptPlane) -> PlaneLab:
+    """A home with the plane ``small``: one replica with little room, and a site that it cannot move to."""
+    return small_kept.ready(1)
 
 
 @pytest.fixture

@@ -103,8 +103,10 @@ def survived(lab: PlaneLab, *command: str, steps: int) -> None:
     lab.run("wait", NAME)
 
 
+@pytest.mark.soak  # tests/model (ROUND_ROBIN) has it at any moment, unit tests what the name has
 def test_clients_are_led_to_apiservers_themselves_and_back_while_they_go_on(kept: KeptPlane) -> None:
-    """The first of all: whoever is exchanged on its own machine has other ports than clients come to."""
+    """On a plane of its own: whoever was exchanged on its own machine has other ports than clients come to."""
+    kept.close()
     lab = kept.ready(3)
     with watched(lab, NAME, "otherwise") as seen:
         for leads_to, where, running in (("apiservers", "the apiservers", False), ("load-balancers", "tight", True)):
@@ -115,14 +117,19 @@ def test_clients_are_led_to_apiservers_themselves_and_back_while_they_go_on(kept
             seen.goes_on(f"once the name leads to {where}")
 
 
-def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine(kept: KeptPlane) -> None:
+def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine_and_it_grows_though_its_driver_dies(
+    kept: KeptPlane,
+) -> None:
     lab = kept.ready(3)
     with watched(lab, NAME, "shrinks"):
         lab.run("scale", NAME, "--replicas", "1", "--yes")
         (before,) = lab.plane(NAME).status.memory.replicas
         lab.run("replica", "replace", NAME, before.name, "--yes")
-    (after,) = lab.plane(NAME).status.memory.replicas
-    assert (after.machine, after.name != before.name) == (before.machine, True)
+        (after,) = lab.plane(NAME).status.memory.replicas
+        assert (after.machine, after.name != before.name) == (before.machine, True)
+        survived(lab, "scale", NAME, "--replicas", "3", "--yes", steps=6)
+    fact = lab.status(NAME, code=0)
+    assert (fact["voters"], fact["site"]) == (3, "tight")
 
 
 async def user_of(plane: Plane, token: str) -> set[str]:
@@ -145,6 +152,7 @@ def processes(lab: PlaneLab) -> dict[str, int]:
     return {unit: lab.pid("tight", machine, unit) for machine, unit in units}
 
 
+@pytest.mark.soak  # tests/loop (an issuer of 3) has the reload, and kube-apiserver looks at its file once a minute
 def test_an_issuer_is_taken_up_by_apiservers_that_run_and_taken_back(kept: KeptPlane, tmp_path: Path) -> None:
     """With one replica: how a change goes from one to the next is the same for all, and this takes up to a minute."""
     lab = kept.ready(1)
@@ -167,15 +175,9 @@ def test_an_issuer_is_taken_up_by_apiservers_that_run_and_taken_back(kept: KeptP
     assert processes(lab) == before, "nothing was started anew"
 
 
-def test_a_plane_grows_where_it_is_though_its_driver_dies(kept: KeptPlane) -> None:
-    lab = kept.ready(1)
-    with watched(lab, NAME, "grows"):
-        survived(lab, "scale", NAME, "--replicas", "3", "--yes", steps=6)
-    fact = lab.status(NAME, code=0)
-    assert (fact["voters"], fact["site"]) == (3, "tight")
-
-
-def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_nothing(kept: KeptPlane) -> None:
+def test_flags_and_files_roll_and_a_flag_that_no_apiserver_knows_is_taken_back_and_a_dead_driver_costs_nothing(
+    kept: KeptPlane,
+) -> None:
     lab = kept.ready(3)
     replicas = [each.name for each in lab.plane(NAME).status.memory.replicas]
     path = declared(lab, extraArgs={"kubeApiserver": {"max-requests-inflight": "399"}}, **CONFIGURED)
@@ -184,6 +186,15 @@ def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_
     assert "spec.authentication" in shown.out
     with watched(lab, NAME, "flag"):
         survived(lab, "apply", "-f", str(path), steps=8)
+        _has_the_flag_and_the_files(lab, replicas)
+        _a_flag_that_no_apiserver_knows_is_taken_back(lab)
+    assert lab.operation(NAME).status.phase is OperationPhase.FAILED
+    assert lab.status(NAME)["voters"] == 3
+    lab.run("abort", NAME, "--yes")
+    assert lab.status(NAME, code=0)["voters"] == 3
+
+
+def _has_the_flag_and_the_files(lab: PlaneLab, replicas: list[str]) -> None:
     assert [each.name for each in lab.plane(NAME).status.memory.replicas] == replicas, "nobody was exchanged"
     for replica in replicas:
         argv = flags(lab, replica)
@@ -196,22 +207,16 @@ def test_flags_and_files_roll_through_the_replicas_and_a_driver_that_dies_costs_
         assert [each["name"] for each in plugins] == ["EventRateLimit", "PodSecurity"]
 
 
-def test_a_flag_that_no_apiserver_starts_with_is_refused_or_taken_back_by_itself(kept: KeptPlane) -> None:
-    lab = kept.ready(3)
+def _a_flag_that_no_apiserver_knows_is_taken_back(lab: PlaneLab) -> None:
+    """By itself; where programs are tried first it is refused."""
     path = declared(lab, extraArgs={"kubeApiserver": {"no-such-flag": "1"}})
     before = lab.operation(NAME).metadata.name
     refused = lab.run("apply", "-f", str(path), code=2)
     assert "kube-apiserver does not start" in str(refused)
     assert "unknown flag: --no-such-flag" in str(refused)
     assert lab.operation(NAME).metadata.name == before, "nothing was asked for"
-    with watched(lab, NAME, "bad"):
-        done = lab.run("apply", "--no-trial", "-f", str(path), code=2)
-        assert "unknown flag: --no-such-flag" in str(done)
-    assert lab.operation(NAME).status.phase is OperationPhase.FAILED
-    fact = lab.status(NAME)
-    assert fact["voters"] == 3
-    lab.run("abort", NAME, "--yes")
-    assert lab.status(NAME, code=0)["voters"] == 3
+    done = lab.run("apply", "--no-trial", "-f", str(path), code=2)
+    assert "unknown flag: --no-such-flag" in str(done)
 
 
 @pytest.mark.soak  # an exchange on the same machine is what the only replica has above; tests/loop has three

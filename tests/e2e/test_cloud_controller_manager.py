@@ -1,4 +1,4 @@
-"""A cloud controller manager comes to a plane that serves, does its work, is told something else, and goes."""
+"""A cloud controller manager comes to a plane that serves, does its work, and goes."""
 
 from __future__ import annotations
 
@@ -54,12 +54,11 @@ def units(lab: PlaneLab) -> dict[str, Path]:
     return {each.name: each for each in lab.home.glob(f"sites/*/machines/*/units/*-{CLOUD}")}
 
 
-def test_a_cloud_controller_manager_comes_acts_changes_and_goes_while_clients_see_nothing(demo: PlaneLab) -> None:
+def test_a_cloud_controller_manager_comes_acts_and_goes_while_clients_see_nothing(demo: PlaneLab) -> None:
     client, program = demo.client(NAME), asyncio.run(fake_ccm())
     cloud: dict[str, Any] = {"program": str(program), "provider": "fake", "config": "[Global]\npassword=secret\n"}
     with watched(demo, NAME, "cloud"):
         _comes(demo, client, cloud)
-        _changes(demo, client, cloud)
         _is_given_up(demo, cloud)
         # A Service that has an address is let go by its controller alone.
         demo.kubectl(client, "delete", "-f", "-", stdin=OBJECTS)
@@ -94,13 +93,6 @@ def _comes(lab: PlaneLab, client: Client, cloud: dict[str, Any]) -> None:
 
     until(has_its_address, "the service controller gave the Service an address")
     until(is_known, "the node controller knows the node")
-
-
-def _changes(lab: PlaneLab, client: Client, cloud: dict[str, Any]) -> None:
-    flags = {"allocate-node-cidrs": True, "cluster-cidr": "10.200.0.0/16"}
-    lab.run("apply", "-f", declared(lab, {**cloud, "flags": flags}))
-    cidr = until(lambda: there(lab, client, "node", "in-a-cloud")["spec"].get("podCIDR"), "its controllers go by it")
-    assert str(cidr).startswith("10.200.")
 
 
 def _is_given_up(lab: PlaneLab, cloud: dict[str, Any]) -> None:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
+import pytest
 from support.clients import CONFIGMAPS, Client
 from support.conditions import until
 from support.plane_lab import PlaneLab
+from support.planes import SMALL_NAME
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitState, UnitStatus
@@ -106,14 +108,15 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
         assert not reads(client)
         assert driver.running
     assert driver.end().code == 0
-    lab.status(name, code=0)
+    # The leases of controllers were not let go by those that were killed with their etcd.
+    until(lambda: lab.status(name)["healthy"], "all is well, also who leads controllers", pause=0.5)
     assert {each for each in client.names("configmaps") if each.startswith(label)} == {f"{label}-kept"}
 
 
-def test_the_only_member_never_begins_anew_when_its_data_is_gone_and_goes_on_when_it_is_back(lab: PlaneLab) -> None:
-    lab.run("create", "single", "--replicas", "1")
-    nothing_serves_without_its_data(lab, "single", "single")
+def test_the_only_member_never_begins_anew_when_its_data_is_gone_and_goes_on_when_it_is_back(small: PlaneLab) -> None:
+    nothing_serves_without_its_data(small, SMALL_NAME, "single")
 
 
+@pytest.mark.soak  # tests/model has losses of data at any moment; the only member has nobody else to ask
 def test_members_that_lose_their_data_at_once_found_no_new_cluster(demo: PlaneLab) -> None:
     nothing_serves_without_its_data(demo, "demo", "all-of-them")

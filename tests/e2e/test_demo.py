@@ -8,7 +8,7 @@ import pytest
 from support.leftovers import processes_of
 from support.plane_lab import PlaneLab
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.smoke, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).parents[2] / "quarterdeck"
 

@@ -75,16 +75,15 @@ def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> No
     until(lambda: not off(demo, site), "it is on again", seconds=BACK)
     demo.run("wait", "demo", deadline=60)
 
-    lost = drilled(demo, "--fail", "machine", "--hold", "5s")
-    assert 0 < lost["detected"] < lost["undone"] < lost["redundant"]
     told = demo.run("drill", "list", "demo", "-o", "json").json
-    phases = [(each["spec"]["fail"], each["status"]["phase"]) for each in told[-3:]]
-    assert phases == [("unit", "Passed"), ("machine", "Interrupted"), ("machine", "Passed")]
+    phases = [(each["spec"]["fail"], each["status"]["phase"]) for each in told[-2:]]
+    assert phases == [("unit", "Passed"), ("machine", "Interrupted")]
     assert off(demo, site) == []
     until(lambda: not helpers(demo), "nobody is left of the drills")
     demo.status("demo", code=0)
 
 
+@pytest.mark.soak  # tests/contract/test_site_faults.py has the fault
 def test_a_member_whose_disk_is_full_ends_until_there_is_room_and_what_was_written_is_there(demo: PlaneLab) -> None:
     require_strace()
     full = drilled(demo, "--fail", "disk-full", "--hold", "8s")  # it is found with the next write after a look
@@ -111,15 +110,12 @@ def test_a_leader_whose_disk_is_slow_is_found_and_a_member_with_a_fast_one_leads
     until(lambda: not helpers(demo), "nobody is left of the drill")
 
 
-def test_a_member_with_other_data_is_found_and_exchanged_and_the_manager_is_killed_and_succeeded(
-    demo: PlaneLab,
-) -> None:
-    manager = ("drill", "demo", "--fail", "manager", "--yes")
+def test_a_member_with_other_data_is_found_and_exchanged(demo: PlaneLab) -> None:
     for each in ("manager", "corrupt"):
         demo.refused("drill", "demo", "--fail", each, "--yes", code=5, says=["no manager keeps it"])
-    first = demo.start("serve")
+    manager = demo.start("serve")
     until(lambda: demo.status("demo")["driver"], "it keeps the plane")
-    demo.refused(*manager, code=5, says=["nobody is known to keep the plane then", "--dangerous"])
+    demo.refused("drill", "demo", "--fail", "manager", "--yes", code=5, says=["nobody is known to keep the plane then"])
     before = {each["replica"] for each in demo.status("demo")["members"]}
     altered = drilled(demo, "--fail", "corrupt")
     assert 0 < altered["detected"] < altered["redundant"], altered
@@ -128,6 +124,14 @@ def test_a_member_with_other_data_is_found_and_exchanged_and_the_manager_is_kill
     assert (len(after), len(after & before)) == (3, 2), "one was exchanged, and no other"
     assert {each["same"] for each in demo.run("etcd", "check", "demo", "-o", "json").json} == {True}
 
+    manager.interrupt()
+    assert manager.end(CALL).code == 0
+
+
+@pytest.mark.soak  # test_serve has a manager that dies
+def test_a_manager_that_is_killed_is_followed_by_the_one_that_stands_by(demo: PlaneLab) -> None:
+    first = demo.start("serve")
+    until(lambda: demo.status("demo")["driver"], "it keeps the plane")
     second = demo.start("serve")
     following = next_manager_lease(Isolation.LOOPBACK)
     until(lambda: demo.read(lambda home: home.store.lease(following)), "another one stands by")

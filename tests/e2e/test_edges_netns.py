@@ -50,7 +50,7 @@ class Two:
         why = f"it is to lead to {' and '.join(edges)}, and to nothing else"
 
         def led(seen: Sequence[JournalEntry]) -> bool:
-            done = (each for each in seen if each.kind == "SetRecord" and each.outcome is Outcome.DONE)
+            done = (each for each in seen if each.kind == "set-record" and each.outcome is Outcome.DONE)
             return any(each.detail.get("why") == why for each in done)
 
         return self.lab.journal(NAME, led, why, after=after, during=self.manager, seconds=60)[-1].id
@@ -107,6 +107,7 @@ def test_an_edge_and_a_dns_server_die_without_a_word_and_come_back(two: Two) -> 
     lab.run("wait", NAME, deadline=60)
 
 
+@pytest.mark.soak  # unit tests have which addresses a Service has; how soon is measured here
 def test_the_service_kubernetes_leads_to_no_machine_that_died_without_a_word(two: Two) -> None:
     lab = two.lab
     every = served_by(lab)

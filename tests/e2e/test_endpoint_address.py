@@ -9,7 +9,8 @@ import yaml
 from support.plane_lab import plane_lab
 from support.watched import watched
 
-pytestmark = pytest.mark.timeout(600)
+#: A soak: tests/model searches moves behind a fixed address, and tests/contract has the load balancer.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 #: An address of the loopback network that no other run uses at the same time.
 ADDRESS = f"127.201.{os.getpid() // 250 % 250}.{os.getpid() % 250 + 1}"

@@ -81,7 +81,7 @@ spec:
     assert (report.probe.writes.lost, report.probe.watches.missed) == (0, 0)
     assert lab.status("live", code=0)["nameLeadsTo"] == "west"
     entries = lab.journal("live", lambda _: True, "the journal can be read")
-    outcomes = [entry.outcome for entry in entries if entry.kind == "SetRecord"]
+    outcomes = [entry.outcome for entry in entries if entry.kind == "set-record"]
     assert outcomes == [Outcome.STARTED, Outcome.DONE] * 2  # however often the person was waited for
     assert f"waiting for these records: {HOST}. 5 IN A " in lab.run("events", "live").out
     done = person.deletes_them(lab.start("delete", "live", "--yes"))

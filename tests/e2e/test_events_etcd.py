@@ -155,7 +155,7 @@ def test_events_in_an_etcd_of_their_own_move_with_the_plane(lab: PlaneLab) -> No
     with watched(lab, NAME, "moves"):
         lab.run("migrate", NAME, "--to", "there", "--yes")
     entries = lab.read(lambda home: home.store.journal(NAME, after=after))
-    assert did(entries, "Swap", text="of the events' etcd"), "it has a quorum of its own to keep"
+    assert did(entries, "swap-voters", text="of the events' etcd"), "it has a quorum of its own to keep"
     fact = lab.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == "there"
     assert {each["events"]["health"] for each in fact["members"]} == {"healthy"}

@@ -34,7 +34,7 @@ def moved_until(demo: PlaneLab, step: str) -> tuple[Command, str]:
 
 
 @pytest.mark.soak  # one that falls silent is worse: test_migrate_netns.py; tests/loop has it at any call
-@pytest.mark.parametrize("step", ["Promote", "SetRecord"])
+@pytest.mark.parametrize("step", ["promote-learner", "set-record"])
 def test_a_migration_completes_though_a_source_machine_dies(demo: PlaneLab, step: str) -> None:
     source = demo.plane("demo").spec.placement.site
     leader = next(each["machine"] for each in demo.status("demo")["members"] if each["member"] == "leader")
@@ -59,7 +59,7 @@ def test_a_migration_completes_though_a_source_machine_dies(demo: PlaneLab, step
 def test_a_plane_stays_up_at_the_source_when_the_target_dies(demo: PlaneLab) -> None:
     source = demo.plane("demo").spec.placement.site
     with watched(demo, "demo", "target-dies") as clients:
-        moving, target = moved_until(demo, "Promote")
+        moving, target = moved_until(demo, "promote-learner")
         for machine in demo.machines(target):
             demo.kill_machine(target, machine)
         clients.goes_on("after the target died", writes=40)

@@ -29,6 +29,8 @@ pytestmark = pytest.mark.timeout(900)
 
 #: Seconds that a client may take to notice that its connection is gone.
 NOTICE = 0.5
+#: Seconds within which a supervisor has started again what was killed: many times what it takes on a quiet host.
+AGAIN = 20.0
 #: Seconds until a load balancer has found out that an apiserver cannot serve: three checks, and their pauses.
 CHECKS = 10.0
 
@@ -41,7 +43,7 @@ def killed(pid: int, back: Callable[[], bool], what: str) -> tuple[float, float]
     """kill -9; from when until when it was not there (Unix seconds)."""
     since = time.time()
     os.kill(pid, signal.SIGKILL)
-    until(back, f"{what} is back", seconds=20.0, pause=0.01)
+    until(back, f"{what} is back", seconds=AGAIN, pause=0.01)
     return since, time.time() + NOTICE
 
 
@@ -75,7 +77,6 @@ def kill_balancer(demo: PlaneLab, clients: Watched, site: str) -> None:
     port = endpoint_port(demo.plane("demo"))
     assert accepts(address, port)
     since, back = killed(pid, lambda: not runs(pid) and accepts(address, port), "the load balancer")
-    assert back - since < 5.0, "a supervisor is slow"
     clients.excuse("a load balancer was killed", since=since, until=back, most=ANY)
 
 
@@ -85,7 +86,6 @@ def kill_dns(demo: PlaneLab, clients: Watched) -> None:
     pid = next(unit.pid for unit in units if unit.pid is not None)
     target = demo.read(asked)
     since, back = killed(pid, lambda: not runs(pid) and resolves(target), "the DNS server")
-    assert back - since < 5.0, "a supervisor is slow"
     clients.excuse("the DNS server was killed", since=since, until=back + 2.0, most=ANY)
 
 
@@ -107,9 +107,9 @@ def test_a_killed_apiserver_balancer_or_dns_server_costs_what_was_under_way_in_i
     after = demo.last_entry("demo")
     with watched(demo, "demo", "programs") as clients:
         moving = demo.start("migrate", "demo", "--to", target, "--yes")
-        begun(demo, "Promote", after, moving)
+        begun(demo, "promote-learner", after, moving)
         kill_apiserver(demo, clients, source)
-        begun(demo, "SetRecord", after, moving)
+        begun(demo, "set-record", after, moving)
         kill_balancer(demo, clients, target)
         kill_dns(demo, clients)
         done = moving.end()
@@ -124,7 +124,7 @@ def test_a_target_machine_that_stands_still_while_it_catches_up_fails_no_request
     target, after = demo.other("demo"), demo.last_entry("demo")
     with watched(demo, "demo", "still") as clients:
         moving = demo.start("migrate", "demo", "--to", target, "--yes")
-        begun(demo, "StartUnit", after, moving, "etcd")
+        begun(demo, "start-unit", after, moving, "etcd")
         machine = demo.machines(target)[0]
         demo.on_site(target, lambda site: site.freeze_machine(machine))
         try:

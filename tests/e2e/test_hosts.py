@@ -149,11 +149,11 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
         def more(seen: Sequence[JournalEntry]) -> bool:
             new = {each.kind for each in seen if each.outcome is Done.STARTED} - cut
             cut.update(new)
-            if "Promote" in new:
+            if "promote-learner" in new:
                 hosts.set_sudo(refuses, allowed=False)
             for name in hosts.names if new else ():
                 hosts.kill_ssh(name)
-            if "Promote" in new:
+            if "promote-learner" in new:
                 until(lambda: f"machine {refuses}" in moving.said and "sudo" in moving.said, "it is said")
                 clients.goes_on("meanwhile")
                 hosts.set_sudo(refuses, allowed=True)
@@ -174,7 +174,7 @@ def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPl
     source, target = where(planes)
     leader = next(each["machine"] for each in planes.status(NAME)["members"] if each["member"] == "leader")
     with watched(planes, NAME, "silent") as clients:
-        moving = moved_until(planes, target, "Promote")
+        moving = moved_until(planes, target, "promote-learner")
         since = time.time()
         hosts.power_off(leader)
         clients.goes_on("after the machine fell silent")

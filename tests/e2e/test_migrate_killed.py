@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from support.moves import aborted, migrated, moments
 from support.plane_lab import PlaneLab
+from support.tiers import smoke
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -14,7 +15,7 @@ SEED = 20_260_101
 MOMENTS = moments(5, seed=SEED + 1)
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(10, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [*smoke(4), pytest.param(10, marks=pytest.mark.soak)])
 def test_a_migration_survives_kills_of_its_driver(demo: PlaneLab, kills: int) -> None:
     migrated(demo, f"killed-{kills}", moments(kills, seed=SEED))
 

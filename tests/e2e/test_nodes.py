@@ -82,17 +82,14 @@ def test_nodes_join_by_kubeadm_and_by_themselves_and_run_pods(kept: PlaneLab, no
     assert kept.run("node", "token", "list", NAME, "-o", "json").json == []
 
 
-def test_nodes_do_not_notice_that_their_plane_becomes_highly_available(kept: PlaneLab, nodes: Nodes) -> None:
+def test_nodes_do_not_notice_that_their_plane_becomes_highly_available_and_moves_to_another_site(
+    kept: PlaneLab, nodes: Nodes
+) -> None:
     with used(nodes) as calls:
         kept.run("scale", NAME, "--replicas", "3", "--yes")
-    tell("1 -> 3", calls.calls, calls.slowest, nodes)
-
-
-def test_nodes_do_not_notice_that_their_plane_moves_to_another_site(kept: PlaneLab, nodes: Nodes) -> None:
-    with used(nodes) as calls:
         kept.run("migrate", NAME, "--to", "n2", "--yes")
     assert kept.status(NAME, code=0)["site"] == "n2"
-    tell("a migration", calls.calls, calls.slowest, nodes)
+    tell("1 -> 3, and a migration", calls.calls, calls.slowest, nodes)
 
 
 @pytest.mark.soak  # what a dead machine costs clients is shown by test_healing, and this takes minutes more

@@ -8,6 +8,7 @@ import json
 import time
 from typing import Any
 
+import pytest
 from support.clients import CONFIGMAPS, Client
 from support.conditions import until
 from support.plane_lab import PlaneLab
@@ -15,6 +16,8 @@ from support.plane_lab import PlaneLab
 from quarterdeck.components.etcd import BUMP
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.survivors import survivors
+
+pytestmark = pytest.mark.smoke
 
 #: How many seconds after the word the API must serve again: twice as many as on a machine that does nothing else.
 SERVES = 60.0

@@ -16,7 +16,7 @@ from support.plane_lab import Command, PlaneLab
 
 from quarterdeck.model.components import Component
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.smoke, pytest.mark.timeout(300)]
 
 #: Seconds within which a plane must serve again, on a host that does other things as well.
 AGAIN = 30.0

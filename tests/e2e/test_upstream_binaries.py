@@ -12,6 +12,8 @@ from quarterdeck.upstream import CONTROL_PLANE, Program, State, Upstream, Versio
 from quarterdeck.upstream.given import read_version
 from quarterdeck.upstream.upstream import version_of
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture
 def upstream() -> Upstream:

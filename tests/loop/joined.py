@@ -11,6 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from random import Random
 
+from fakes.endpoint import FakeBalancer, FakeDns
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster
+from fakes.kube import FakeApiserver, FakeKube
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour, Seen
+from fakes.store import MemoryStore
+
 from loop.clock import Clock
 from loop.members import Etcds, Members
 from loop.units import etcd_of, flags_of, replica_of
@@ -19,20 +27,13 @@ from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.components.ports import load_balancer_port
-from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.etcd.port import Etcd
-from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, Volume
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour, Seen
 from quarterdeck.sites.local.settings import LocalSiteSettings
-from quarterdeck.stores.memory import MemoryStore
 
 SITES = ("east", "west", "north")
 ZONES = ("a", "b", "c")

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import pickle
 import warnings
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -40,7 +40,7 @@ from quarterdeck.engine.notices.conditions import (
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState, UnitSpec
 
 #: Seconds of the world's clock within which a life ends once nothing goes wrong any more.
@@ -125,6 +125,12 @@ class Story:
 
     def __str__(self) -> str:
         return self.name
+
+
+def spread(calls: Sequence[int], most: int) -> Sequence[int]:
+    """About so many of the calls of a life, spread over all of it; of one, the middle."""
+    step = max(1, len(calls) // max(1, most))
+    return calls[step // 2 if most <= 1 else 0 :: step]
 
 
 EAST1, EAST3 = Wish("east", 1), Wish("east", 3)

@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster, Member, MemberAddress
+
 from loop.units import Etcd, etcd_of, flags_of
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.ports import BLOCK, STRIDE
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster, Member, MemberAddress
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.seats import PortName
 from quarterdeck.planner.quorum import quorum

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from fakes.site import FakeSite
 
 from loop import session
 from loop.faults import Kind
@@ -18,7 +19,6 @@ from quarterdeck.engine.reconcile import aside
 from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.world import Health
-from quarterdeck.sites.fake import FakeSite
 
 Patch = pytest.MonkeyPatch
 

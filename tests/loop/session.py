@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
+from fakes.site import FakeSite
 from model.invariants import Broken
 
 from loop.calls import Call, step_of
@@ -38,11 +39,14 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import AddLearner, Plan, ReleaseReplica, Step, StopUnit, Swap
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, Swap
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.things import edge
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.upstream.catalog import Program

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+from fakes.site_machines import Behaviour
 
 from loop.joined import Joined
 from loop.lives import EAST3, Story, Wish, many
@@ -23,7 +24,6 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.fake_machines import Behaviour
 
 ETCD, APISERVER, SCHEDULER = Component.ETCD, Component.APISERVER, Component.SCHEDULER
 #: Seconds that a program gets here once nothing new is seen of it, and within which it must have been named.

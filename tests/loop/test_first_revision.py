@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from fakes.site_machines import Behaviour
 
 from loop.joined import Joined
 from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
@@ -19,7 +20,6 @@ from quarterdeck.engine.notices.conditions import READY, STALLED
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.fake_machines import Behaviour
 
 #: A flag that no program knows, and what each says of it.
 BAD = "no-such-flag"

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from random import Random
 
 import pytest
+from support.tiers import sized
 
 from loop import mishaps
 from loop.calls import Call
 from loop.faults import Kind, OneFault, Recorded
 from loop.joined import Joined
-from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many
+from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many, spread
 from quarterdeck.engine.observation import liveness
 from quarterdeck.model.components import Component
 from quarterdeck.stores.port import Outcome
 
 #: Of each story so many moments are tried, spread over all of its calls.
-MOST = 4
+MOST = sized(smoke=1, full=4, soak=40)
 #: In these three replicas are there from beginning to end: one of them can be missed.
 OF_THREE = ("3 to 3", "a flag of 3", "3 others", "events back", "3 apart to 3")
 #: Seconds for a program to get well that never was as far as its driver saw; lives end sooner than ten minutes.
@@ -39,15 +40,16 @@ def test_a_machine_that_dies_for_good_is_replaced_whenever_that_is(story: Story)
     recorded = Recorded()
     Life(story=story, faults=recorded).run()
     points = sorted(recorded.points.values())
-    for number in points[:: max(1, len(points) // MOST)]:
+    for number in spread(points, MOST):
         Life(story=story, faults=OneFault(number, Kind.LOST_MACHINE)).run()
 
 
 def test_it_is_condemned_on_the_word_of_its_cluster_and_that_is_told() -> None:
     life = Life(story=STILL, faults=OneFault(5, Kind.LOST_MACHINE)).run()
     done = [entry.kind for entry in life.world.store._journal if entry.outcome in (Outcome.NOTED, Outcome.DONE)]
-    assert [each for each in done if each in ("Condemn", "PlaceReplica")][-2:] == ["Condemn", "PlaceReplica"]
-    assert done.count("Condemn") == 1
+    order = ["mark-for-replacement", "place-replica"]
+    assert [each for each in done if each in order][-2:] == order
+    assert done.count("mark-for-replacement") == 1
     told = [each.reason for each in life.world.store._events.values()]
     assert "MemberDown" in told
     assert told.count("ReplicaCondemned") == 1
@@ -58,15 +60,15 @@ def test_a_program_that_hangs_is_killed_and_started_again_whenever_that_is(story
     recorded = Recorded()
     Life(story=story, faults=recorded).run()
     points = sorted(recorded.points.values())
-    for number in points[:: max(1, len(points) // MOST)]:
+    for number in spread(points, MOST):
         Life(story=story, faults=OneFault(number, Kind.HANGS_UP)).run()
 
 
 def test_what_hangs_is_told_and_killed_once() -> None:
     life = Life(story=STILL, faults=OneFault(5, Kind.HANGS_UP)).run()
     done = [entry.kind for entry in life.world.store._journal if entry.outcome is Outcome.DONE]
-    assert done.count("ReviveUnit") == 1
-    assert "Condemn" not in done
+    assert done.count("force-restart-unit") == 1
+    assert "mark-for-replacement" not in done
     told = [each.reason for each in life.world.store._events.values()]
     assert told.count("UnitAiling") == 1
 
@@ -108,7 +110,14 @@ def test_a_replica_gets_another_member_of_the_events_etcd_whoever_drives(
     monkeypatch.setattr(mishaps, "_hangs", of_events)
     life = Life(story=APART, faults=HangsOnItsData(dies)).run()
     begun = [entry.kind for entry in life.world.store._journal]
-    order = ["ReviveUnit", "Condemn", "RemoveMember", "ReleaseMember", "AddLearner", "Promote"]
+    order = [
+        "force-restart-unit",
+        "mark-for-replacement",
+        "remove-member",
+        "release-member",
+        "add-learner",
+        "promote-learner",
+    ]
     assert list(dict.fromkeys(each for each in begun if each in order)) == order
     wanted = life.truths.wanted()
     assert wanted is not None

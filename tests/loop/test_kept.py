@@ -20,6 +20,7 @@ from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, AddonDuty
+from quarterdeck.engine.background.duties import ShortTurn
 from quarterdeck.engine.notices.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
@@ -45,9 +46,11 @@ class Quiet:
     """A log that nobody reads."""
 
     said: list[str] = field(default_factory=list)
+    defects: list[object] = field(default_factory=list)
 
     def info(self, event: str, **facts: object) -> None:
         self.said.append(event)
+        self.defects += [facts["exc_info"]] if facts.get("exc_info") is not None else []
 
     warning = info
 
@@ -345,20 +348,20 @@ def test_a_manager_has_other_work_than_to_wait_long_for_what_add_ons_need(monkey
 def test_a_duty_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[str] = []
 
-    class Fails:
-        name = "a duty"
+    async def turn(plane: Plane, world: World) -> None:
+        turns.append(plane.name)
+        raise KeyError("a defect")
 
-        async def turn(self, plane: Plane, world: World) -> None:
-            turns.append(plane.name)
-            raise KeyError("a defect")
-
-    monkeypatch.setattr(managing, "DUTIES", (Fails,))
+    monkeypatch.setattr(managing, "duties_of", lambda _: (ShortTurn(name="a duty", turn=turn),))
 
     async def lived(life: Kept) -> None:
         await asyncio.sleep(60)
         assert 8 <= len(turns) <= 13
         told = [each for each in await life.world.store.events(PLANE) if each.reason == "DutyFailed"]
         assert [(each.message, each.count) for each in told] == [("a duty: KeyError: 'a defect'", 1)]
+        (defect,) = life.log.defects
+        assert isinstance(defect, KeyError)
+        assert defect.__traceback__ is not None
         machine, unit = await life.stop(Component.CONTROLLER_MANAGER)
         site = life.world.site_of(machine)
 

@@ -9,16 +9,18 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from support.tiers import in_each_tier, sized
 
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
-from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many
+from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many, spread
 from quarterdeck.engine.workspace.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
-MOST = 6
+MOST = sized(smoke=1, full=6, soak=60)
 #: The same of what happens to the world.
-FEW = 3
+FEW = sized(smoke=1, full=3, soak=30)
+pytestmark = pytest.mark.timeout(sized(smoke=300, full=900, soak=7200))
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 
 
@@ -36,7 +38,7 @@ def some_of(story: Story, most: int) -> tuple[int, ...]:
     """
     found, both = points(story), (story.start, story.wish)
     fewer = any(each is not None and (each.apart or each.cloud) for each in both)
-    return found[:: max(1, len(found) // (most // 2 if fewer else most))]
+    return tuple(spread(found, most // 2 if fewer else most))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,6 +47,7 @@ def cheap() -> Iterator[None]:
         yield
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
     life = Life(story=story).run()
@@ -59,15 +62,18 @@ def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
     assert sorted(begun) == sorted(ended)
 
 
+@pytest.mark.smoke
 def test_a_plane_in_a_cloud_moves_with_its_cloud_controller_manager() -> None:
     Life(story=Story("3 in a cloud to 3", EAST3_CLOUD, replace(WEST3, cloud=True))).run()
 
 
+@pytest.mark.smoke
 def test_the_same_life_twice_is_the_same() -> None:
     one, two = (Life(story=STORIES[3], seed=7).run() for _ in range(2))
     assert one.tale(1000) == two.tale(1000)
 
 
+@in_each_tier
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) -> None:
@@ -75,6 +81,7 @@ def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) 
         Life(story=story, faults=OneFault(number, kind)).run()
 
 
+@in_each_tier
 @pytest.mark.parametrize("kind", OF_THE_WORLD, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_whatever_happens_to_machines_links_and_the_clock_meanwhile_it_ends_as_wanted(story: Story, kind: Kind) -> None:

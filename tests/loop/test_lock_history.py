@@ -119,7 +119,7 @@ def test_in_a_migration_the_history_goes_on_by_other_apiservers_and_holds_nothin
     kept(lived)
 
 
-def test_no_plane_of_before_is_watched() -> None:
+def test_a_plane_without_sets_of_controllers_is_not_watched() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(30)
         assert not [each for each in asyncio.all_tasks() if each.get_name().startswith("locks of")]

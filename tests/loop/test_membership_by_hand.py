@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
+from fakes.etcd_cluster import FakeCluster, Member
 
 from loop.lives import WEST3, many
 from loop.session import Session
@@ -17,7 +18,6 @@ from quarterdeck.api.conditions import find_condition
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app.etcd import strays
 from quarterdeck.engine.notices.conditions import READY, STALLED
-from quarterdeck.etcd.fake_cluster import FakeCluster, Member
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from support.tiers import sized
 
 from loop import mishaps
 from loop.calls import Call
 from loop.faults import CHANGES, Kind
-from loop.lives import EAST3, EAST3_APART, Life, Story, many
+from loop.lives import EAST3, EAST3_APART, Life, Story, many, spread
 from quarterdeck.stores.port import Outcome
 
 STILL = Story("3 as they are, reattachable", EAST3, EAST3, reattachable=True)
@@ -20,7 +21,7 @@ APART = Story("3 apart as they are, reattachable", EAST3_APART, EAST3_APART, rea
 #: The call at which a machine is lost, and the seconds for which one stands still: until long after it was given up.
 FIRST, LONG = 5, 60.0
 #: Of the changes that follow so many are tried, spread over all.
-MOST = 4
+MOST = sized(smoke=1, full=4, soak=40)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def done(life: Life) -> list[str]:
 def new(life: Life) -> set[str]:
     """What was done since the plane was made."""
     steps = done(life)
-    return {*steps[len(steps) - steps[::-1].index("NoteMembers") :]}
+    return {*steps[len(steps) - steps[::-1].index("note-members") :]}
 
 
 def attached(life: Life) -> list[int]:
@@ -79,13 +80,14 @@ def changed(life: Life) -> list[int]:
 )
 def test_members_go_on_elsewhere_with_their_data(story: Story, kinds: tuple[Kind, ...]) -> None:
     life = Life(story=story, faults=Losses(kinds)).run()
-    assert done(life).count("AttachVolumes") == len(kinds)
+    assert done(life).count("attach-volumes") == len(kinds)
     assert len(attached(life)) == len(kinds) * (2 if story.start_apart else 1)
-    assert not {"Condemn", "AddLearner", "BeginEpoch", "RestoreMember"} & new(life)
+    assert not {"mark-for-replacement", "add-learner", "begin-epoch", "restore-member"} & new(life)
 
 
 def test_whoever_drives_dies_at_any_moment_of_that() -> None:
     kinds = (Kind.MACHINE_FREEZES,)
     calls = changed(Life(story=APART, faults=Losses(kinds)).run())
-    for number in calls[:: max(1, len(calls) // MOST)]:
-        assert not {"Condemn", "BeginEpoch"} & new(Life(story=APART, faults=Losses(kinds, dies=number)).run())
+    for number in spread(calls, MOST):
+        life = Life(story=APART, faults=Losses(kinds, dies=number)).run()
+        assert not {"mark-for-replacement", "begin-epoch"} & new(life)

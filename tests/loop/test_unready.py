@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pytest
+from fakes.etcd_cluster import Member
 
 from loop.joined import Process
 from loop.lives import STORIES, Life, many
@@ -15,7 +16,6 @@ from loop.units import Etcd
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.engine.workspace.settings import planner_settings
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
 
 #: Seconds that a program gets to become ready here.
@@ -65,7 +65,7 @@ def test_an_etcd_that_runs_and_never_joins_is_given_up_and_all_are_as_before(mon
     life.run()
     assert "runs, and has not been ready for 20 s" in life.failed
     journal = life.world.store._journal
-    (given_up,) = (entry for entry in journal if entry.kind == "RejectRevision" and entry.outcome == "done")
+    (given_up,) = (entry for entry in journal if entry.kind == "reject-revision" and entry.outcome == "done")
     assert given_up.replica
-    adopted = [entry.replica for entry in journal if entry.kind == "AdoptRevision"]
+    adopted = [entry.replica for entry in journal if entry.kind == "adopt-revision"]
     assert set(adopted) == {given_up.replica}, "no other replica was touched"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from fakes.etcd_cluster import Member
 from model.clients import Clients
 from model.invariants import check_blind, check_calm, check_step, claim
 
@@ -17,13 +18,13 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.settings import goal_of, planner_settings
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import RemoveMember, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import RemoveMember
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
 from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import apiserver_of, edge, etcd_of

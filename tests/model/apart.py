@@ -10,23 +10,11 @@ from typing import TypeVar
 
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import (
-    AddLearner,
-    Compact,
-    DecideBootstrap,
-    Defragment,
-    Disarm,
-    NoteDiffering,
-    NoteFull,
-    Promote,
-    RemoveMember,
-    RestartUnit,
-    StartUnit,
-    Step,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import DecideBootstrap
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.truth import Truth
 

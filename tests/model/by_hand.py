@@ -11,7 +11,7 @@ from model.apart import with_member
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Promote, RemoveMember
+from quarterdeck.model.steps.members import Promote, RemoveMember
 from quarterdeck.planner.simulated.effects import RefusedError
 from quarterdeck.planner.simulated.members import changed
 from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember, SimReplica

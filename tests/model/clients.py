@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.steps import LeadTo, RemoveRecord, SetRecord, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetRecord
 from quarterdeck.planner.simulated.things import apiserver_of
 from quarterdeck.planner.simulated.truth import Truth
 

@@ -21,27 +21,26 @@ EQUIVALENT: dict[str, str] = {
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
     # --- rolling ----------------------------------------------------------------------------------------------------
     "rolling.on_trial: 0 => -1": _ONE_SITE,
-    # --- planner ----------------------------------------------------------------------------------------------------
-    "planner: ALWAYS: founding.found, membership.keep_running => membership.keep_running, founding.found": (
+    # --- rule_table -------------------------------------------------------------------------------------------------
+    "rule_table: RULES, members unknown: founding.found, membership.keep_running => "
+    "membership.keep_running, founding.found": (
         "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"
     ),
-    "planner: WITH_MEMBERSHIP: membership.remove_strays, membership.remove_dead => "
+    "rule_table: RULES, members known: membership.remove_strays, membership.remove_dead => "
     "membership.remove_dead, membership.remove_strays": _EITHER,
-    "planner: WITH_MEMBERSHIP: membership.join, membership.rejoin => membership.rejoin, membership.join": _EITHER,
-    "planner: WITH_MEMBERSHIP: traffic.backends, traffic.record => traffic.record, traffic.backends": _EITHER,
-    "planner: WITH_MEMBERSHIP: serving.retire, membership.lead => membership.lead, serving.retire": (
+    "rule_table: RULES, members known: membership.join, membership.rejoin => "
+    "membership.rejoin, membership.join": _EITHER,
+    "rule_table: RULES, members known: traffic.backends, traffic.record => traffic.record, traffic.backends": _EITHER,
+    "rule_table: RULES, members known: serving.retire, membership.lead => membership.lead, serving.retire": (
         "leadership goes when no unwanted voter serves: what is to be stopped then serves nobody, before and after"
     ),
-    "planner: WITH_MEMBERSHIP: membership.swap, membership.remove => membership.remove, membership.swap": (
+    "rule_table: RULES, members known: membership.swap, membership.remove => membership.remove, membership.swap": (
         "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
     ),
-    "planner: WITH_MEMBERSHIP: events.dissolve, events.renew => events.renew, events.dissolve": _EITHER,
-    "planner: WITH_MEMBERSHIP: events.renew, serving.dismiss => serving.dismiss, events.renew": _EITHER,
-    "planner: WITH_MEMBERSHIP: serving.dismiss, serving.settled => serving.settled, serving.dismiss": (
+    "rule_table: RULES, members known: events.dissolve, events.renew => events.renew, events.dissolve": _EITHER,
+    "rule_table: RULES, members known: events.renew, serving.dismiss => serving.dismiss, events.renew": _EITHER,
+    "rule_table: RULES, members known: serving.dismiss, serving.settled => serving.settled, serving.dismiss": (
         "the second has no steps: only what is waited for is said in another order"
-    ),
-    "planner: BESIDE: serving.serve, serving.control => serving.control, serving.serve": (
-        "it is only asked whether a rule is one of them"
     ),
     # --- quorum -----------------------------------------------------------------------------------------------------
     "quorum.shortest_swap: 0 => 1": _OFFSET,

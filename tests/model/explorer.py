@@ -16,7 +16,8 @@ from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.components import Component
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Plan, SetBackends
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
 

@@ -11,7 +11,8 @@ from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NoteDiffering, RetryRevision
+from quarterdeck.model.steps.revisions import RetryRevision
+from quarterdeck.model.steps.upkeep import NoteDiffering
 from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.simulated.parts import Fill, Power, SimMember, SimReplica

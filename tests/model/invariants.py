@@ -34,43 +34,18 @@ from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    NOTES,
-    AddLearner,
-    AdoptRevision,
-    AttachVolumes,
-    BeginEpoch,
-    Compact,
-    Condemn,
-    CordonMachine,
-    DecideBootstrap,
-    Defragment,
-    DeleteKept,
-    Disarm,
-    LeadTo,
-    LeaveMachine,
-    NoteProven,
-    PlaceReplica,
-    Plan,
-    Promote,
-    RejectRevision,
-    ReleaseMember,
-    ReleaseReplica,
-    ReloadUnit,
-    RemoveMember,
-    RemoveRecord,
-    RestartUnit,
-    ReviveUnit,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    Step,
-    StopBalancer,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
-from quarterdeck.model.steps.healing import renewal_of
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.base import Note, Step
+from quarterdeck.model.steps.clusters import DecideBootstrap, ReleaseMember
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, renewal_of
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept
+from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, RejectRevision
+from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.events import is_stale
@@ -210,7 +185,7 @@ def _check_epochs(world: World, plan: Plan) -> None:
     """
     stops = {(step.replica, step.component) for step in plan.now if isinstance(step, StopUnit)}
     former = [each.name for each in world.memory.replicas if world.memory.is_former(each)]
-    noted = bool(plan.now) and all(isinstance(step, NOTES) for step in plan.now)  # and then all is asked again
+    noted = bool(plan.now) and all(isinstance(step, Note) for step in plan.now)  # and then all is asked again
     for name in former if not world.deleting and not world.failing and not noted else ():
         fact = world.replica(name)
         runs = {each for each in Component if fact.unit(each) is UnitState.RUNNING}

@@ -25,10 +25,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,7 +39,7 @@ PACKAGE = "quarterdeck.planner"
 #: The modules that hold rules, or what rules hang on.
 MODULES = (
     *("view", "membership", "traffic", "serving", "founding", "notes"),
-    *("planner", "quorum", "release", "slots", "data"),
+    *("planner", "rule_table", "quorum", "release", "slots", "data"),
     *(
         "claims",
         "clusters",
@@ -115,8 +116,7 @@ def mutants(module: str) -> tuple[Mutant, ...]:
     found: list[Mutant] = []
     count: Counter[str] = Counter()
     for where, node in _nodes(tree, ""):
-        for mutated in _mutated(node):
-            before, after = _texts(node, mutated)
+        for mutated, before, after in _variants(node):
             if before == after:
                 continue
             name = f"{module}.{where}: {before} => {after}" if where else f"{module}: {before} => {after}"
@@ -127,23 +127,15 @@ def mutants(module: str) -> tuple[Mutant, ...]:
     return tuple(found)
 
 
-def _texts(node: ast.AST, mutated: ast.AST) -> tuple[str, str]:
-    """Before and after; of a table of rules only those that differ."""
-    match node, mutated:
-        case (
-            ast.AnnAssign(target=name, value=ast.Tuple(old) | ast.Call(args=[ast.Tuple(old)])),
-            ast.AnnAssign(value=ast.Tuple(new)),
-        ):
-            before, after = list(map(_short, old)), list(map(_short, new))
-            start = next(index for index, rule in enumerate(before) if after[index : index + 1] != [rule])
-            rest = len(before) - start - (1 if len(after) < len(before) else 2)
-            return f"{_short(name)}: {_between(before, start, rest)}", _between(after, start, rest) or "nothing"
+def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
+    """What a node is mutated to, with the texts before and after; of the table of rules only the rows that differ."""
+    match node:
+        case ast.AnnAssign(ast.Name("RULES") as name, kind, ast.Tuple(rows)):
+            for before, after, changed in _tables([_Row.of(each) for each in rows]):
+                yield ast.AnnAssign(name, kind, ast.Tuple([row.call for row in changed]), 1), before, after
         case _:
-            return _short(node), _short(mutated)
-
-
-def _between(rules: list[str], start: int, rest: int) -> str:
-    return ", ".join(rules[start : len(rules) - rest])
+            for mutated in _mutated(node):
+                yield mutated, _short(node), _short(mutated)
 
 
 def _short(node: ast.AST) -> str:
@@ -181,7 +173,12 @@ def _nodes(node: ast.AST, where: str) -> Iterator[tuple[str, ast.AST]]:
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 inside = f"{where}.{child.name}" if where else child.name
             yield inside, child
-            yield from _nodes(child, inside)
+            if not _is_table(child):
+                yield from _nodes(child, inside)
+
+
+def _is_table(node: ast.AST) -> bool:
+    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "RULES"
 
 
 def _is_text(node: ast.AST, name: str) -> bool:
@@ -221,26 +218,80 @@ def _mutated(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - a table, a cas
             yield ast.Return(ast.Call(ast.Name("Outcome"), [], []))
         case ast.Expr(ast.Call(ast.Attribute(_, "append" | "extend" | "add"))) | ast.Continue() | ast.Break():
             yield ast.Pass()
-        case ast.Assign([ast.Name("BESIDE")], ast.Tuple() as rules) | ast.AnnAssign(value=ast.Tuple() as rules):
-            for changed in _rules(rules.elts):
-                made = copy.copy(node)
-                made.value = ast.Tuple(changed)
-                yield made
-        case ast.AnnAssign(value=ast.Call(ast.Name("frozenset"), [ast.Tuple() as rules])):
-            for index in range(len(rules.elts)):
-                made = copy.copy(node)
-                made.value = ast.Tuple([*rules.elts[:index], *rules.elts[index + 1 :]])
-                yield made
         case _:
             return
 
 
-def _rules(rules: list[ast.expr]) -> Iterator[list[ast.expr]]:
-    """A rule left out, and two neighbours the other way round."""
-    for index in range(len(rules)):
-        yield rules[:index] + rules[index + 1 :]
-    for index in range(len(rules) - 1):
-        yield [*rules[:index], rules[index + 1], rules[index], *rules[index + 2 :]]
+# --- the table of rules ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A row of the table: the rule, and by name what says when it is asked."""
+
+    rule: str
+    ask: ast.expr
+    flags: tuple[tuple[str, ast.expr], ...]
+
+    @classmethod
+    def of(cls, node: ast.expr) -> _Row:
+        assert isinstance(node, ast.Call)
+        assert not node.args, "a row names all that it says"
+        said = {each.arg or "": each.value for each in node.keywords}
+        ask = said.pop("ask")
+        return cls(_short(ask), ask, tuple(said.items()))
+
+    @property
+    def situations(self) -> tuple[str, ...]:
+        """Whether it is asked where the members are known, where they are not, or both."""
+        members = next((_short(value) for name, value in self.flags if name == "members"), "KNOWN")
+        return ("KNOWN", "UNKNOWN") if members == "EITHER" else (members,)
+
+    def only(self, situations: tuple[str, ...]) -> tuple[_Row, ...]:
+        """The same asked only in some of these; nothing where that is never."""
+        left = tuple(each for each in self.situations if each in situations)
+        if len(left) == len(self.situations) or not left:
+            return (self,) * bool(left)
+        return (self.without("members", ("members", _members(left[0]))),)
+
+    def without(self, flag: str, *others: tuple[str, ast.expr]) -> _Row:
+        """The same without that one."""
+        return replace(self, flags=(*(each for each in self.flags if each[0] != flag), *others))
+
+    @property
+    def call(self) -> ast.Call:
+        said = (("ask", self.ask), *self.flags)
+        return ast.Call(ast.Name("Rule"), [], [ast.keyword(name, value) for name, value in said])
+
+
+def _members(situation: str) -> ast.expr:
+    return ast.Attribute(ast.Name("Members"), situation)
+
+
+def _tables(rows: list[_Row]) -> Iterator[tuple[str, str, list[_Row]]]:
+    """What differs, before and after, and the rows: in each situation by itself a rule is left out, or two that are
+    neighbours there are the other way round; and what a row says of when else it is asked is taken from it.
+    """
+    for situation in ("UNKNOWN", "KNOWN"):
+        there = [index for index, row in enumerate(rows) if situation in row.situations]
+        where = f"RULES, members {situation.lower()}"
+        for index in there:
+            yield f"{where}: {rows[index].rule}", "nothing", _without(rows, index, situation)
+        for one, other in pairwise(there):
+            first, second = rows[one].rule, rows[other].rule
+            left, moved = _without(rows, other, situation), rows[other].only((situation,))
+            yield f"{where}: {first}, {second}", f"{second}, {first}", [*left[:one], *moved, *left[one:]]
+    for index, row in enumerate(rows):
+        for flag, value in row.flags:
+            if flag != "members":
+                changed = [*rows[:index], row.without(flag), *rows[index + 1 :]]
+                yield f"RULES, {row.rule}: {flag}={_short(value)}", "nothing", changed
+
+
+def _without(rows: list[_Row], index: int, situation: str) -> list[_Row]:
+    """The rows without one of them in one situation."""
+    others = tuple(each for each in ("KNOWN", "UNKNOWN") if each != situation)
+    return [*rows[:index], *rows[index].only(others), *rows[index + 1 :]]
 
 
 # --- how each is tried ----------------------------------------------------------------------------------------------

@@ -37,28 +37,19 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    AddLearner,
-    AdoptRevision,
-    DecideBootstrap,
-    Defragment,
-    NoteCreated,
-    Plan,
-    Promote,
-    ReleaseMember,
-    ReleaseReplica,
-    RemoveMember,
-    RestartUnit,
-    SetRecord,
-    StartUnit,
-    StopUnit,
-    Swap,
-)
+from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.traffic import SetRecord
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
-from quarterdeck.planner import ailing, claims, clusters, machines, members, planner, resting, revisions, stage, view
+from quarterdeck.planner import ailing, claims, machines, members, planner, resting, revisions, stage, view
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.planner import Rule
+from quarterdeck.planner.rule import Ask, Members, Rule
 from quarterdeck.planner.rules import (
     founding,
     healing,
@@ -120,21 +111,22 @@ class Mutation:
         return self.apply.__name__
 
 
-def _rule(patch: Patch, old: Rule, new: Rule) -> None:
+def _rule(patch: Patch, old: Ask, new: Ask) -> None:
     """Put another rule in the place of one."""
-    for rules in ("ALWAYS", "WITH_MEMBERSHIP", "BESIDE"):
-        known: tuple[Rule, ...] = getattr(planner, rules)
-        patch.setattr(planner, rules, tuple(new if rule is old else rule for rule in known))
-    for sets in ("IN_EACH", "UNREAD", "LEAVING"):
-        has: frozenset[Rule] = getattr(clusters, sets)
-        patch.setattr(clusters, sets, has | {new} if old in has else has)
+    _rows(patch, old, lambda row: replace(row, ask=new))
 
 
-def _before(patch: Patch, old: Rule, new: Rule) -> None:
-    """Ask another rule before one."""
-    rules = planner.WITH_MEMBERSHIP
-    index = rules.index(old)
-    patch.setattr(planner, "WITH_MEMBERSHIP", (*rules[:index], new, *rules[index:]))
+def _rows(patch: Patch, old: Ask, changed: Callable[[Rule], Rule]) -> None:
+    """Change the rows of a rule."""
+    assert any(row.ask is old for row in planner.RULES)
+    patch.setattr(planner, "RULES", tuple(changed(row) if row.ask is old else row for row in planner.RULES))
+
+
+def _before(patch: Patch, old: Ask, new: Ask) -> None:
+    """Ask another rule before one, when the members are known."""
+    known = [row.ask is old and row.members is not Members.UNKNOWN for row in planner.RULES]
+    index = known.index(True)
+    patch.setattr(planner, "RULES", (*planner.RULES[:index], Rule(ask=new), *planner.RULES[index:]))
 
 
 def _nothing(_: View) -> Outcome:
@@ -431,7 +423,7 @@ def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
 
 
 def an_apiserver_is_rescued_beside_the_removal_of_its_member(patch: Patch) -> None:
-    patch.setattr(planner, "BESIDE", (*planner.BESIDE, serving.rescue))
+    _rows(patch, serving.serve_in_outage, lambda row: replace(row, beside=True))
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
@@ -577,7 +569,8 @@ def the_quorum_of_events_goes_first(patch: Patch) -> None:
 
 def replicas_are_released_while_they_are_members_of_the_events_cluster(patch: Patch) -> None:
     patch.setattr(release, "_has_a_vote_on_events", lambda view, record: False)
-    patch.setattr(clusters, "IN_EACH", clusters.IN_EACH - {membership.remove, membership.remove_dead})
+    for rule in (membership.remove, membership.remove_dead):
+        _rows(patch, rule, lambda row: replace(row, per_cluster=False))
 
 
 def a_member_of_the_events_cluster_is_given_up_again_and_again(patch: Patch) -> None:

@@ -9,19 +9,11 @@ import pytest
 
 from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import (
-    NoteDraining,
-    Plan,
-    ReaddressMember,
-    RemoveMember,
-    RestartUnit,
-    StartUnit,
-    Step,
-    StopBalancer,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import ReaddressMember, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import NoteDraining, StopBalancer
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World

@@ -628,7 +628,26 @@ SEARCHES = (
     *ROUND_ROBIN,
     *PROMOTED,
 )
-#: What is searched besides with ``QUARTERDECK_DEEP=1``: minutes each, the last ones most of an hour.
+#: What the smoke tier searches: changes of mind, one move whole with a fault, and a short search of each family.
+SMOKE = frozenset(
+    {
+        *(Search(replicas=each, to=to, wishes=1) for each, to in (*SHAPES, *BIRTHS[:2])),
+        Search(replicas=1, to=1, faults=1, data_loss=True),
+        Search(replicas=3, to=None, faults=1, data_loss=True),
+        Search(replicas=1, to=0, faults=1, data_loss=True),
+        Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.REFUSED})),
+        replace(INSIDE[0], faults=1, data_loss=True),
+        replace(APART[0], faults=1, data_loss=True),
+        replace(HANGS[0], faults=1),
+        *(family[0] for family in (FIRST, HANDED, HEALS, HEALS_PROGRAMS, HEALS_EVENTS, HEALS_SLOW, BY_HAND)),
+        *(family[0] for family in (NO_ROOM, DIFFERS, PEOPLE, STRANGE, DISABLED, LOOPING, FLOATING, PROMOTED)),
+        HEALS_AMID[3],
+        TWINS[2],
+        SHARED[1],
+        ROUND_ROBIN[1],
+    }
+)
+#: What only a soak searches: minutes each, the last ones most of an hour.
 DEEP = (
     LED_OTHERWISE,
     *(replace(each, faults=1, wishes=1) for each in (HAND_OVER, AT_ONCE)),
@@ -643,4 +662,14 @@ DEEP = (
     Search(replicas=1, to=3, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=3, faults=1, wishes=1, data_loss=True),
     Search(replicas=3, to=1, faults=2, data_loss=True),
+)
+#: What a soak has: those, and of what is searched in each run what takes longest where another search has the same with
+#: fewer replicas, or fewer things that go wrong.
+LONG = (
+    Search(replicas=5, to=3, faults=1, data_loss=True),
+    HANDED[8],
+    HEALS_PROGRAMS[3],
+    FLOATING[1],
+    PEOPLE[7],
+    *DEEP,
 )

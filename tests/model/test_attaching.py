@@ -14,7 +14,8 @@ from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.steps import AttachVolumes, Plan
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
@@ -61,6 +62,7 @@ def searched(
 
 
 @pytest.mark.parametrize("mended", [True, False], ids=["may come back", "for good"])
+@pytest.mark.smoke
 def test_a_machine_dies_or_stands_still(mended: bool) -> None:
     assert searched(plane(), faults=1, kinds=DEATHS, mended=mended).states > 8
 

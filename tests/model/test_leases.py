@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.tiers import first_of_each
 
 from model.leases.explorer import Explorer
 from model.leases.mutations import MUTATIONS, Mutation
@@ -29,6 +30,9 @@ LEAST = {
     "other sets": 200,
     "acts": 3_100,
 }
+#: The smoke tier has those that take a few seconds.
+QUICK = {"alone", "nested", "two", "fickle", "client-go", "other sets", "acts"}
+TIERED = [pytest.param(each, marks=[pytest.mark.smoke] if each.name in QUICK else []) for each in SEARCHES]
 
 
 def searched(search: Search) -> Explorer:
@@ -40,7 +44,7 @@ def searched(search: Search) -> Explorer:
     return explorer
 
 
-@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.name)
+@pytest.mark.parametrize("search", TIERED, ids=lambda search: search.name)
 def test_every_state_of_locks_is_safe_and_ends_well(search: Search) -> None:
     assert searched(search).states >= LEAST[search.name], "the search sees less than it did"
 
@@ -52,7 +56,7 @@ def test_every_state_of_more_of_them_is_safe_and_ends_well(search: Search) -> No
     assert searched(search).states > 10_000
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=str)
+@pytest.mark.parametrize("mutation", first_of_each(MUTATIONS, lambda each: each.breaks), ids=str)
 def test_a_rule_that_is_taken_out_is_missed(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     mutation.apply(monkeypatch)
     with pytest.raises(Broken) as caught:

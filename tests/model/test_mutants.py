@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,11 +29,41 @@ def test_each_mutant_has_a_name_of_its_own() -> None:
     assert len(keys) > 1_000
 
 
+def test_the_table_of_rules_is_mutated_in_each_situation_by_itself() -> None:
+    as_it_is = _asked(mutants("rule_table")[0].original)
+    changed = Counter[frozenset[str]]()
+    for mutant in mutants("rule_table"):
+        found = _asked(mutant.source)
+        differs = frozenset(each for each in found if found[each] != as_it_is[each])
+        changed[differs] += 1
+        if ", members " in mutant.key:
+            assert differs == {"KNOWN" if "members known" in mutant.key else "UNKNOWN"}, mutant.key
+    assert changed[frozenset(("KNOWN",))] > 80
+    assert changed[frozenset(("UNKNOWN",))] > 20
+    assert not changed[frozenset()]
+
+
+def _asked(source: str) -> dict[str, list[tuple[object, ...]]]:
+    """The rows that are asked in each situation, by a table's source."""
+    names: dict[str, Any] = {}
+    exec(source, names)
+    return {
+        each: [
+            (rule.name, rule.despite, rule.beside, rule.per_cluster, rule.unread, rule.unwanted)
+            for rule in names["RULES"]
+            if rule.members.name in (each, "EITHER")
+        ]
+        for each in ("KNOWN", "UNKNOWN")
+    }
+
+
+@pytest.mark.soak
 def test_a_rule_that_is_left_out_is_noticed() -> None:
     found = next(each for each in mutants("membership") if each.key.startswith("membership.removable: has_quorum"))
     assert tried(found, quick=True)
 
 
+@pytest.mark.soak
 def test_the_planner_as_it_is_is_noticed_by_nobody() -> None:
     as_it_is = mutants("slots")[0]
     unchanged = Mutant("slots", "nothing is changed", 0, as_it_is.original)
@@ -52,6 +84,7 @@ def test_what_is_around_a_mutant_is_its_function() -> None:
     assert len({around for around, _ in hashes}) == len(hashes) > 10
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "key",
     [

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.tiers import in_each_tier, sized
 
 from model.faults import mends, survivable
 from model.invariants import Broken, check_done, claim, names
@@ -22,6 +23,10 @@ REPLICAS = (1, 3, 5)
 #: Rounds with faults, and rounds after them within which the plane has to be as wanted.
 ROUNDS = 60
 MOST_ROUNDS = 300
+#: How many planes live.
+EXAMPLES = sized(smoke=15, full=90, soak=1_000)
+
+pytestmark = pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))
 
 WISHES = tuple(Wish(f"{count} at {site}", wanted(site, count)) for site in SITES for count in REPLICAS)
 
@@ -104,12 +109,15 @@ def lived(start: Truth, goal: Wish, faults: int, draw: Draw, *, losing: bool) ->
     return walker.steps
 
 
+@in_each_tier
 @pytest.mark.parametrize("losing", [False, True], ids=["faults", "faults and data loss"])
 def test_planes_survive_whatever_happens(losing: bool) -> None:
     planes = [settled(empty("east", count, front=front)) for count in REPLICAS for front in (None, "east", "north")]
     counts: list[int] = []
 
-    @settings(max_examples=90, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(data=st.data(), start=st.sampled_from(planes), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
     def live(data: st.DataObject, start: Truth, goal: Wish, faults: int) -> None:
         def draw(bound: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.tiers import smoke
 
 from model.explorer import Explorer
 from model.invariants import Broken
@@ -14,7 +15,9 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.steps import Plan, ReleaseReplica, StopUnit
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
@@ -58,7 +61,7 @@ def searched(truth: Truth, *, faults: int, kinds: frozenset[Kind] = BETWEEN, pla
     return explorer
 
 
-@pytest.mark.parametrize("faults", [0, 1])
+@pytest.mark.parametrize("faults", [*smoke(0), 1])
 def test_two_of_three_die_for_good_and_may_come_back_at_any_moment(faults: int) -> None:
     explorer = searched(lost(Power.OFF, Consent(epoch=1)), faults=faults)
     print(f"{explorer.states:,} states, {explorer.walker.steps:,} steps")
@@ -103,6 +106,7 @@ def without_keeping(world: World) -> Plan:
     )
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("planner", [without_a_fence, without_keeping])
 def test_a_planner_that_does_not_keep_epochs_apart_is_found(planner: Planner) -> None:
     with pytest.raises(Broken, match=r"^17:"):

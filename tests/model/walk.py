@@ -14,24 +14,12 @@ from model.looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
 from model.worlds import normal, ranks
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    NOTES,
-    AddLearner,
-    Compact,
-    Defragment,
-    Disarm,
-    LeadTo,
-    PlaceReplica,
-    Plan,
-    Promote,
-    RemoveMember,
-    RemoveRecord,
-    SetBackends,
-    SetRecord,
-    Step,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Note, Step
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan
@@ -194,7 +182,7 @@ class Walker:
             check_plan(world, plan)
             if world.failing:
                 check_held_back(self.planner(replace(world, failing=())), world, plan)
-            if not plan.now or not all(isinstance(step, NOTES) for step in plan.now):
+            if not plan.now or not all(isinstance(step, Note) for step in plan.now):
                 return Round(state, tuple(noted), plan)
             state, _ = self._take(state, plan.now)
             noted.extend(plan.now)
@@ -323,7 +311,7 @@ class Walker:
             following, _ = self._take(state, some)
             yield DriverFault(Kind.SOME_STEPS, f"only {names(some)} is done", following)
         for step in plan.now if state.refused is None else ():
-            if not isinstance(step, NOTES):
+            if not isinstance(step, Note):
                 refusing = replace(state, refused=Refusal.of(step))
                 following, _ = self._after(replace(now, state=refusing))
                 yield DriverFault(Kind.REFUSED, f"{names((step,))} is refused every time", following)
@@ -354,7 +342,7 @@ class Walker:
                 if index:
                     name = f"the driver dies after {index} changes of the swap"
                     yield DriverFault(Kind.SWAP_BROKEN_OFF, name, replace(state, swapping=True))
-                if not isinstance(change, (*NOTES, PlaceReplica)):
+                if not isinstance(change, Note | PlaceReplica):
                     frozen = replace(state.taken_over(change), swapping=bool(index))
                     name = f"the driver freezes before {names((change,))}, and another takes over"
                     yield DriverFault(Kind.LATE, name, frozen)

@@ -1,6 +1,4 @@
-"""Long runs with other seeds each time: ./test soak -- --minutes 60 [--seed N]. Beside them that stage has the tests of
-tests/e2e that are marked for it, which take as long as they take.
-"""
+"""Long runs with other seeds each time: ./test seeds -- --minutes 60 [--seed N]."""
 
 from __future__ import annotations
 
@@ -10,11 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--minutes", type=float, default=30.0, help="For how long in all, tests/e2e apart.")
-    parser.addoption("--seed", type=int, default=None, help="The first seed; another one each time without it.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fakes.kube import FakeApiserver
+from fakes.kube_objects import FakeObjects
+
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
 from quarterdeck.addons.applyset import Parent
@@ -13,8 +16,6 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.addons import Addon, AddonStatus
 from quarterdeck.engine.background.addon_duty import AddonDuty
 from quarterdeck.engine.workspace import addons
-from quarterdeck.kube.fake import FakeApiserver
-from quarterdeck.kube.fake_objects import FakeObjects
 from quarterdeck.kube.port import Address
 from quarterdeck.stores.amend import amend
 from quarterdeck.yaml_text import dumped

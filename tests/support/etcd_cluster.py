@@ -18,6 +18,8 @@ from typing import Protocol, TypeVar
 
 import grpc
 import pytest
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster, MemberAddress
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -25,8 +27,6 @@ from quarterdeck.etcd.auth import ROOT
 from quarterdeck.etcd.calls import ClientTls, target_of
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.etcd.real import RealEtcd

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from fakes.endpoint import FakeDns
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster, MemberAddress
+from fakes.kube import FakeKube
+from fakes.store import MemoryStore
+
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
-from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine
 from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.stores.memory import MemoryStore
 from support.templates import declared_alone
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from filelock import AsyncFileLock
 
 from quarterdeck.progress import Silent
+from quarterdeck.runner import run, start
 from quarterdeck.upstream.gotool import GoTools
-from quarterdeck.upstream.process import run
 
 _FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
 _DEADLINE = 1_200.0
@@ -50,7 +50,7 @@ async def _build(
     (work / "out").mkdir()
     environment = {**go_environment(cache), "CGO_ENABLED": str(int(cgo))}
     argv = [str(go), "build", *flags, "-o", f"{work / 'out'}/", *packages]
-    done = await run(argv, folder=work, environment=environment, deadline=_DEADLINE)
+    done = await run(argv, doing="building it", deadline=_DEADLINE, by=start(folder=work, environment=environment))
     assert done.code == 0, done.errors[-2_000:]
 
 
@@ -60,7 +60,8 @@ async def module_file(module: str, version: str, name: str) -> bytes:
     with tempfile.TemporaryDirectory() as work:
         go = await GoTools(cache, os.environ).at_least(_GO, Path(work), Silent())
         argv = [str(go), "mod", "download", "-json", f"{module}@{version}"]
-        done = await run(argv, folder=Path(work), environment=go_environment(cache), deadline=_DEADLINE)
+        by = start(folder=Path(work), environment=go_environment(cache))
+        done = await run(argv, doing="building it", deadline=_DEADLINE, by=by)
     assert done.code == 0, done.errors[-2_000:] or done.output[-2_000:]
     return Path(json.loads(done.output)["Dir"], name).read_bytes()
 

@@ -201,7 +201,7 @@ def _made_well(lab: HostsLab) -> tuple[str, ...]:
 async def _answers(site: LabSite, name: str) -> bool:
     """Whether a host can be asked by now."""
     try:
-        await site.ask(next(machine for machine in site._stands if site.host(machine).name == name), "ping", doing="")
+        await site.ask(next(machine for machine in site._machines if site.host(machine).name == name), "ping", doing="")
     except Unavailable:
         return False
     return True

@@ -10,13 +10,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from fakes.kube import FakeApiserver
+from fakes.kube_objects import Stored
 
 from quarterdeck.actions.status import refresh
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.app import nodes
-from quarterdeck.kube.fake import FakeApiserver
-from quarterdeck.kube.fake_objects import Stored
 from quarterdeck.kube.port import Address
 from quarterdeck.stores.amend import amend
 from support.addons_lab import AddonLab

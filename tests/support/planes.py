@@ -54,6 +54,47 @@ class KeptPlane:
         return done.code == 0
 
 
+_SHORT = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  placement: {{site: east}}
+  endpoint: {{ttl: 1}}
+"""
+
+
 def created(lab: PlaneLab, name: str, replicas: int) -> Done:
-    """A plane of the default sites, by the command that users create one with."""
-    return lab.run("create", name, "--replicas", str(replicas))
+    """A plane at one of the default sites, with the shortest time to live of its name: every move waits for it."""
+    return lab.run("apply", "-f", str(lab.file(_SHORT.format(name=name, replicas=replicas))))
+
+
+SMALL_NAME = "small"
+#: A plane of one replica whose etcd has little room, a site with little room, and the one where the plane is.
+SMALL = f"""
+apiVersion: quarterdeck.dev/v1alpha1
+kind: ControlPlane
+metadata: {{name: {SMALL_NAME}}}
+spec:
+  replicas: 1
+  placement: {{site: home}}
+  etcd: {{quotaBytes: 64Mi, storageClass: fast}}
+"""
+_SMALL_SITES = """
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: home}
+spec: {storageClasses: [{name: fast}]}
+---
+apiVersion: quarterdeck.dev/v1alpha1
+kind: Site
+metadata: {name: full}
+spec: {storageClasses: [{name: fast, limitBytes: 16Mi}]}
+"""
+
+
+def small_created(lab: PlaneLab, _name: str, _replicas: int) -> Done:
+    """The plane ``small``."""
+    lab.run("apply", "-f", str(lab.file(_SMALL_SITES)))
+    return lab.run("apply", "-f", str(lab.file(SMALL)))

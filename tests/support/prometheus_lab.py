@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import socket
 from collections.abc import AsyncIterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from quarterdeck.http import Http, NoAnswer
-from quarterdeck.upstream.process import Outcome, run
+from quarterdeck.runner import Ended, run, start
 from support.go_programs import built
 
 VERSION = "v0.316.0"  # of the module
@@ -32,13 +31,11 @@ async def programs() -> dict[str, Path]:
     return {name: folder / name for name in _PROGRAMS}
 
 
-async def promtool(*argv: str, stdin: Path | None = None) -> Outcome:
+async def promtool(*argv: str, stdin: Path | None = None) -> Ended:
     """Run promtool to its end; ``stdin``: a file that it reads."""
     program = str((await programs())["promtool"])
-    if stdin is None:
-        return await run([program, *argv], folder=Path("/"), environment=os.environ, deadline=60)
-    shell = ["/bin/sh", "-c", 'exec "$@" < "$0"', str(stdin), program, *argv]
-    return await run(shell, folder=Path("/"), environment=os.environ, deadline=60)
+    given = None if stdin is None else stdin.read_bytes()
+    return await run([program, *argv], doing="running promtool", deadline=60, by=start(folder=Path("/")), given=given)
 
 
 @dataclass(frozen=True)

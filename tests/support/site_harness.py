@@ -12,11 +12,11 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 
 from quarterdeck.model.jobs import Job
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.processes import JOB
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
@@ -27,6 +27,7 @@ from quarterdeck.sites.port import Faults, Holds, Site, Switches
 from support.conditions import eventually as eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import hosts_site
+from support.tiers import smoke
 
 LIMIT = 50 * 2**20  # bytes, of the storage class "small"
 
@@ -281,6 +282,8 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
 #: On hosts of their own, whose tests say so where such cannot be.
 HOSTS = pytest.param("hosts", marks=[pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())])
 KINDS = ("fake", *ISOLATIONS, HOSTS)
+#: The same, of which the smoke tier has those that take no root and little time.
+SMOKE_KINDS = (*smoke("fake", "loopback"), "netns", HOSTS)
 
 
 @asynccontextmanager

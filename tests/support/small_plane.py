@@ -10,6 +10,13 @@ from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import cast
 
+from fakes.endpoint import FakeBalancer, FakeDns
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster, MemberAddress
+from fakes.kube import FakeApiserver, FakeKube
+from fakes.site import FakeSite
+from fakes.store import MemoryStore
+
 from quarterdeck.actions.addresses import apiserver_address, backend_address, client_url, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
@@ -17,11 +24,7 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observation.observe import Observer
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
-from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component, programs
@@ -30,10 +33,8 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Store
 from support.templates import declared_alone
 

@@ -115,5 +115,5 @@ def _told(entries: Sequence[JournalEntry]) -> str:
 
 def _let_go(entries: Sequence[JournalEntry]) -> float:
     """When a load balancer was first taken down (Unix seconds)."""
-    times = [each.time for each in entries if (each.kind, each.outcome) == ("StopBalancer", Outcome.STARTED)]
+    times = [each.time for each in entries if (each.kind, each.outcome) == ("stop-load-balancer", Outcome.STARTED)]
     return min(times, default=time.time())

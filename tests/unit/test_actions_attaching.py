@@ -5,23 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fakes.etcd_cluster import MemberAddress
+from fakes.site import FakeSite
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import backend_address, client_url, peer_url
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
-from quarterdeck.etcd.fake_cluster import MemberAddress
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember, ReleaseReplica
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
+from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import StorageClass
 
 WAS, IS = "east-b1", "east-b2"
@@ -37,7 +39,7 @@ async def struck(*, reattachable: bool = True) -> SmallPlane:
     )
     memory = small.plane.memory
     records = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=records))
+    await write_memory(small.plane, replace(memory, replicas=records))
     await settle_seats(small.plane)
     site = small.sites["east"]
     await site.create_volume(WAS, f"{NAME}-east-2", "standard")

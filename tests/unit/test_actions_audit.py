@@ -6,6 +6,12 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.endpoint import FakeDns
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster
+from fakes.kube import FakeKube
+from fakes.site import FakeSite
+from fakes.store import MemoryStore
 from support.templates import declared_alone
 
 from quarterdeck.actions.audit import delete_audit_logs, forget_old_audit_logs
@@ -14,17 +20,11 @@ from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.fakes import FakeDns
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster
-from quarterdeck.kube.fake import FakeKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
-from quarterdeck.stores.memory import MemoryStore
 
 DAY = 86_400.0
 NOW = 1_800_000_000.0

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
@@ -23,11 +25,9 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 SLOT = Slot(site="east", zone="a")
@@ -76,7 +76,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
 async def remembers(plane: Plane, memory: Memory) -> World:
     records = tuple(replace(each, revision=plane.revisions.goal) for each in memory.replicas)
     memory = replace(memory, replicas=records)
-    await write_status(plane, memory=memory)
+    await write_memory(plane, memory)
     return World(slots=(SLOT,), memory=memory, now=0.0)
 
 

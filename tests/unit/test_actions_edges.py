@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fakes.endpoint import FakeBalancer, FakeDns
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import held
-from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
-from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.traffic import LeadTo, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 
 SET = SetBackends(site="east", why="", backends=("east-1",))

@@ -11,7 +11,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import candidates, client_urls
 from quarterdeck.actions.clusters import release_member
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _initial_cluster
 from quarterdeck.actions.volumes import replica_settings, volume_name
 from quarterdeck.components.settings import ClusterState
@@ -21,7 +21,10 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.steps import AddLearner, Plan, ReleaseMember, StartUnit, Swap
+from quarterdeck.model.steps.clusters import ReleaseMember
+from quarterdeck.model.steps.members import AddLearner, Swap
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
 
 A1 = "east-a1"
@@ -38,7 +41,7 @@ async def apart(*, epoch: int = 1, created: bool = True, started: bool = True) -
     memory = small.plane.memory
     replicas = tuple(replace(each, events=member, storage_class="standard") for each in memory.replicas)
     events = ClusterMemory(epoch=epoch, bootstrap=("east-1", "east-2", "east-3"), created=created)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas, events=events))
+    await write_memory(small.plane, replace(memory, replicas=replicas, events=events))
     return replace(small, world=replace(small.world, memory=small.plane.memory))
 
 
@@ -60,7 +63,7 @@ async def test_a_member_of_a_former_events_cluster_is_none_of_this_one() -> None
     memory, old = small.plane.memory, MemberMemory(epoch=1, listed=True, started=True)
     records = (replace(memory.replicas[0], events=old), *memory.replicas[1:])
     events = replace(memory.events, bootstrap=("east-2",))
-    await write_status(small.plane, memory=replace(memory, replicas=records, events=events))
+    await write_memory(small.plane, replace(memory, replicas=records, events=events))
     assert [each.name for each in candidates(small.plane, EVENTS)] == ["east-2", "east-3"]
     assert len(client_urls(small.plane)) == 3
 

@@ -9,19 +9,11 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.members import swap
 from quarterdeck.errors import LeaseLost
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import (
-    AddLearner,
-    Promote,
-    ReleaseReplica,
-    RemoveMember,
-    SetBackends,
-    SetRecord,
-    Step,
-    StopBalancer,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.traffic import SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
 
 

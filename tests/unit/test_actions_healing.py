@@ -11,7 +11,7 @@ from support.fake_plane import FakePlane
 from quarterdeck.actions.healing import cordon_machine
 from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.site import Site, default_sites
-from quarterdeck.model.steps import CordonMachine
+from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.world import World
 
 STEP = CordonMachine(site="east", why="", machine="east-b1")

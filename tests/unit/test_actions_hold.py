@@ -8,6 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import pytest
+from fakes.endpoint import FakeBalancer
+from fakes.etcd import FakeEtcd
+from fakes.site import FakeSite
 from support.golden import Golden
 from support.small_plane import SmallPlane, address, small_plane
 
@@ -19,15 +22,14 @@ from quarterdeck.actions.members import transfer_leadership
 from quarterdeck.actions.units import stop_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.endpoint.fakes import FakeBalancer
 from quarterdeck.errors import LeaseLost, Unavailable
-from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import SetBackends, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.sites.fake import FakeSite
 
 
 @dataclass(slots=True, kw_only=True)

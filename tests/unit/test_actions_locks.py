@@ -29,7 +29,7 @@ from quarterdeck.engine.controller_sets.handing import taken_up
 from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.steps import StopUnit
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.stores.amend import amend
 
 KUBE, CLOUD = Manager

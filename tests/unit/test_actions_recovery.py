@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.fake_plane import FakePlane
 from support.golden import Golden
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import candidates, peer_url
 from quarterdeck.actions.carry_out import carry_out
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _begins_without_data, token_of
 from quarterdeck.api.controlplane import NewEpoch
 from quarterdeck.components.etcd import BUMP
@@ -22,10 +24,10 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
-from quarterdeck.model.steps import DeleteKept, ReleaseReplica, RestoreMember, StopUnit, WithdrawConsent
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.recovery import DeleteKept, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 
 A1 = "east-a1"
 RESTORE = RestoreMember(site="east", why="", replica="east-4", survivor="east-1")
@@ -68,7 +70,7 @@ async def begun(jobs: Jobs | None = None, *, restored: bool = False) -> SmallPla
         created=False,
         replicas=(*(replace(each, storage_class="standard") for each in memory.replicas), founder),
     )
-    await write_status(small.plane, memory=then)
+    await write_memory(small.plane, then)
 
     async def etcdutl() -> PurePosixPath:
         return PurePosixPath("/programs/etcdutl")
@@ -143,7 +145,7 @@ async def test_without_the_survivors_volume_or_room_for_a_copy_nothing_is_made(g
 async def test_the_data_of_a_member_that_has_started_is_never_made_anew(golden: Golden) -> None:
     small = await begun()
     memory = small.plane.memory.with_replica("east-4", lambda each: replace(each, started=True))
-    await write_status(small.plane, memory=memory)
+    await write_memory(small.plane, memory)
     with golden.raises(PreconditionFailed):
         await carry_out(small.plane, RESTORE, small.world)
 
@@ -154,7 +156,7 @@ async def test_a_founder_that_has_lost_its_copy_does_not_found_an_empty_cluster(
     plane, founder = small.plane, small.record("east-4")
     assert not _begins_without_data(plane, founder, Cluster.MAIN)
     assert _begins_without_data(plane, founder, Cluster.EVENTS)
-    await write_status(plane, memory=replace(plane.memory, seed=None))
+    await write_memory(plane, replace(plane.memory, seed=None))
     assert _begins_without_data(plane, founder, Cluster.MAIN)
 
 

@@ -8,25 +8,25 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.kube import FakeKube
+from fakes.site import FakeSite
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.components.template import Revisions, loaded_hash
 from quarterdeck.engine.observation.assemble import ServerFacts
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.fake import FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import ReloadUnit, StartUnit
+from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.pki.issuing import ReplicaNames, with_replica
-from quarterdeck.sites.fake import FakeSite
 
 NEXT = "alpha-next"
 ISSUER = {
@@ -68,7 +68,7 @@ async def small() -> SmallPlane:
     plane.kube = Watching(made.kube.apiservers, site=made.sites["east"])
     await made.sites["east"].create_volume("east-a1", "alpha-east-1", "standard")
     (record,) = plane.memory.replicas
-    await write_status(plane, memory=replace(plane.memory, replicas=(replace(record, storage_class="standard"),)))
+    await write_memory(plane, replace(plane.memory, replicas=(replace(record, storage_class="standard"),)))
     names = ReplicaNames(replica="east-1", addresses=("127.0.0.1",), service_ip="10.96.0.1")
     plane.secrets = with_replica(plane.secrets, names, datetime.now(UTC))
     start = StartUnit(site="east", why="", replica="east-1", component=Component.APISERVER)

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 from cryptography import x509
+from fakes.site import FakeSite
+from fakes.store import MemoryStore
 from pydantic import SecretStr
 from support.small_plane import SmallPlane, small_plane
 
@@ -25,10 +27,8 @@ from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import TakenSeat
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.pki.codec import encode
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.stores.memory import MemoryStore
 
 A1 = "east-a1"
 #: The port of the apiserver of a replica that gets the last block.

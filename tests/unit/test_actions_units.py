@@ -8,7 +8,7 @@ import pytest
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _initial_cluster
 from quarterdeck.components.settings import ClusterState
 from quarterdeck.errors import PreconditionFailed
@@ -38,7 +38,7 @@ async def test_a_member_that_joins_is_not_started_and_the_stranger_is_named(gold
     small = await small_plane()
     memory = small.plane.memory
     records = (*memory.replicas[:2], replace(memory.replicas[2], started=False))
-    await write_status(small.plane, memory=replace(memory, replicas=records))
+    await write_memory(small.plane, replace(memory, replicas=records))
     assert _initial_cluster(small.plane, small.record("east-3"), small.world).state is ClusterState.EXISTING
     with pytest.raises(PreconditionFailed) as refused:
         _initial_cluster(small.plane, small.record("east-3"), beside(small))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fakes.store import MemoryStore
 from pydantic import SecretStr
 from support.golden import Golden
 
@@ -10,7 +11,6 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import InvalidInput
-from quarterdeck.stores.memory import MemoryStore
 
 
 async def test_what_belongs_to_a_plane_names_it_by_its_uid() -> None:

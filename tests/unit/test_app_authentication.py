@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
+from fakes.etcd import FakeEtcd
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.app.etcd import authentication
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.etcd.fake import FakeEtcd
 
 
 async def test_it_is_the_user_root_who_turns_it_off_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,6 @@ from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
 from quarterdeck.app import Asker, Examined, Quarterdeck, drains
-from quarterdeck.engine.preflight.inplace import with_spec
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import cordons, operations
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
@@ -63,7 +62,7 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     async def examined(
         engine: Engine, plane: ControlPlane, names: tuple[str, ...], site: str, machine: str | None
     ) -> Examined:
-        wanted = with_spec(plane, replace_replicas=names)
+        wanted = plane.with_spec(replace_replicas=names)
         return Examined(kind=OperationType.REPLACE, wanted=wanted, current=plane)
 
     monkeypatch.setattr(drains, "_examined", examined)
@@ -165,7 +164,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
     plane = await face.plane("alpha")
     assert plane.spec.cordoned == ("alpha-2",)
     golden(await cordons.of_plane(face._home.store, plane))
-    changed = with_spec(plane, service_cidr="10.0.0.0/12")
+    changed = plane.with_spec(service_cidr="10.0.0.0/12")
     operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
     assert operation.spec.from_ is not None
     await face.cordon("alpha", "alpha-3")
@@ -180,7 +179,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
 
 
 async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck, golden: Golden) -> None:
-    await amend(face._home.store, ControlPlane, "alpha", lambda seen: with_spec(seen, replace_replicas=("alpha-2",)))
+    await amend(face._home.store, ControlPlane, "alpha", lambda seen: seen.with_spec(replace_replicas=("alpha-2",)))
     with golden.raises(Conflict):
         await face.cordon("alpha", "alpha-2")
 

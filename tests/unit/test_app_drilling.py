@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from fakes.site import FakeSite
 from support.fake_plane import FakePlane
 from support.golden import Golden
 from support.site_harness import runs, settings
@@ -22,7 +23,7 @@ from quarterdeck.app import Asker, Quarterdeck, Wish
 from quarterdeck.app.drill import drilling, drills
 from quarterdeck.app.drill.drilling import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
-from quarterdeck.app.drill.duty import DrillDuty
+from quarterdeck.app.drill.duty import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
 from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.workspace import operations
@@ -31,7 +32,6 @@ from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.probe.result import ProbeResult, Samples, Watches, Writes
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.stores.lease import hold_lease
 
 A, B = "east-a1", "east-b1"
@@ -234,19 +234,29 @@ async def test_a_drill_whose_process_died_says_so_and_goes_with_its_plane(face: 
 
 @dataclass
 class Kept:
-    """A plane with a duty, on a clock of its own."""
+    """A plane with the duties of drills, on a clock of its own."""
 
     fake: FakePlane
     now: datetime
     made: list[Fail] = field(default_factory=list)
     refuses: bool = False
+    telling: TellProven = field(init=False)
+    making: MakeDrills = field(init=False)
 
-    async def turned(self, duty: DrillDuty) -> str:
-        """Have a turn taken, and what it began come to its end: what the condition says then ("": there is none)."""
+    def __post_init__(self) -> None:
+        self.telling = TellProven(now=lambda: self.now)
+        self.making = MakeDrills(drill=self.drill, now=lambda: self.now)
+
+    async def turned(self) -> str:
+        """Have a turn of each taken, and what is begun come to its end: what the condition says then ("": there is
+        none).
+        """
         plane = await self.fake.open()
-        await duty.turn(plane, World(slots=(), memory=plane.memory, now=0.0))
-        if duty._under_way is not None:
-            await duty._under_way
+        world = World(slots=(), memory=plane.memory, now=0.0)
+        await self.telling.turn(plane, world)
+        work = await self.making.due(plane, world)
+        if work is not None:
+            await work(plane.check)
         so = find_condition((await self.fake.open()).resource.status.conditions, DRILLED)
         return "" if so is None else f"{so.status} {so.reason}"
 
@@ -277,46 +287,42 @@ async def plane() -> Kept:
 
 
 async def test_what_is_scheduled_is_made_when_it_is_due_and_told_of(plane: Kept) -> None:
-    duty = DrillDuty(drill=plane.drill, now=lambda: plane.now)
-    assert await plane.turned(duty) == "Unknown NotProven"
+    assert await plane.turned() == "Unknown NotProven"
     assert plane.made == [Fail.UNIT]
-    assert await plane.turned(duty) == "True Proven"
+    assert await plane.turned() == "True Proven"
     assert plane.made == [Fail.UNIT], "not again"
     plane.now += timedelta(days=1, seconds=1)
-    await plane.turned(duty)
+    await plane.turned()
     assert plane.made == [Fail.UNIT, Fail.UNIT]
     await plane.wants()
-    assert await plane.turned(duty) == "", "nothing is to be proven any more"
+    assert await plane.turned() == "", "nothing is to be proven any more"
 
 
 async def test_a_drill_that_is_refused_is_told_of_and_tried_again_after_a_while(plane: Kept, golden: Golden) -> None:
-    duty, plane.refuses = DrillDuty(drill=plane.drill, now=lambda: plane.now), True
+    plane.refuses = True
     for _ in range(2):
-        assert await plane.turned(duty) == "Unknown NotProven"
+        assert await plane.turned() == "Unknown NotProven"
     assert plane.made == [Fail.UNIT]
     (event,) = await plane.fake.store.events("demo")
     assert event.reason == "DrillRefused"
     golden(event.message)
     plane.now += timedelta(hours=1)
-    await plane.turned(duty)
+    await plane.turned()
     assert len(plane.made) == 2
 
 
-async def test_a_drill_that_breaks_is_told_of_with_the_next_turn(plane: Kept) -> None:
+async def test_a_drill_that_breaks_is_not_made_again_at_once(plane: Kept) -> None:
     async def breaks(name: str, fail: Fail) -> Drill:
         raise RuntimeError("it broke")
 
-    duty = DrillDuty(drill=breaks, now=lambda: plane.now)
-    with pytest.raises(RuntimeError):
-        await plane.turned(duty)
+    plane.making.drill = breaks
     with pytest.raises(RuntimeError, match="it broke"):
-        await plane.turned(duty)
-    assert duty.begun == set()
-    assert await plane.turned(duty) == "Unknown NotProven"
+        await plane.turned()
+    assert await plane.turned() == "Unknown NotProven"
 
 
 async def test_a_plane_without_drills_is_left_alone(plane: Kept) -> None:
     await plane.wants()
     before = await plane.fake.store.get(ControlPlane, "demo")
-    assert await plane.turned(DrillDuty(drill=plane.drill, now=lambda: plane.now)) == ""
+    assert await plane.turned() == ""
     assert await plane.fake.store.get(ControlPlane, "demo") == before

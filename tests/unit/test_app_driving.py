@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.api.base import Metadata
@@ -27,11 +28,10 @@ from quarterdeck.engine.workspace.operations import existing
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
@@ -313,7 +313,7 @@ async def test_an_operation_that_failed_elsewhere_ends_a_command_as_if_it_had_fa
 ) -> None:
     await operation(store)
     failed = "changing plane alpha: revision 2 does not run; take it back"
-    await phase(store, OperationPhase.FAILED, failed, "InvalidInput")
+    await phase(store, OperationPhase.FAILED, failed, InvalidInput.kind)
     plane = await store.get(ControlPlane, "alpha")
     conditions = stalled(plane.status.conditions, failed, generation=plane.metadata.generation, now=1.0)
     await store.update(plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": conditions})}))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -24,7 +25,6 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.amend import amend
-from quarterdeck.stores.memory import MemoryStore
 
 KUBE, CLOUD = Manager
 ASKER = Asker(who="a test")

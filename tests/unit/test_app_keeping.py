@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.api.site import Isolation
@@ -20,7 +21,8 @@ from quarterdeck.app.keeping import Keeping, why_unkillable
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed
 from quarterdeck.model.faults import Fault, FaultKind
-from quarterdeck.stores import Lease, MemoryStore, this_process
+from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.port import Lease
 
 MANAGER, NEXT = manager_lease(Isolation.LOOPBACK), next_manager_lease(Isolation.LOOPBACK)
 STAYS = "import sys; print(flush=True); sys.stdin.read()"

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import replicas
@@ -15,12 +16,11 @@ from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.validity import certificates
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import JournalEntry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def seen(**wanted: object) -> Status:
 
 async def test_each_replica_is_told_of_with_what_it_runs_and_whether_it_stays() -> None:
     store = MemoryStore()
-    for replica, kind, time in (("demo-1", "PlaceReplica", 5.0), ("demo-2", "StartUnit", 7.0)):
+    for replica, kind, time in (("demo-1", "place-replica", 5.0), ("demo-2", "start-unit", 7.0)):
         await store.append(JournalEntry(plane="demo", time=time, kind=kind, text="", replica=replica))
     found = await replicas.listed(cast("Home", SimpleNamespace(store=store)), seen())
     assert [(each.name, each.current, each.condemned) for each in found] == [

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -17,10 +18,10 @@ from quarterdeck.engine.preflight.moves import at_site, destination, examined_ab
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
-from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.steps.clusters import NoteCreated
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
-from quarterdeck.stores.memory import MemoryStore
 
 ASKER = Asker(who="a test")
 ALPHA = new_control_plane("alpha", site="east")

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.etcd_cluster import Member
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -15,7 +16,6 @@ from quarterdeck.app.etcd import strays
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.world import World
 
 ASKER = Asker(who="a test")

@@ -31,7 +31,8 @@ from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.verdicts import Finding
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import AdoptRevision, PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 ASKER = Asker(who="a test")
@@ -86,7 +87,7 @@ async def held(home: Home, operation: str) -> None:
     )
     revision = (await home.store.get(ControlPlane, "demo")).status.revision
     for replica in MACHINES:
-        await told(home, operation, 10.25, "AdoptRevision", {"revision": revision}, replica=replica)
+        await told(home, operation, 10.25, "adopt-revision", {"revision": revision}, replica=replica)
     for lock, component, replica, begins, ends, token in locks:
         known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component}", "token": token}
         who = {"component": component.value, "replica": replica, "acquired": ZERO + begins}

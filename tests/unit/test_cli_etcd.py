@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fakes.etcd_cluster import Member
 from support.cli_lab import Cli
 from support.fake_plane import FakePlane
 from support.golden import Golden
@@ -15,7 +16,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.app.etcd import strays
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.model.world import World
 
 ID = "8e9e05c52164694d"

@@ -25,7 +25,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StopBalancer
+from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import Forecast
 from quarterdeck.probe.result import ProbeResult

@@ -12,7 +12,9 @@ from rich.console import Console
 from quarterdeck.cli import progress as progress_module
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
-from quarterdeck.model.steps import Plan, SetBackends, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import SetBackends
 
 BACKENDS = {"demo-1": "192.0.2.1", "demo-2": "192.0.2.2"}
 

@@ -23,12 +23,13 @@ from quarterdeck.components.traffic.keepalived import (
     served_file,
 )
 from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh.checks import judge_floating
 from quarterdeck.sites.ssh.facts import read_facts
 from quarterdeck.sites.ssh.hosts import Host as DeclaredHost
 from quarterdeck.sites.ssh.hosts import Login, SshSettings
 from quarterdeck.sites.ssh.script import script
-from quarterdeck.sites.ssh.unit_archive import Kept
+from quarterdeck.sites.ssh.unit_archive import account_of
 
 EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}
 FOLDER = PurePosixPath("/var/lib/quarterdeck/units/keepalived/files")
@@ -81,8 +82,9 @@ def test_router_ids_are_the_last_of_the_address_and_each_another() -> None:
 
 def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
     unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
-    assert Kept.of("e1", MachineRole.EDGE, unit).account == "quarterdeck-vrrp"
-    assert Kept.of("e1", MachineRole.EDGE, replace(unit, name="demo-envoy")).account == "quarterdeck-edge"
+    record = UnitRecord.of(unit)
+    assert account_of(MachineRole.EDGE, record) == "quarterdeck-vrrp"
+    assert account_of(MachineRole.EDGE, replace(record, name="demo-envoy")) == "quarterdeck-edge"
     assert served_file(FOLDER, "demo", ready=26443, port=6443).path == FOLDER / "live" / "demo"
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes.site import FakeSite
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import AddressSpace, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.sites import Sites
 from quarterdeck.model.findings import Checked
-from quarterdeck.sites.fake import FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.port import Site
 

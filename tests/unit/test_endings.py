@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.golden import Golden
 
 from quarterdeck.components.endings import last_reason, present_reason, why_it_ended
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.endings import complaint, why_idle, why_unit_ended
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 OUTPUTS = Path(__file__).parents[1] / "fixtures" / "endings"

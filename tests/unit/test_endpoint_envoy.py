@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 from typing import cast
 
 import pytest
+from fakes.site import FakeSite
+from fakes.site_machines import Behaviour
 from support.golden import Golden
 
 from quarterdeck.components.credentials import KeyPair
@@ -18,8 +20,6 @@ from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.fake import FakeSite
-from quarterdeck.sites.fake_machines import Behaviour
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 EDGE, ROUTER = "east-edge", "keepalived"

@@ -7,7 +7,10 @@ from support.golden import Golden
 
 from quarterdeck.engine.reconcile.aside import LONGEST, SHORTEST, Aside
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import NoteCreated, Plan, Promote, StartUnit, Swap
+from quarterdeck.model.steps.clusters import NoteCreated
+from quarterdeck.model.steps.members import Promote, Swap
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit
 
 START = StartUnit(site="east", why="it is wanted", replica="east-1", component=Component.ETCD)
 OTHER = StartUnit(site="east", why="it is wanted", replica="east-2", component=Component.ETCD)

@@ -17,7 +17,7 @@ from support.small_plane import NAME, SmallPlane, small_plane
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
@@ -35,7 +35,7 @@ from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.steps import StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
@@ -129,7 +129,7 @@ async def with_data() -> SmallPlane:
     await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
     memory = small.plane.memory
     replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_status(small.plane, memory=replace(memory, replicas=replicas))
+    await write_memory(small.plane, replace(memory, replicas=replicas))
     stored = await small.plane.store.get(PlaneSecrets, NAME)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.etcd import FakeEtcd
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -17,7 +18,6 @@ from quarterdeck.engine.observation.compared import Compared, compare, compare_a
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
-from quarterdeck.etcd.fake import FakeEtcd
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
 

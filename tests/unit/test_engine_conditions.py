@@ -27,7 +27,8 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import NoteCreated, Plan
+from quarterdeck.model.steps.clusters import NoteCreated
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, EdgeFact, Health, MemberFact, Membership, Space, World
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
@@ -37,11 +38,12 @@ from quarterdeck.errors import (
 )
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan, StartUnit, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
 
 BUSY = Unavailable("writing to the store", "another process keeps it busy", "try again")
@@ -272,7 +274,7 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
         "failed StartUnit",
         "did StartUnit",
     ]
-    assert await lab.journal("StartUnit") == [
+    assert await lab.journal("start-unit") == [
         Outcome.STARTED, Outcome.FAILED, Outcome.FAILED, Outcome.FAILED, Outcome.STARTED, Outcome.DONE,
     ]  # fmt: skip
     assert sum(each.count for each in await lab.events("StepFailed")) == 3

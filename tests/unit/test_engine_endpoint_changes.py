@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.endpoint import FakeDns
 from support.golden import Golden
 from support.host_sites import host, host_site
 
@@ -16,7 +17,6 @@ from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.preflight.endpoint_changes import admit_change
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed

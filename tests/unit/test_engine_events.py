@@ -14,7 +14,7 @@ from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
-from quarterdeck.model.steps import NoteDown, Pardon
+from quarterdeck.model.steps.healing import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import EdgeFact, Health, World
 from quarterdeck.planner.simulated import observe

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -12,8 +14,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.world import Membership, WrongData
 

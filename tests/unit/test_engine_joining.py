@@ -10,7 +10,7 @@ from support.addons_lab import addon, config_map
 from support.joining_lab import JoiningLab
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
@@ -62,7 +62,7 @@ async def seated(plane: Plane, block: int) -> None:
     """Have east-2 sit on the ports of a block."""
     seat = seat_at("m-east-2", "192.0.2.2", block)
     at = tuple(replace(each, seat=seat) if each.name == "east-2" else each for each in plane.memory.replicas)
-    await write_status(plane, memory=replace(plane.memory, replicas=at))
+    await write_memory(plane, replace(plane.memory, replicas=at))
 
 
 async def test_an_apiserver_with_other_ports_than_the_planes_has_endpoints_as_long_as_it_is_there(

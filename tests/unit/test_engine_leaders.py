@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from fakes.kube import FakeApiserver
 from pydantic import JsonValue
 from support.fake_plane import FakePlane
 from support.golden import Golden
@@ -14,7 +15,6 @@ from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.status.leaders import Leader, leaders, leading, lease_facts
-from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.kube import FakeApiserver, FakeKube
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
 from quarterdeck.engine.observation.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
-from quarterdeck.kube.fake import FakeApiserver, FakeKube
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

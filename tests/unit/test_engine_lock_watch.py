@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.kube import FakeApiserver
 from support.fake_plane import FakePlane, host_of
 from support.golden import Golden
 
@@ -24,7 +25,6 @@ from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN
-from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address, SeenLease
 from quarterdeck.stores.port import JournalEntry
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
+from fakes.store import MemoryStore
 from loop.clock import Clock, JumpingLoop
 from support.golden import Golden
 
@@ -24,7 +25,6 @@ from quarterdeck.engine.workspace.operations import Asker, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
-from quarterdeck.stores.memory import MemoryStore
 
 
 @dataclass

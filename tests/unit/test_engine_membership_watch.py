@@ -9,7 +9,8 @@ from model.seen import learner, seen, voters_at
 from support.golden import Golden
 
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
-from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Step, Swap, TransferLeadership
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, MemberFact, Space, World
 from quarterdeck.stores.port import EventType
 

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.endpoint import FakeBalancer, FakeDns
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.dns.fixed import FixedAddress
 from quarterdeck.endpoint.dns.unusable import UnusableDns
-from quarterdeck.endpoint.fakes import FakeBalancer, FakeDns
 from quarterdeck.engine.observation.name_seen import see_name
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.endpoints import APISERVERS, BackendAddress, Claim, NameFact, Ownership, Record

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import Member
 from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.actions.plane import Plane
@@ -16,8 +18,6 @@ from quarterdeck.engine.observation.lagging import MORE, STUCK
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.silence import GRACE
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.units import Machine, Volume

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from fakes.kube import FakeApiserver
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -14,7 +15,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import PART_OF, Parent
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.observation.observe_leaders import EVERY_S, LeadersObserver
-from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import UNLED_S, Leadership
 from quarterdeck.model.seats import PortName

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.endpoint import FakeBalancer
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.addresses import backend_address, seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.status import write_status
-from quarterdeck.endpoint.fakes import FakeBalancer
+from quarterdeck.actions.status import write_memory
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact
@@ -38,7 +38,7 @@ def site(state: MachineState, units: tuple[UnitStatus, ...] | None) -> SiteFacts
 async def test_a_replica_at_an_address_that_somebody_made_up_is_not_sent_to() -> None:
     plane = await FakePlane().open()
     seated = tuple(replace(each, seat=seat_of(each)) for each in plane.memory.replicas)
-    await write_status(plane, memory=replace(plane.memory, replicas=seated))
+    await write_memory(plane, replace(plane.memory, replicas=seated))
     first, second, _ = seated
     right = backend_address(second)
     balancer = FakeBalancer()

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
@@ -29,7 +30,6 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.stores.lease import LeaseGuard
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.upstream.upstream import Upstream
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.endpoint import FakeDns
+from fakes.site import MEMORY_BYTES, FakeSite
 from support.golden import Golden
 from support.host_sites import host, host_site
 from support.small_plane import small_plane
@@ -19,7 +21,6 @@ from quarterdeck.api.cordons import Cordon, CordonedReplica
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.site import LocalSpec, Site, default_sites
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.fakes import FakeDns
 from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe import Look, Observer
@@ -47,7 +48,6 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.model.world import Health, MemberFact, Membership, World
 from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.sites.fake import MEMORY_BYTES, FakeSite
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 

@@ -6,16 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
 from support.golden import Golden
 from support.small_plane import small_plane
-from support.stored_home import Recording
 from support.templates import template
 
-from quarterdeck.actions.status import write_status
+from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
@@ -34,13 +33,28 @@ from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
+from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
 
 ASKER = Asker(who="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
+
+
+class Recording:
+    """A site, which only keeps the units that it is told to start."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.started: dict[tuple[str, str], UnitSpec] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._site, name)
+
+    async def start_unit(self, machine: str, spec: UnitSpec) -> None:
+        self.started[machine, spec.name] = spec
 
 
 @pytest.fixture
@@ -186,7 +200,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
         replace(each, started=False, storage_class="standard", revision=runs.get(each.name, ""))
         for each in plane.memory.replicas
     )
-    await write_status(plane, memory=replace(plane.memory, replicas=tuple(records)))
+    await write_memory(plane, replace(plane.memory, replicas=tuple(records)))
     writes: dict[str, bytes] = {}
     for name in runs:
         step = StartUnit(site="east", why="", replica=name, component=Component.APISERVER)
@@ -222,6 +236,6 @@ async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(
         async with AsyncExitStack() as stack:
             opened = await home.plane(now, stack)
             rejected = Rejection(revision=now.status.revision, why="it ends") if given_up else None
-            await write_status(opened, memory=replace(opened.memory, rejected=rejected))
+            await write_memory(opened, replace(opened.memory, rejected=rejected))
             assert (await (await observer_of(opened)).observe()).storage_class == storage_class
     assert (await plane(home)).status.revision != before.status.revision

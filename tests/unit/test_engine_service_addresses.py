@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fakes.kube import FakeApiserver
 from support.fake_plane import FakePlane, host_of
 
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
-from quarterdeck.kube.fake import FakeApiserver
 from quarterdeck.kube.port import Address
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import PortName, Seat

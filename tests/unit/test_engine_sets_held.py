@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 import pytest
+from fakes.kube import FakeApiserver
 from support.fake_plane import FakePlane, host_of
 from support.golden import Golden
 
@@ -21,7 +22,6 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.controller_sets.sets_held import SetHeld, sets_held
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.fake import FakeApiserver
 
 KUBE, CLOUD = Manager
 LOCK = "ipam-migration"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from fakes.store import MemoryStore
+
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import Troubles
-from quarterdeck.stores.memory import MemoryStore
 from quarterdeck.stores.port import Event
 
 

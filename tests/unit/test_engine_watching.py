@@ -21,7 +21,8 @@ from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.slowness import DISK, answered, eased
 from quarterdeck.etcd.facts import Durations, MemberTimes
-from quarterdeck.model.steps import Defragment, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, ReplicaFact, Space, World
 from quarterdeck.planner.view import view
@@ -121,7 +122,7 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     assert (said(plane).status, said(plane).reason) == ("False", "DiskSlow")
     golden(said(plane).message)
     assert fake.etcd.cluster.leader != leader
-    (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "TransferLeadership"]
+    (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "transfer-leadership"]
     golden(str(entry.detail["why"]))
     second = fake.etcd.cluster.leader
     fast = next(each for each in fake.names if fake.etcd.cluster.at(fake.url(each)).id == second)
@@ -278,5 +279,5 @@ async def test_one_member_of_a_plane_is_defragmented_in_an_hour(fake: FakePlane)
     duty.every, duty._tried = 3600.0, -math.inf
     await duty.turn(plane, await look(plane))
     assert [node.size for node in fake.etcd.cluster.nodes] == sizes
-    (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "Defragment"]
+    (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "defragment"]
     assert entry.detail["before"] == 400 * MIB

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from fakes.etcd import FakeEtcd
+from fakes.etcd_cluster import FakeCluster, MemberAddress
 
 from quarterdeck.errors import NotFound, Unavailable
-from quarterdeck.etcd.fake import FakeEtcd
-from quarterdeck.etcd.fake_cluster import FakeCluster, MemberAddress
 from quarterdeck.etcd.faults import EtcdFault, Reason
 
 

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from fakes.store import MemoryStore
 from model.stories import serving, with_balancers, with_member
 from prometheus_client.parser import text_string_to_metric_families
 from support.golden import Golden
@@ -37,11 +38,12 @@ from quarterdeck.metrics.server import Address, telling
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import Timeline
-from quarterdeck.model.steps import Plan, SetRecord, StartUnit
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import SetRecord
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, Space, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.stores.memory import MemoryStore
 
 DOCS = Path(__file__).parents[2] / "docs"
 WELL = serving()
@@ -162,10 +164,10 @@ async def test_steps_and_troubles_are_counted_and_a_plane_that_is_gone_leaves_no
     await watcher.ended(STEP, 1.0, Unavailable("starting", "no"))
     await watcher.troubled(Unavailable("looking", "no"))
     found = told(metrics)
-    assert found["quarterdeck_steps_total"] == {("demo", "StartUnit", "done"): 2, ("demo", "StartUnit", "failed"): 1}
+    assert found["quarterdeck_steps_total"] == {("demo", "start-unit", "done"): 2, ("demo", "start-unit", "failed"): 1}
     assert found["quarterdeck_troubles_total"] == {("demo",): 1}
-    assert found["quarterdeck_step_duration_seconds"] == {("StartUnit",): 2}
-    assert 'quarterdeck_step_duration_seconds_bucket{le="300.0",step="StartUnit"} 1.0' in metrics.text().decode()
+    assert found["quarterdeck_step_duration_seconds"] == {("start-unit",): 2}
+    assert 'quarterdeck_step_duration_seconds_bucket{le="300.0",step="start-unit"} 1.0' in metrics.text().decode()
     await watcher.observed(replace(WELL, deleting=True), Plan())
     assert not any(labels[0] == "demo" for rows in told(metrics).values() for labels in rows)
 
@@ -302,10 +304,10 @@ async def test_what_two_processes_tell_is_told_as_one() -> None:
     counted = labels_of(found, "quarterdeck_steps_total")
     assert sorted(counted.values()) == ["1.0", "2.0"]
     took = labels_of(found, "quarterdeck_step_duration_seconds_bucket")
-    assert [took[f'le="{bound}",step="SetRecord"'] for bound in ("0.01", "0.05", "0.1", "+Inf")] == [
+    assert [took[f'le="{bound}",step="set-record"'] for bound in ("0.01", "0.05", "0.1", "+Inf")] == [
         *("0.0", "1.0", "3.0", "3.0")
     ]
-    assert labels_of(found, "quarterdeck_step_duration_seconds_count") == {'step="SetRecord"': "3.0"}
+    assert labels_of(found, "quarterdeck_step_duration_seconds_count") == {'step="set-record"': "3.0"}
     assert merged((here.text(),)) == here.text(), "nothing of one is lost"
 
 

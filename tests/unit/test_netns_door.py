@@ -18,7 +18,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from quarterdeck.endpoint.door import DnsNames, Door, main, split_address
+from quarterdeck.endpoint.door import Door, Names, dns_names, main, split_address
 from quarterdeck.endpoint.door_guests import Guest, guests_file, invite, read_guests, uninvite
 from quarterdeck.errors import Corrupt, InvalidInput, Unavailable
 
@@ -51,13 +51,13 @@ class NameServer(asyncio.DatagramProtocol):
 
 
 @asynccontextmanager
-async def name_server(address: str, ttl: int) -> AsyncIterator[tuple[NameServer, DnsNames]]:
+async def name_server(address: str, ttl: int) -> AsyncIterator[tuple[NameServer, Names]]:
     loop = asyncio.get_running_loop()
     transport, server = await loop.create_datagram_endpoint(
         lambda: NameServer(address, ttl), local_addr=("127.0.0.1", 0)
     )
     try:
-        yield server, DnsNames(transport.get_extra_info("sockname"))
+        yield server, dns_names(transport.get_extra_info("sockname"))
     finally:
         transport.close()
         await server.closed.wait()
@@ -387,20 +387,20 @@ async def test_a_client_that_leaves_without_a_word_leaves_nothing_behind() -> No
 async def test_a_name_is_asked_for_once_in_its_time_to_live() -> None:
     async with name_server("192.0.2.1", ttl=300) as (server, names):
         for _ in range(3):
-            assert await names.addresses("api.example") == ["192.0.2.1"]
+            assert await names.addresses("api.example") == ("192.0.2.1",)
         assert server.asked == 1
 
 
 async def test_a_name_is_asked_for_again_when_its_time_to_live_is_over() -> None:
     async with name_server("192.0.2.1", ttl=1) as (server, names):
-        assert await names.addresses("api.example") == ["192.0.2.1"]
+        assert await names.addresses("api.example") == ("192.0.2.1",)
         server.address = "192.0.2.2"
         async with asyncio.timeout(5):
-            found = ["192.0.2.1"]
-            while found == ["192.0.2.1"]:
+            found: Sequence[str] = ("192.0.2.1",)
+            while found == ("192.0.2.1",):
                 await asyncio.sleep(0.01)
-                found = list(await names.addresses("api.example"))
-        assert found == ["192.0.2.2"]
+                found = await names.addresses("api.example")
+        assert found == ("192.0.2.2",)
         assert server.asked == 2
 
 
@@ -408,8 +408,8 @@ async def test_where_a_dns_server_gives_no_answer_the_next_is_asked() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
         async with name_server("192.0.2.1", ttl=300) as (server, _):
-            names = DnsNames(silent.getsockname(), server.transport.get_extra_info("sockname"))
-            assert await asyncio.wait_for(names.addresses("api.example"), 2.0) == ["192.0.2.1"]
+            names = dns_names(silent.getsockname(), server.transport.get_extra_info("sockname"))
+            assert await asyncio.wait_for(names.addresses("api.example"), 2.0) == ("192.0.2.1",)
 
 
 async def test_a_name_that_appears_is_found_at_once() -> None:
@@ -417,7 +417,7 @@ async def test_a_name_that_appears_is_found_at_once() -> None:
         with pytest.raises(Unavailable, match=r"resolving api\.example"):
             await names.addresses("api.example")
         server.address = "192.0.2.3"
-        assert await names.addresses("api.example") == ["192.0.2.3"]
+        assert await names.addresses("api.example") == ("192.0.2.3",)
 
 
 def test_the_door_opens_on_the_loopback_only() -> None:

@@ -16,7 +16,11 @@ ROOT = Path(__file__).parents[2]
 def test_commands_of_a_lab_find_programs_where_the_tests_do_and_nothing_else_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    given = {"QUARTERDECK_CACHE": "cache", "QUARTERDECK_MIRROR": "https://mirror.example", "QUARTERDECK_DEEP": "1"}
+    given = {
+        "QUARTERDECK_CACHE": "cache",
+        "QUARTERDECK_MIRROR": "https://mirror.example",
+        "QUARTERDECK_TEST_TIER": "soak",
+    }
     for name, value in (given | {"QUARTERDECK_HOME": "/mine", "QUARTERDECK_KEY_FILE": "/mine/key"}).items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
@@ -51,7 +55,7 @@ def test_a_skip_that_is_not_on_the_list_fails_in_ci(tmp_path: Path, ci: str, out
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci},
+        env={**os.environ, "CI": ci, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,

@@ -11,7 +11,7 @@ from model.worlds import moving
 from support.golden import Golden
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import SetBackends, SetRecord
+from quarterdeck.model.steps.traffic import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome

@@ -8,16 +8,11 @@ from model.stories import about_to, serving, told, until, whats, with_unit
 from model.worlds import empty, moving, settled
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import (
-    Promote,
-    ReleaseReplica,
-    SetBackends,
-    StartUnit,
-    Step,
-    StopBalancer,
-    StopUnit,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import Promote, TransferLeadership
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import Aside, bare

@@ -11,7 +11,9 @@ from support.golden import Golden
 
 from quarterdeck.model.components import Component, programs
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, RestartUnit, StartUnit, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due

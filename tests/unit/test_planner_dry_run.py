@@ -12,7 +12,9 @@ from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.components import controllers
-from quarterdeck.model.steps import RemoveMember, StartUnit, Step, StopUnit, Swap
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import RemoveMember, Swap
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
 

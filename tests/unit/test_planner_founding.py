@@ -13,7 +13,9 @@ from support.golden import Golden
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit
+from quarterdeck.model.steps.clusters import DecideBootstrap
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
 from quarterdeck.planner.machines import busy

@@ -11,7 +11,9 @@ from support.golden import Golden
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RestartUnit, StartUnit, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

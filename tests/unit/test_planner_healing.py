@@ -11,7 +11,8 @@ from support.golden import Golden
 
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.memory import Condemned
-from quarterdeck.model.steps import Condemn, Pardon, RemoveMember
+from quarterdeck.model.steps.healing import Condemn, Pardon
+from quarterdeck.model.steps.members import RemoveMember
 from quarterdeck.model.world import Health
 from quarterdeck.planner.machines import flapping, machine_for
 from quarterdeck.planner.planner import plan

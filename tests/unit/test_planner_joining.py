@@ -9,7 +9,7 @@ from model.seen import Seen, dead, learner, placed, seen, viewed, voters_at
 from model.stories import all_told, planned, whats
 from support.golden import Golden
 
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.outcome import Outcome

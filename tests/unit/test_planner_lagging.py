@@ -19,19 +19,11 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import (
-    AttachVolumes,
-    Condemn,
-    CordonMachine,
-    NoteAiling,
-    NoteDown,
-    Pardon,
-    RejectRevision,
-    RestartUnit,
-    ReviveUnit,
-    StopUnit,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.revisions import RejectRevision
+from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.world import Health, MemberFact, World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan

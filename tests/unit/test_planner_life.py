@@ -9,7 +9,10 @@ from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import AddLearner, DecideBootstrap, PlaceReplica, ReleaseReplica, StartUnit
+from quarterdeck.model.steps.clusters import DecideBootstrap
+from quarterdeck.model.steps.members import AddLearner
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick

@@ -24,17 +24,9 @@ from support.golden import Golden
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import (
-    AddLearner,
-    Promote,
-    RemoveMember,
-    RestartUnit,
-    SetBackends,
-    StartUnit,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.traffic import SetBackends
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.planner import plan

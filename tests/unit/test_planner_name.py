@@ -11,7 +11,8 @@ from model.worlds import empty, moving
 from support.golden import Golden
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NOTES, NoteLifetime, SetRecord, StopBalancer
+from quarterdeck.model.steps.base import Note
+from quarterdeck.model.steps.traffic import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.rules.traffic import let_go, may_drain, record
@@ -284,7 +285,7 @@ def test_a_time_to_live_that_is_not_as_wanted_is_set_anew_where_the_name_leads()
 def remembered(world: World) -> World:
     """The world once it is written down for how long addresses are handed out."""
     memory = world.memory
-    for step in planned(world, *NOTES).steps:
+    for step in planned(world, Note).steps:
         memory = remember(memory, step, world.now)
     return replace(world, memory=memory)
 

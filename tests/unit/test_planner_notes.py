@@ -12,16 +12,10 @@ from model.worlds import moving
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import (
-    NoteCluster,
-    NoteCreated,
-    NoteDraining,
-    NoteMembers,
-    NoteRecord,
-    NoteUnsettled,
-    PlaceReplica,
-    Step,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, Health, Membership, World
 from quarterdeck.planner.planner import plan

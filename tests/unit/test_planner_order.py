@@ -12,7 +12,9 @@ from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import AddLearner, ReleaseReplica, RemoveMember, StartUnit
+from quarterdeck.model.steps.members import AddLearner, RemoveMember
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, MemberFact, ReplicaFact, World, WrongData
 from quarterdeck.planner.planner import plan
@@ -231,7 +233,7 @@ def without(component: Component, world: World) -> World:
         pytest.param(etcd_stopped(leading_nowhere(serving()), "east-2"), "SetBackends east", id="relight"),
         pytest.param(etcd_stopped(serving(), "east-2"), "StartUnit etcd of east-2", id="keep_running"),
         pytest.param(without(Component.APISERVER, serving()), "StartUnit kube-apiserver of east-2", id="serve"),
-        pytest.param(dark(), "StartUnit kube-apiserver of east-3", id="rescue"),
+        pytest.param(dark(), "StartUnit kube-apiserver of east-3", id="serve_in_outage"),
         pytest.param(
             replace(
                 serving(),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from fakes.etcd_cluster import Member
 from model.stories import planned, whats
 from support.fake_plane import FakePlane
 from support.golden import Golden
@@ -14,9 +15,8 @@ from quarterdeck.actions.members import readdress_member
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember
-from quarterdeck.etcd.fake_cluster import Member
 from quarterdeck.etcd.faults import EtcdConflict
-from quarterdeck.model.steps import ReaddressMember
+from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome

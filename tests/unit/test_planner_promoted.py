@@ -10,7 +10,9 @@ from model.stories import steps_until_done, until
 from model.worlds import promoted, wanted
 
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, Step, StopBalancer, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

@@ -15,7 +15,10 @@ from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import MemberWord, Memory
-from quarterdeck.model.steps import NOTES, BeginEpoch, PlaceReplica, ReleaseReplica, RestoreMember, StartUnit
+from quarterdeck.model.steps.base import Note
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.recovery import BeginEpoch, RestoreMember
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
@@ -378,7 +381,7 @@ def test_a_crash_at_any_step_goes_on_with_the_same_epoch() -> None:
 def after_one_look(truth: Truth) -> Truth:
     """What was only to be written down is written before anything is done."""
     now = plan(observe(truth)).now
-    while now and all(isinstance(step, NOTES) for step in now):
+    while now and all(isinstance(step, Note) for step in now):
         for step in now:
             truth = apply(truth, step)
         now = plan(observe(truth)).now

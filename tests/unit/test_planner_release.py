@@ -11,7 +11,7 @@ from model.worlds import empty, moving, settled
 from support.golden import Golden
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import ReleaseReplica
+from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
 from quarterdeck.planner.rules.release import release, take_down

@@ -15,7 +15,7 @@ from support.golden import Golden
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision
+from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

@@ -8,23 +8,12 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import (
-    AddLearner,
-    DecideBootstrap,
-    NoteCreated,
-    NoteDraining,
-    NoteMembers,
-    NoteRecord,
-    PlaceReplica,
-    ReleaseReplica,
-    RemoveMember,
-    RemoveRecord,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    Step,
-    StopBalancer,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, NoteMembers
+from quarterdeck.model.steps.members import AddLearner, RemoveMember
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StartUnit
 
 EAST = Slot(site="east", zone="a")
 WHY = "a test asks for it"

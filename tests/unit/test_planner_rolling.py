@@ -14,7 +14,9 @@ from support.golden import Golden
 from quarterdeck.model.components import Component, controllers
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import AdoptRevision, RejectRevision, RestartUnit, StopUnit, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision

@@ -11,7 +11,9 @@ from model.worlds import FORMER, NEW, changing, empty, settled
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import LeadTo, Plan, SetRecord, StopBalancer, StopUnit
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import LeadTo, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.rules.round_robin import follow

@@ -12,11 +12,11 @@ from model.worlds import moving
 from support.golden import Golden
 
 from quarterdeck.model.components import Component, controllers
-from quarterdeck.model.steps import StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.serving import control, rescue, retire, serve
+from quarterdeck.planner.rules.serving import control, retire, serve, serve_in_outage
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -120,11 +120,11 @@ def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve
 
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
     dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
-    assert all_told(rescue(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
-    assert rescue(view(but(dark, ready("west-4", True)))) == Outcome()
-    assert rescue(view(but(dark, ready("east-1", True)))) == Outcome()
+    assert all_told(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
+    assert serve_in_outage(view(but(dark, ready("west-4", True)))) == Outcome()
+    assert serve_in_outage(view(but(dark, ready("east-1", True)))) == Outcome()
     empty_handed = but(dark, without_data("east-2"))
-    assert all_told(rescue(view(empty_handed))) == [
+    assert all_told(serve_in_outage(view(empty_handed))) == [
         "StartUnit kube-apiserver of east-1",
         "StartUnit kube-apiserver of east-3",
     ]

@@ -16,7 +16,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import PlaceReplica
+from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent

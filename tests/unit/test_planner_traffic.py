@@ -9,16 +9,9 @@ from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.components import Component, controllers
-from quarterdeck.model.steps import (
-    NoteDraining,
-    NoteRecord,
-    Plan,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    StopBalancer,
-    StopUnit,
-)
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan

@@ -15,7 +15,7 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import NoteUnready, RejectRevision
+from quarterdeck.model.steps.revisions import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.planner import plan

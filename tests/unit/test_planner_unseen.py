@@ -12,17 +12,10 @@ from support.golden import Golden
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import (
-    AddLearner,
-    Plan,
-    ReleaseReplica,
-    RemoveMember,
-    SetBackends,
-    SetRecord,
-    StopBalancer,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, ReplicaFact, World
 from quarterdeck.planner.planner import plan

@@ -19,18 +19,10 @@ from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps import (
-    AddLearner,
-    Compact,
-    Defragment,
-    Disarm,
-    NoteDiffering,
-    NoteFull,
-    RemoveMember,
-    StartUnit,
-    Step,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.units import StartUnit
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan

@@ -119,6 +119,7 @@ async def test_a_forgotten_write_is_lost_and_stays_so_when_it_is_overwritten(gol
         it.server.act = first(a_write, Act.FORGET)
         await it.writes(30)
     assert it.result.writes.lost == 1
+    golden.hide(r"writer-\d-\d+", "WRITER")
     golden(it.result.writes.examples[0])
     assert it.result.watches.missed == 2  # one at each watcher
 
@@ -129,6 +130,7 @@ async def test_a_write_that_vanishes_after_its_read_back_is_found_by_the_audit(g
         await it.probe.retire(Kind.WRITER)
         it.server.store.objects["writer-0-001"] = it.server.store.before["writer-0-001"]
     assert it.result.writes.lost == 1
+    golden.hide(r"writer-\d-\d+", "WRITER")
     golden(it.result.writes.examples[0])
 
 
@@ -279,16 +281,22 @@ async def test_retired_clients_send_nothing_any_more() -> None:
     assert Kind.PINNED not in {figures.kind for figures in it.result.periods[1].kinds}
 
 
-async def test_a_server_that_refuses_the_probe_is_an_error_that_says_so(golden: Golden) -> None:
+@asynccontextmanager
+async def lone(settings: ProbeSettings, act: Callable[[Exchange], Act | None]) -> AsyncIterator[Probe]:
+    """A probe that has not begun, at a server that does so; its patience runs out at once."""
     async with FakeApiserver() as server:
-        server.act = lambda exchange: Act.GONE
-        probe = Probe(
-            ProbeConfig(target=server.target(), settings=SETTINGS),
+        server.act = act
+        yield Probe(
+            ProbeConfig(target=server.target(), settings=settings),
             network=Direct(),
-            now=iter(range(0, 10_000, 20)).__next__,  # patience runs out at once
+            now=iter(range(0, 10_000, 20)).__next__,
             random_source=random.Random(1),
             on_failure=lambda failure: None,
         )
+
+
+async def test_a_server_that_refuses_the_probe_is_an_error_that_says_so(golden: Golden) -> None:
+    async with lone(SETTINGS, lambda exchange: Act.GONE) as probe:
         with golden.raises(Unavailable):
             await probe.prepare()
         await probe.abandon()
@@ -349,3 +357,29 @@ async def test_what_the_way_to_the_host_takes_is_the_probes_own_lag() -> None:
     async with lab(network=Elsewhere()) as it:
         await it.writes(2)
     assert it.result.periods[0].own_lag_ms == 3000.0
+
+
+async def test_every_object_is_there_before_a_client_starts_and_is_made_once() -> None:
+    made: list[Exchange] = []
+
+    def act(exchange: Exchange) -> None:
+        if exchange.method == "POST":
+            made.append(exchange)
+
+    settings = replace(SETTINGS, slots=32)
+    async with lone(settings, act) as probe:
+        await probe.prepare()
+        await probe.abandon()
+    objects = [each for each in made if each.path.endswith("/configmaps")]
+    assert len(objects) == 32 * settings.count(Kind.WRITER)
+    assert {each.turn for each in objects} <= set(range(1, 9)), "eight connections share the work"
+
+
+async def test_a_server_that_takes_no_object_of_the_probe_is_one_plain_error(golden: Golden) -> None:
+    def refuse(exchange: Exchange) -> Act | None:
+        return Act.FORBID if exchange.path.endswith("/configmaps") else None
+
+    async with lone(SETTINGS, refuse) as probe:
+        with golden.raises(Unavailable):
+            await probe.prepare()
+        await probe.abandon()

@@ -129,15 +129,15 @@ def test_steps_have_their_times_words_reasons_and_phases(golden: Golden) -> None
     steps = steps_of(journal(), ZERO)
     assert [step.start for step in steps] == sorted(step.start for step in steps)
     by_text = {step.text: step for step in steps}
-    learner = by_text["AddLearner demo-4"]
+    learner = by_text["add-learner demo-4"]
     assert (learner.site, learner.phase) == ("west", Phase.JOIN)
     golden(learner.why)
     assert learner.end is not None
     assert learner.end - learner.start == pytest.approx(0.03, abs=1e-3)
-    assert by_text["StartUnit etcd demo-4"].phase is Phase.JOIN
-    assert by_text["StartUnit kube-apiserver demo-4"].phase is Phase.SERVE
-    assert by_text["StopUnit kube-apiserver demo-1"].phase is Phase.DRAIN
-    assert by_text["NoteRecord west"].outcome is StepOutcome.NOTED
+    assert by_text["start-unit etcd demo-4"].phase is Phase.JOIN
+    assert by_text["start-unit kube-apiserver demo-4"].phase is Phase.SERVE
+    assert by_text["stop-unit kube-apiserver demo-1"].phase is Phase.DRAIN
+    assert by_text["note-record west"].outcome is StepOutcome.NOTED
     spans = phases_of(steps)
     assert [span.phase for span in spans] == [Phase.JOIN, Phase.SERVE, Phase.DRAIN, Phase.SWAP, Phase.RELEASE]
     assert all(0 <= span.start <= span.end <= SECONDS for span in spans)
@@ -145,8 +145,8 @@ def test_steps_have_their_times_words_reasons_and_phases(golden: Golden) -> None
 
 def test_a_step_that_failed_and_was_taken_again_is_two_steps(golden: Golden) -> None:
     it = Journal()
-    it.step(1, 2, "Promote demo-4", "why", error="too far behind")
-    it.step(3, 4, "Promote demo-4", "why")
+    it.step(1, 2, "promote-learner demo-4", "why", error="too far behind")
+    it.step(3, 4, "promote-learner demo-4", "why")
     first, second = steps_of(it.entries, ZERO)
     assert first.outcome == StepOutcome.FAILED
     golden(first.error)
@@ -155,7 +155,7 @@ def test_a_step_that_failed_and_was_taken_again_is_two_steps(golden: Golden) -> 
 
 def test_a_step_that_a_crash_cut_off_has_no_end() -> None:
     it = Journal()
-    it.step(1, 2, "Promote demo-4", "why")
+    it.step(1, 2, "promote-learner demo-4", "why")
     crashed = [it.entries[0], *it.entries]
     steps = steps_of(crashed, ZERO)
     assert sorted(step.outcome for step in steps) == [StepOutcome.DONE, StepOutcome.UNFINISHED]
@@ -178,7 +178,9 @@ def test_the_swap_window_is_what_the_swap_measured() -> None:
 
 def test_a_swap_of_the_events_etcd_is_no_swap_of_the_planes_quorum() -> None:
     entries = journal()
-    events = [replace(each, detail={**each.detail, "cluster": "events"}) for each in entries if each.kind == "Swap"]
+    events = [
+        replace(each, detail={**each.detail, "cluster": "events"}) for each in entries if each.kind == "swap-voters"
+    ]
     twice = [*entries, *events]
     assert moments_of(twice, ZERO) == moments_of(entries, ZERO)
     assert swap_window(twice, moments_of(twice, ZERO)) == pytest.approx(0.009)

@@ -90,7 +90,7 @@ def test_the_page_says_the_verdict_first_and_all_that_it_rests_on(page: str) -> 
         "2 of 2,100 failed",
         "new-connection",
         "status 429",
-        "TransferLeadership demo-4",
+        "transfer-leadership demo-4",
         "v1.36.3",
         "9.0 ms",
     ):
@@ -119,7 +119,7 @@ def test_the_page_loads_nothing(page: str) -> None:
 def test_hostile_text_stays_text() -> None:
     it = Journal()
     it.saw(0, ["demo-1"], leader="demo-1", backends={HOSTILE: [HOSTILE]}, record=HOSTILE)
-    it.step(1, 2, f"Promote {HOSTILE}", HOSTILE, site=HOSTILE, error=HOSTILE)
+    it.step(1, 2, f"promote-learner {HOSTILE}", HOSTILE, site=HOSTILE, error=HOSTILE)
     op = operation()
     op = op.model_copy(update={"status": op.status.model_copy(update={"message": HOSTILE})})
     made = build(

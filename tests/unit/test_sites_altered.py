@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from quarterdeck.model.units import UnitFile, UnitSpec, hashes_of
-from quarterdeck.sites.local.supervisor.records import RECORD, UnitRecord, is_altered, read_record, write_record
+from quarterdeck.sites.base.records import UnitRecord
+from quarterdeck.sites.local.supervisor.records import RECORD, is_altered, read_record, write_record
 
 
 @pytest.fixture
@@ -40,6 +42,13 @@ def test_a_file_or_a_flag_that_was_changed_by_hand_is_found(folder: Path) -> Non
     (folder / RECORD).write_text(text.replace("--quota=1", "--quota=2"))
     assert is_altered(folder)
     (folder / RECORD).write_text("{")
+    assert is_altered(folder)
+
+
+def test_a_record_without_its_seal_was_changed(folder: Path) -> None:
+    found = json.loads((folder / RECORD).read_text())
+    del found["seal"]
+    (folder / RECORD).write_text(json.dumps(found))
     assert is_altered(folder)
 
 

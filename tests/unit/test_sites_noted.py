@@ -36,7 +36,7 @@ def process(log: Path, monkeypatch: pytest.MonkeyPatch) -> UnitProcess:
     def nothing(*_: object) -> str:
         return ""
 
-    monkeypatch.setattr(supervised_unit, "refusal", lambda *_, **__: "")
+    monkeypatch.setattr(supervised_unit, "refused", lambda *_, **__: "")
     monkeypatch.setattr(supervised_unit, "_not_given", nothing)
     monkeypatch.setattr(os, "killpg", nothing)
     monkeypatch.setattr(Subprocess, "get_execv_args", lambda _: ("/bin/x", ["x"]))

@@ -9,9 +9,10 @@ import pytest
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.supervisor.own_user import COUNT, FIRST, may_give_users, user_of
-from quarterdeck.sites.local.supervisor.records import UnitRecord, folder_names, read_record, unit_folders, write_record
+from quarterdeck.sites.local.supervisor.records import folder_names, read_record, unit_folders, write_record
 from quarterdeck.sites.local.supervisor.unit_files import remove_unit_folder
 
 SPEC = UnitSpec(
@@ -38,6 +39,14 @@ def test_only_real_root_gives_units_users_and_each_home_has_its_own(monkeypatch:
     assert FIRST <= min(first, second) < max(first, second) < FIRST + COUNT < 2**31
     monkeypatch.setattr("quarterdeck.sites.local.supervisor.own_user.os.geteuid", lambda: 1000)
     assert not may_give_users()
+
+
+def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_program() -> None:
+    record = UnitRecord.of(replace(SPEC, boot_argv=("--state=new", "--token=a"), fresh=True))
+    guarded = record.guarded("/volume/*.wal", ("--state=existing",))
+    assert guarded.argv == ("/bin/etcd", "--x", "--token=a", "--state=existing")
+    assert (guarded.needs, guarded.digest, guarded.fresh) == ("/volume/*.wal", record.digest, False)
+    assert guarded.differs_in_files_alone(SPEC)
 
 
 def test_where_there_is_no_record_there_is_no_unit(tmp_path: Path) -> None:

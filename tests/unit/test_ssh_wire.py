@@ -16,10 +16,19 @@ from support.golden import Golden
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Fence, MachineRole, Priority, UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
-from quarterdeck.sites.ssh.unit_archive import UNITS, Kept, files_archive, quoted, whose
+from quarterdeck.sites.ssh.unit_archive import (
+    UNITS,
+    account_of,
+    files_archive,
+    kept_record,
+    quoted,
+    unit_archive,
+    whose,
+)
 
 FOLDER = UNITS / "p-etcd" / "files"
 SPEC = UnitSpec(
@@ -32,10 +41,19 @@ SPEC = UnitSpec(
     owns=(PurePosixPath("/var/lib/quarterdeck/volumes/standard/p"),),
     after=("p-other",),
 )
+RECORD = UnitRecord.of(SPEC)
 
 
-def kept(spec: UnitSpec = SPEC, role: MachineRole = MachineRole.CONTROL) -> Kept:
-    return Kept.of("m1", role, spec)
+def archived(record: UnitRecord = RECORD, files: tuple[UnitFile, ...] = ()) -> dict[str, tuple[bytes, int]]:
+    return unpacked(unit_archive("m1", MachineRole.CONTROL, record, files))
+
+
+def account(spec: UnitSpec = SPEC, role: MachineRole = MachineRole.CONTROL) -> str:
+    return account_of(role, UnitRecord.of(spec))
+
+
+def record_lines(record: UnitRecord, start: str) -> list[str]:
+    return [each for each in archived(record)["record"][0].decode().splitlines() if each.startswith(start)]
 
 
 def unpacked(archive: bytes) -> dict[str, tuple[bytes, int]]:
@@ -84,7 +102,7 @@ def test_what_a_host_refuses_is_an_error_of_its_kind(code: int, kind: type[Excep
 
 
 def test_a_unit_is_an_archive_with_all_that_its_host_needs(golden: Golden) -> None:
-    found = unpacked(kept().archive(SPEC.files))
+    found = archived(files=SPEC.files)
     assert found["files/pki/key"] == (b"secret", 0o600)
     assert found["files/conf"] == (b"public", 0o644)
     golden(found["exec"][0].decode())
@@ -99,13 +117,13 @@ def test_a_unit_is_an_archive_with_all_that_its_host_needs(golden: Golden) -> No
     } <= {*record}
     assert sum(each.startswith("file ") for each in record) == 2
     assert "secret" not in found["record"][0].decode()
-    assert Kept.read("reading it", found["spec.json"][0]) == kept()
+    assert kept_record("reading it", found["spec.json"][0]) == UnitRecord.of(SPEC)
 
 
 def test_a_file_that_is_not_below_its_unit_is_refused() -> None:
     for path in (FOLDER / "../../other/record", PurePosixPath("/etc/passwd"), FOLDER):
         with pytest.raises(InvalidInput):
-            kept().archive((UnitFile(path, b""),))
+            archived(files=(UnitFile(path, b""),))
         with pytest.raises(InvalidInput):
             files_archive((UnitFile(path, b""),))
     assert whose(FOLDER / "eds/one") == ("p-etcd", PurePosixPath("eds/one"))
@@ -113,30 +131,33 @@ def test_a_file_that_is_not_below_its_unit_is_refused() -> None:
 
 
 def test_who_a_unit_runs_as_depends_on_what_it_is() -> None:
-    assert kept().account == "quarterdeck-etcd"
-    assert kept(replace(SPEC, needs=None)).account == "quarterdeck-api"
-    assert kept(replace(SPEC, needs=None), MachineRole.EDGE).account == "quarterdeck-edge"
-    assert kept(role=MachineRole.DNS).account == "quarterdeck-edge"
-    assert kept(replace(SPEC, priority=Priority.BACKGROUND)).weight < kept().weight
+    assert account() == "quarterdeck-etcd"
+    assert account(replace(SPEC, needs=None)) == "quarterdeck-api"
+    assert account(replace(SPEC, needs=None), MachineRole.EDGE) == "quarterdeck-edge"
+    assert account(role=MachineRole.DNS) == "quarterdeck-edge"
+
+
+def test_what_gives_way_has_a_smaller_weight() -> None:
+    serving, behind = (UnitRecord.of(replace(SPEC, priority=each)) for each in (Priority.SERVING, Priority.BACKGROUND))
+    assert record_lines(serving, "weight") == ["weight 100"]
+    assert record_lines(behind, "weight") == ["weight 33"]
 
 
 def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_program() -> None:
     needs = "/var/lib/quarterdeck/volumes/standard/p/other/*"
-    guarded = kept().guarded(needs, ("--initial-cluster-state=existing", "--more=1"))
+    record = RECORD
+    guarded = record.guarded(needs, ("--initial-cluster-state=existing", "--more=1"))
     assert guarded.argv == (*SPEC.argv, "--initial-cluster-state=existing", "--more=1")
     assert (guarded.needs, guarded.digest) == (needs, SPEC.digest)
-    program = [each for each in unpacked(guarded.archive())["record"][0].splitlines() if each.startswith(b"program")]
-    assert program == [
-        each for each in unpacked(kept().archive())["record"][0].splitlines() if each.startswith(b"program")
-    ]
-    again = kept(replace(SPEC, boot_argv=(), needs=None)).as_started(guarded)
+    assert record_lines(guarded, "program") == record_lines(record, "program") != []
+    again = UnitRecord.of(replace(SPEC, boot_argv=(), needs=None)).as_started(guarded)
     assert (again.argv, again.needs) == (guarded.argv, needs)
 
 
 def test_a_record_of_a_unit_that_cannot_be_parsed_is_shown(golden: Golden) -> None:
     for said in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
         with golden.raises(Corrupt):
-            Kept.read("reading it", said)
+            kept_record("reading it", said)
 
 
 def systemd_reads(text: str) -> str:

@@ -7,12 +7,12 @@ import os
 from dataclasses import dataclass
 
 import pytest
+from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.errors import Conflict, Corrupt, Unavailable
-from quarterdeck.stores import LeaseGuard, MemoryStore, hold_lease, this_process
-from quarterdeck.stores.identity import process_named
-from quarterdeck.stores.lease import Clocks
+from quarterdeck.stores.identity import process_named, this_process
+from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.stores.port import Lease
 
 

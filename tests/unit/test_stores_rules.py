@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from fakes.store import MemoryStore
 from pydantic import SecretStr
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.secrets import PlaneSecrets
-from quarterdeck.stores import MemoryStore
 from quarterdeck.stores.rules import decoded, encoded
 
 

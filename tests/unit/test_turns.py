@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from quarterdeck.turns import SHORT, turn
+from quarterdeck.linux.turns import SHORT, turn
 
 pytestmark = pytest.mark.skipif(turn() is None, reason="this kernel has no turns of one's own")
 
-CHILD = "import sys; from quarterdeck.turns import turn; print(turn())"
+CHILD = "import sys; from quarterdeck.linux.turns import turn; print(turn())"
 
 
 def said(program: str) -> list[float]:
@@ -22,7 +22,7 @@ def said(program: str) -> list[float]:
 def test_turns_are_short_once_they_are_asked_for_and_so_are_those_of_threads_and_children() -> None:
     program = f"""
 import subprocess, sys, threading
-from quarterdeck.turns import take_short_turns, turn
+from quarterdeck.linux.turns import take_short_turns, turn
 print(turn())
 assert take_short_turns()
 print(turn(), flush=True)

@@ -15,7 +15,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.model.world import World
 from quarterdeck.sites.port import Site
 

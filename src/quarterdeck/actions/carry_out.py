@@ -19,7 +19,7 @@ from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.model.endpoints import Must
-from quarterdeck.model.steps import NOTES, PlaceReplica, RejectRevision, SetBackends, Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
 
 HANDLERS: Handlers = {
@@ -35,10 +35,6 @@ HANDLERS: Handlers = {
     **upkeep.HANDLERS,
 }
 PREPARED: Preparations = {**placing.PREPARED, **attaching.PREPARED, **revisions.PREPARED}
-#: Kinds of which nothing is done but that they are written down, and those that are written down before they are done:
-#: from then on clients may be sent there.
-ONLY_REMEMBERED = (*NOTES, PlaceReplica, RejectRevision)
-REMEMBERED_BEFORE = (SetBackends,)
 
 
 async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:
@@ -51,10 +47,10 @@ async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:
     prepare = PREPARED.get(type(step))
     if prepare is not None:
         step = await prepare(plane, step)
-    if isinstance(step, REMEMBERED_BEFORE):
+    if step.recorded_first:
         await remember(plane, (step,))
     told: Detail | Must | None = None
-    if not isinstance(step, ONLY_REMEMBERED):
+    if not step.only_recorded:
         told = await HANDLERS[type(step)](plane, step, world)
     if not isinstance(told, Must):
         await remember(plane, (step,))

@@ -6,7 +6,7 @@ from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import delete_events_volumes
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.steps import ReleaseMember
+from quarterdeck.model.steps.clusters import ReleaseMember
 from quarterdeck.model.world import World
 
 

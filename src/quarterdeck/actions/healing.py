@@ -8,7 +8,7 @@ from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.site import Site
-from quarterdeck.model.steps import CordonMachine
+from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend
 

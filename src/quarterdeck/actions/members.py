@@ -18,7 +18,7 @@ from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.steps import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Change, Voter, after, home
@@ -167,7 +167,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
         elif home(now) is not None and lost_at is not None:
             homeless += ended - lost_at
             lost_at = None
-        done.append((type(change).__name__, change.replica, ended - began))
+        done.append((change.kind, change.replica, ended - began))
     return SwapTimes(whole=_now() - began, homeless=homeless, changes=tuple(done))
 
 

@@ -12,7 +12,7 @@ from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.seats import leave_seat, take_seat
 from quarterdeck.actions.volumes import delete_events_volumes, volume_name
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.model.world import World
 
 

@@ -15,7 +15,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.jobs import Job
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.programs import Program
-from quarterdeck.model.steps import DeleteKept, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.recovery import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.units import Volume
 from quarterdeck.model.world import World
 from quarterdeck.stores.amend import amend
@@ -73,7 +73,7 @@ async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> Non
         word = seen.spec.new_epoch
         if word is None or word.epoch != step.epoch:
             return seen
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"new_epoch": None})})
+        return seen.with_spec(new_epoch=None)
 
     await plane.check()
     async with plane.writing:

@@ -9,7 +9,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import rendered
 from quarterdeck.components.template import settings_of
 from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.model.steps import ReloadUnit
+from quarterdeck.model.steps.units import ReloadUnit
 from quarterdeck.model.world import World
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.actions.handlers import Preparations
 from quarterdeck.actions.plane import Plane
-from quarterdeck.model.steps import RejectRevision
+from quarterdeck.model.steps.revisions import RejectRevision
 from quarterdeck.sites.endings import complaint, why_unit_ended
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.plane.addons import AddonStatus
+from quarterdeck.api.conditions import ConditionStatus, with_condition
+from quarterdeck.api.controlplane import ControlPlane, StatusChanges
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound
+from quarterdeck.errors import Gone, NotFound
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember as after_step
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.timeline import adopted
-
-#: Writes of the memory race only with users' changes of the spec, which are few.
-_WRITE_TRIES = 10
+from quarterdeck.stores.amend import amend
 
 
 async def refresh(plane: Plane) -> None:
@@ -30,7 +29,7 @@ async def adopt(plane: Plane) -> None:
     async with plane.writing:
         memory = adopted(plane.memory, boot=plane.boot, steady=plane.steady(), wall=plane.clock())
         if memory != plane.memory:
-            await write_status(plane, memory=memory)
+            await write_memory(plane, memory)
 
 
 async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
@@ -41,7 +40,7 @@ async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
         for step in steps:
             memory = after_step(memory, step, now)
         if memory != plane.memory:
-            await write_status(plane, memory=memory)
+            await write_memory(plane, memory)
 
 
 async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str, str] | None) -> None:
@@ -60,33 +59,19 @@ async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str
             await write_status(plane, conditions=after)
 
 
-async def write_status(
-    plane: Plane,
-    *,
-    memory: Memory | None = None,
-    conditions: tuple[Condition, ...] | None = None,
-    observed_generation: int | None = None,
-    addons: tuple[AddonStatus, ...] | None = None,
-) -> None:
-    """Change what is given of the status; the spec is whatever the user made of it meanwhile."""
-    changes = {
-        "memory": memory_to_status(memory) if memory is not None else None,
-        "conditions": conditions,
-        "observed_generation": observed_generation,
-        "addons": addons,
-    }
-    changes = {key: value for key, value in changes.items() if value is not None}
-    for attempt in range(_WRITE_TRIES):
-        status = plane.resource.status.model_copy(update=changes)
-        try:
-            plane.resource = await plane.store.update(
-                plane.resource.model_copy(update={"status": status}), lease=plane.lease
-            )
-        except LeaseLost:
-            raise
-        except Conflict:
-            if attempt + 1 == _WRITE_TRIES:
-                raise
-            await refresh(plane)
-        else:
-            return
+async def write_status(plane: Plane, **changes: Unpack[StatusChanges]) -> None:
+    """Change what is given of the status; the spec is whatever the user made of it meanwhile.
+
+    Raises Gone, LeaseLost.
+    """
+    try:
+        plane.resource = await amend(
+            plane.store, ControlPlane, plane.name, lambda seen: seen.with_status(**changes), lease=plane.lease
+        )
+    except NotFound as error:
+        raise Gone(error.doing, error.seen) from None
+
+
+async def write_memory(plane: Plane, memory: Memory) -> None:
+    """Change the memory in the status. Raises what ``write_status`` does."""
+    await write_status(plane, memory=memory_to_status(memory))

@@ -12,7 +12,7 @@ from quarterdeck.actions.units import favour
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
+from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.world import World
 
 

@@ -23,7 +23,7 @@ from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.model.world import Health, World
 

@@ -7,7 +7,7 @@ from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.etcd.facts import AlarmKind
-from quarterdeck.model.steps import Compact, Defragment, Disarm
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.world import World
 
 

@@ -39,8 +39,8 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
         problems.append(f"spec.certificates.generation: must not be less than {least}: they were renewed since")
     if problems:
         raise InvalidInput(doing, "; ".join(problems))
-    status = current.status.model_copy(update={"revision": "", "addon_manifests": ""})
-    return current.model_copy(update={"metadata": _merged(current, wanted), "spec": after, "status": status})
+    unnamed = current.with_status(revision="", addon_manifests="")
+    return unnamed.model_copy(update={"metadata": _merged(current, wanted), "spec": after})
 
 
 def _asked(spec: ControlPlaneSpec) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, ip_network
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
@@ -337,6 +337,19 @@ class ControlPlaneStatus(Model):
     memory: MemoryStatus = MemoryStatus()
 
 
+class StatusChanges(TypedDict, total=False):
+    """Fields of a plane's status, with other values: see ``ControlPlaneStatus``."""
+
+    observed_generation: int | None
+    conditions: tuple[Condition, ...]
+    port_offset: int | None
+    revision: str
+    via: tuple[str, ...]
+    addon_manifests: str
+    addons: tuple[AddonStatus, ...]
+    memory: MemoryStatus
+
+
 class ControlPlane(Resource):
     """A control plane."""
 
@@ -355,6 +368,14 @@ class ControlPlane(Resource):
     def host(self) -> str:
         """What clients connect to: a DNS name, or in endpoint mode ``address`` an address."""
         return self.spec.endpoint.host_of(self.metadata.name)
+
+    def with_spec(self, **changes: object) -> ControlPlane:
+        """The plane with other values of fields of its spec, which must be valid."""
+        return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
+
+    def with_status(self, **changes: Unpack[StatusChanges]) -> ControlPlane:
+        """The plane with other values of fields of its status. Whatever writes a status makes it by this."""
+        return self.model_copy(update={"status": self.status.model_copy(update=changes)})
 
 
 def new_control_plane(

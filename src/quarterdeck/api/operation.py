@@ -90,8 +90,8 @@ class OperationSpec(Model):
 
 
 class OperationStatus(Model):
-    """How it went. ``error`` is the class of what it failed with ("": it has not failed); ``report`` is the path of the
-    report's JSON file.
+    """How it went. ``error`` is the kind of the error that it failed with, such as "timed-out" ("": it has not failed);
+    ``report`` is the path of the report's JSON file.
     """
 
     phase: OperationPhase = OperationPhase.PENDING

@@ -153,10 +153,4 @@ async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | N
     await operations.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
         raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is over", "give a time to come")
-    said = {"paused": paused, "paused_until": until}
-    await amend(
-        home.store,
-        ControlPlane,
-        name,
-        lambda seen: seen.model_copy(update={"spec": seen.spec.model_copy(update=said)}),
-    )
+    await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))

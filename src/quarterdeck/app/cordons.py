@@ -123,7 +123,7 @@ def _others(plane: ControlPlane, replica: str) -> tuple[CordonedReplica, ...]:
 
 
 def _with_replicas(plane: ControlPlane, cordoned: tuple[CordonedReplica, ...]) -> ControlPlane:
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"cordoned_replicas": cordoned})})
+    return plane.with_spec(cordoned_replicas=cordoned)
 
 
 def _now(asker: Asker) -> datetime:

@@ -16,8 +16,8 @@ from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
+from quarterdeck.linux.turns import take_short_turns
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.turns import take_short_turns
 
 #: Seconds between two looks at what another process does.
 _LOOK = 0.3

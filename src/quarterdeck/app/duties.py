@@ -10,13 +10,15 @@ from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.handover.holding import Duty
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.stores.port import JournalEntry, Outcome, Store
 
 
 async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
     """Where replicas were put, those too that are gone."""
-    released = {each.replica: each.time for each in await _done(store, plane, "ReleaseReplica")}
-    put = [each for each in await _done(store, plane, "PlaceReplica") if {"site", "machine"} <= each.detail.keys()]
+    released = {each.replica: each.time for each in await _done(store, plane, ReleaseReplica.kind)}
+    put = [each for each in await _done(store, plane, PlaceReplica.kind) if {"site", "machine"} <= each.detail.keys()]
     return tuple(
         Placed(
             each.replica, str(each.detail["site"]), str(each.detail["machine"]), each.time, released.get(each.replica)
@@ -38,7 +40,7 @@ async def duties(store: Store, plane: ControlPlane, sets: Sequence[ControllerSet
 async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str]]:
     """Each replica with what it ran, and from when on; "": that is not known, as before the first that is told of."""
     now = {each.name: each.revision for each in plane.status.memory.replicas}
-    told = [each for kind in ("PlaceReplica", "AdoptRevision") for each in await _done(store, plane.name, kind)]
+    told = [each for kind in (PlaceReplica.kind, AdoptRevision.kind) for each in await _done(store, plane.name, kind)]
     told.sort(key=lambda each: each.time)
     last = {each.replica: each.id for each in told}
     runs = [(name, 0.0, "" if name in last else revision) for name, revision in now.items()]

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from quarterdeck import errors
 from quarterdeck.api.conditions import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM
-from quarterdeck.errors import Paused, QuarterdeckError, Unavailable
+from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EventType, JournalEntry, Outcome, Store
 
 #: Events that say what the journal or the conditions say as well.
@@ -145,6 +144,5 @@ def unled(plane: str, why: str) -> Unavailable:
 
 def retold(operation: Operation) -> QuarterdeckError:
     """What an operation failed with in another process, as it would have been raised in this one."""
-    kind = getattr(errors, operation.status.error, None)
     doing, _, seen = operation.status.message.partition(": ")
-    return (kind if isinstance(kind, type) and issubclass(kind, QuarterdeckError) else QuarterdeckError)(doing, seen)
+    return error_class(operation.status.error)(doing, seen)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.api.cordons import told
 from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.world import World
 
 
@@ -36,7 +37,7 @@ class ReplicaFacts:
 async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
     """See ``Quarterdeck.replicas``."""
     plane, world = status.plane, status.world
-    placed = {each.replica: each.time for each in await home.store.journal(plane.name, kind="PlaceReplica")}
+    placed = {each.replica: each.time for each in await home.store.journal(plane.name, kind=PlaceReplica.kind)}
     wanted = plane.status.revision
     cordoned = {each.replica: told(each) for each in plane.spec.cordoned_replicas}
     return tuple(

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from quarterdeck import clocks
-from quarterdeck.actions.together import cut_off
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
-from quarterdeck.app.drill.duty import DrillDuty, drills_by
+from quarterdeck.app.drill.duty import drill_duties, drills_by
 from quarterdeck.app.piped import Asked, Parent, attended
+from quarterdeck.engine.background.duties import ShortTurn
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.turns import take_short_turns
+from quarterdeck.linux.turns import take_short_turns
 
 if TYPE_CHECKING:
     from quarterdeck.metrics.metrics import Metrics
@@ -135,17 +135,16 @@ async def served(
             if each.network is where:
                 each.need()
 
-    drill, begun = drills_by(engine), set[asyncio.Task[None]]()
+    drill = drills_by(engine)
     manager = Manager(
         engine=engine,
         network=network,
         log=log,
         alive=alive,
         elsewhere=elsewhere,
-        duties=lambda _: (DrillDuty(drill=drill, begun=begun),),
+        duties=lambda _: drill_duties(drill),
     )
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(lambda: cut_off(*begun))  # what they made to fail is made well again
         text: Callable[[], Awaitable[bytes]] = _nothing
         if metrics == ASKED:
             manager, text = counted(manager)
@@ -165,7 +164,7 @@ def _counted(manager: Manager, metrics: Metrics) -> Manager:
     return replace(
         manager,
         watchers=lambda name: (metrics.of(name),),
-        duties=lambda name: (*manager.duties(name), Measures(metrics=metrics)),
+        duties=lambda name: (*manager.duties(name), ShortTurn(name="measures", turn=Measures(metrics=metrics).turn)),
     )
 
 

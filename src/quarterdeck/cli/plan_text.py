@@ -112,7 +112,7 @@ def print_forecast(forecast: DryRun, output: Output) -> None:
 def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:
     rows: list[dict[str, JsonValue]] = []
     for each in forecast.steps:
-        if output is Output.TABLE and type(each.step).__name__.startswith(("Note", "Decide")):
+        if output is Output.TABLE and not each.step.shown:
             continue
         rows.append(
             {

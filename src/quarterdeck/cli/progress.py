@@ -14,7 +14,8 @@ from rich.status import Status
 from quarterdeck.app.words import quorum, warnings
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.endpoints import Must
-from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 
 #: More reasons than this do not fit on the line.

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.package import isolated
 from quarterdeck.sites.local.supervisor import job_init
 
 #: Bytes of output that are kept: enough for a reason that stands above a usage text.
@@ -58,11 +58,7 @@ class TrialProcess:
     async def started(cls, argv: tuple[str, ...]) -> AsyncIterator[Self]:
         """Run a program for the block, and kill it and all that it started after it."""
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-I",
-            "-S",
-            str(Path(job_init.__file__)),
-            *argv,
+            *isolated(job_init.__name__, *argv),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

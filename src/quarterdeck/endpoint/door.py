@@ -19,19 +19,18 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-import dns.asyncresolver
-import dns.exception
-import dns.name
-import dns.nameserver
-import dns.resolver
 import h11
+from dns.rdatatype import RdataType
 
 from quarterdeck.dialing import connected
+from quarterdeck.dns.addresses import Addresses
+from quarterdeck.dns.questions import Reply, ask_server
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors
@@ -75,36 +74,20 @@ class Names(Protocol):
         ...
 
 
-class _Found(dns.resolver.LRUCache):
-    """Keeps no answer that says that there is none: without a SOA record, as CoreDNS sends it for a hosts file,
-    dnspython would believe it for 136 years.
-    """
+def dns_names(*servers: tuple[str, int]) -> Names:
+    """Asks DNS servers (IP address and port) in this order, and believes their answers for their time to live."""
 
-    def put(self, key: dns.resolver.CacheKey, value: dns.resolver.Answer) -> None:
-        """Keep an answer until its time to live is over."""
-        if value.rrset is not None:
-            super().put(key, value)
+    async def ask(server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
+        return await ask_server(*server, name, kind, timeout=deadline)
 
-
-class DnsNames:
-    """Asks DNS servers (IP address and port) in this order, and believes their answers for their time to live and no
-    longer.
-    """
-
-    def __init__(self, *servers: tuple[str, int]) -> None:
-        self._resolver = dns.asyncresolver.Resolver(configure=False)
-        self._resolver.nameservers = [dns.nameserver.Do53Nameserver(*each) for each in servers]
-        self._resolver.timeout = _NEXT_SERVER
-        self._resolver.cache = _Found()
-        self._resolver.lifetime = _RESOLVING
-
-    async def addresses(self, name: str) -> Sequence[str]:
-        """Its IPv4 addresses."""
-        try:
-            answer = await self._resolver.resolve(dns.name.from_text(name), "A", search=False)
-        except dns.exception.DNSException as error:
-            raise Unavailable(f"resolving {name}", str(error)) from error
-        return [record.to_text() for record in answer]
+    return Addresses(
+        servers,
+        ask=ask,
+        now=time.monotonic,
+        kinds=(RdataType.A,),
+        next_after=_NEXT_SERVER,
+        deadline=_RESOLVING,
+    )
 
 
 class Door:
@@ -366,7 +349,7 @@ def main(arguments: Sequence[str]) -> None:
         host, port = listener.getsockname()[:2]
         sys.stdout.write(f"the door is open at {host}:{port}\n")
         sys.stdout.flush()
-        door = Door(DnsNames(*options.dns), lambda: read_guests(options.guests), most=_room())
+        door = Door(dns_names(*options.dns), lambda: read_guests(options.guests), most=_room())
         asyncio.run(_serve_until_stopped(door, listener))
 
 

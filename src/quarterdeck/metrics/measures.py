@@ -34,7 +34,6 @@ class Measures:
 
     metrics: Metrics
     steady: Callable[[], float] = clocks.steady
-    name: str = "measures"
     _read: float = -math.inf
     _disks: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
 

@@ -18,7 +18,8 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import METRICS, Kind, Metric
 from quarterdeck.metrics.samples import Sample, samples
-from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 
 #: Seconds: most steps take less than one, a joiner's copy minutes.
@@ -108,7 +109,7 @@ class Metrics(Collector):
 
     def stepped(self, plane: str, step: Step, seconds: float, *, done: bool) -> None:
         """A step ended."""
-        kind = type(step).__name__
+        kind = step.kind
         self._steps[plane, kind, "done" if done else "failed"] += 1
         if done:
             self._durations.setdefault(kind, _Durations()).add(seconds)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import Metric
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import ALARMS, AUTHENTICATION, raised, strays, voters

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import DecideBootstrap, RestartUnit, Step, cluster_of
-from quarterdeck.model.steps.base import OfCluster
+from quarterdeck.model.steps.base import OfCluster, Step, cluster_of
+from quarterdeck.model.steps.clusters import DecideBootstrap
+from quarterdeck.model.steps.units import RestartUnit
 
 
 def remember(memory: Memory, step: Step, now: float) -> Memory:

@@ -16,7 +16,7 @@ from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Memory, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.units import MachineState, UnitState
 
 
@@ -482,6 +482,10 @@ class World:
     def change(self, before: str, after: str) -> Change:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
+
+    def command(self, words: str, *arguments: str) -> str:
+        """A command of quarterdeck's on this plane, in quotes, as a person types it."""
+        return f"'{' '.join(('quarterdeck', words, self.plane_name or 'NAME', *arguments))}'"
 
     def may_run_beside(self, one: str, other: str) -> bool:
         """Whether controllers of two revisions may run at the same time."""

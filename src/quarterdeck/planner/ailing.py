@@ -12,7 +12,7 @@ from dataclasses import replace
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import StartUnit
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.members import all_raised, has_the_data

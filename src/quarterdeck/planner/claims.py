@@ -8,77 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from quarterdeck.model.steps import (
-    AddLearner,
-    AttachVolumes,
-    Compact,
-    Defragment,
-    DeleteKept,
-    Disarm,
-    LeadTo,
-    LeaveMachine,
-    PlaceReplica,
-    Promote,
-    ReaddressMember,
-    ReleaseMember,
-    ReleaseReplica,
-    ReloadUnit,
-    RemoveMember,
-    RemoveRecord,
-    RestartUnit,
-    RestoreMember,
-    ReviveUnit,
-    SetBackends,
-    SetRecord,
-    StartUnit,
-    Step,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-    WithdrawConsent,
-)
+from quarterdeck.model.steps.base import Claim, Step
+from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.outcome import Outcome
 
 #: What follows on a step that failed.
 _AGAIN = "quarterdeck tries it again by itself within seconds; if it goes on failing, mend what the error names"
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A thing that a step changes: what kind of thing, and which one."""
-
-    kind: str
-    of: str = ""
-
-
-def claim(step: Step) -> Claim | None:
-    """What a step changes that another rule may want otherwise. Each etcd cluster has a membership of its own.
-
-    A unit, not all of its replica: that etcd of a replica cannot be started must not keep its apiserver from being
-    stopped, which its removal waits for. Nobody waits for what a load balancer is to be told to let it go. Notes claim
-    nothing: where the memory cannot be written nothing at all is done.
-    """
-    match step:
-        case AddLearner() | Promote() | ReaddressMember() | RemoveMember() | TransferLeadership() | Swap():
-            return Claim("membership", step.cluster)
-        case Compact() | Defragment() | Disarm():
-            return Claim("room", step.cluster)
-        case StartUnit() | StopUnit() | RestartUnit() | ReviveUnit() | ReloadUnit():
-            return Claim("unit", f"{step.component} of {step.replica}")
-        case AttachVolumes() | LeaveMachine() | PlaceReplica() | ReleaseReplica() | ReleaseMember():
-            return Claim("replica", step.replica)
-        case RestoreMember() | DeleteKept():
-            return Claim("replica", step.replica)
-        case WithdrawConsent():
-            return Claim("consent")
-        case SetBackends():
-            return Claim("backends", step.site)
-        case SetRecord() | LeadTo() | RemoveRecord():
-            return Claim("record")
-        case _:
-            return None
 
 
 def bare(step: Step) -> Step:
@@ -107,7 +44,7 @@ class Aside:
         if not self.failing:
             return outcome, self
         told = {step: why for step in outcome.steps if (why := self.told(step)) is not None}
-        now = tuple(step for step in outcome.steps if step not in told and claim(step) not in self.held)
-        mine = {what for step in told if (what := claim(step)) is not None}
+        now = tuple(step for step in outcome.steps if step not in told and step.claim not in self.held)
+        mine = {what for step in told if (what := step.claim) is not None}
         failed = (Wait(each, _AGAIN) for each in told.values())
         return Outcome(now, (*outcome.waiting, *failed)), replace(self, held=self.held | mine)

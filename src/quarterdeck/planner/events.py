@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import ForgetCluster, ReleaseMember, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
@@ -80,7 +82,7 @@ def left_behind(view: View) -> tuple[str, ...]:
 
 def not_read(world: World) -> Wait:
     """That nobody knows the members of the events' cluster."""
-    lasts = f"bring back the members that do not answer ({next_steps.command(world, 'status')} lists them)"
+    lasts = f"bring back the members that do not answer ({world.command('status')} lists them)"
     then = f"{lasts}; if they are gone for good, set spec.etcd.events.separate to false"
     return Wait("a quorum of the members of the events' etcd to answer", then)
 

@@ -48,10 +48,10 @@ def stray_voters(world: World, cluster: Cluster) -> tuple[Wait, ...]:
     """Each voter of a cluster that belongs to no replica: a person must remove it. ``world`` is
     as that cluster has it.
     """
-    remove = f"quarterdeck etcd remove-member {world.plane_name or 'NAME'}"
     return tuple(
         Wait(
-            f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica", f"'{remove} {each.id:x}'"
+            f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica",
+            world.command("etcd remove-member", f"{each.id:x}"),
         )
         for each in strays(world)
         if not each.learner
@@ -130,22 +130,21 @@ def awaited(world: World, kind: str) -> Wait:
     made = "quarterdeck makes room and goes on by itself once the alarm is off"
     return Wait(
         "room in etcd (its alarm NOSPACE)",
-        f"{made}; if it lasts, see 'quarterdeck status {world.plane_name or 'NAME'}'",
+        f"{made}; if it lasts, see {world.command('status')}",
     )
 
 
 def disarm_corrupt(world: World) -> str:
     """What ends CORRUPT, with the commands for it."""
-    name = world.plane_name or "NAME"
     return (
-        f"keep all volumes as they are, compare the members with 'quarterdeck etcd check {name}', then turn off the"
-        f" alarm with 'quarterdeck etcd disarm {name}'"
+        f"keep all volumes as they are, compare the members with {world.command('etcd check')}, then turn off the"
+        f" alarm with {world.command('etcd disarm')}"
     )
 
 
 def disable_authentication(world: World) -> str:
     """What ends AUTHENTICATION, with the command for it."""
-    return f"turn off authentication in etcd with 'quarterdeck etcd disable-auth {world.plane_name or 'NAME'}'"
+    return f"turn off authentication in etcd with {world.command('etcd disable-auth')}"
 
 
 def all_raised(world: World) -> tuple[str, ...]:

@@ -13,25 +13,20 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.machines import why_silent
 
 
-def command(world: World, words: str, *arguments: str) -> str:
-    """A command of quarterdeck's on the plane, in quotes."""
-    return f"'{' '.join(('quarterdeck', words, world.plane_name or 'NAME', *arguments))}'"
-
-
 def look(world: World, record: Replica, component: Component) -> str:
     """What to do about a program of which only its own output can tell more."""
-    return f"if it lasts, see {command(world, 'logs', '--replica', record.name, '--component', component)}"
+    return f"if it lasts, see {world.command('logs', '--replica', record.name, '--component', component)}"
 
 
 def status(world: World) -> str:
     """What to do where more than one thing may be in the way."""
-    return f"if it lasts, see {command(world, 'status')}"
+    return f"if it lasts, see {world.command('status')}"
 
 
 def quorum(world: World) -> str:
     """What to do where no quorum of a cluster answers."""
-    silent = f"bring back the members that do not answer: {command(world, 'status')} lists them"
-    return f"{silent}; if they are gone for good, see {command(world, 'recover')}"
+    silent = f"bring back the members that do not answer: {world.command('status')} lists them"
+    return f"{silent}; if they are gone for good, see {world.command('recover')}"
 
 
 def once(world: World, what: str) -> str:
@@ -46,7 +41,7 @@ def within(seconds: float) -> str:
 
 def uncordon(world: World, replica: str) -> str:
     """What ends a person's wish to leave a replica alone."""
-    return command(world, "replica uncordon", replica)
+    return world.command("replica uncordon", replica)
 
 
 def silent(world: World, site: str, machine: str, which: str = "") -> Wait:

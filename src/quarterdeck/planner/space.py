@@ -43,8 +43,7 @@ def _held(world: World, cluster: Cluster) -> str:
         if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in change.stops):
             continue
         if record.name in world.cordoned:
-            uncordon = f"quarterdeck replica uncordon {world.plane_name or 'NAME'} {record.name}"
-            found.append(f"{record.name} is cordoned ('{uncordon}')")
+            found.append(f"{record.name} is cordoned ({world.command('replica uncordon', record.name)})")
         elif change.exchange:
             why = "would be exchanged for the other changes, and no exchange begins under an alarm"
             found.append(f"{record.name} {why}: change the quota alone")

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-import dns.asyncquery
-import dns.exception
-import dns.message
+from dns.rdatatype import RdataType
 
 from quarterdeck import dialing
+from quarterdeck.dns.questions import Reply, ask_server
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.probe.target import Source
 
@@ -32,10 +31,8 @@ class Network(Protocol):
         """A connection to an IP address; it does not block. Raises OSError, PreconditionFailed where it may not."""
         ...
 
-    async def ask(self, query: dns.message.Message, server: tuple[str, int], deadline: float) -> dns.message.Message:
-        """What a DNS server (address, port) answers. Raises TimeoutError after ``deadline`` seconds, OSError,
-        DNSException.
-        """
+    async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
+        """See ``dns.addresses.Ask``."""
         ...
 
     async def lookup(self, host: str) -> tuple[str, ...]:
@@ -60,13 +57,9 @@ class Direct:
         """See ``Network``."""
         return await dialing.connect(address, port)
 
-    async def ask(self, query: dns.message.Message, server: tuple[str, int], deadline: float) -> dns.message.Message:
-        """See ``Network``: over UDP, once."""
-        address, port = server
-        try:
-            return await dns.asyncquery.udp(query, address, deadline, port)
-        except dns.exception.Timeout as error:
-            raise TimeoutError from error
+    async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
+        """See ``Network``: once, since a client of the plane may not ask again either."""
+        return await ask_server(*server, name, kind, timeout=deadline, again=False)
 
     async def lookup(self, host: str) -> tuple[str, ...]:
         """See ``Network``."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import dns.exception
-import dns.message
-import dns.rcode
-import dns.rdatatype
+from dns.rdatatype import RdataType
 
+from quarterdeck.dns.addresses import Addresses
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import ProbeTarget
@@ -40,56 +37,19 @@ class FixedResolver:
 
 
 class DnsResolver:
-    """Asks one server once (no retry); the next one where it gives no answer, and that one first from then on. Keeps
-    the answer for its time to live.
-    """
+    """Asks DNS servers, as ``Addresses`` does, and keeps their answers for their time to live."""
 
     def __init__(
         self, host: str, servers: Sequence[tuple[str, int]], now: Callable[[], float], network: Network
     ) -> None:
         self._host = host
-        self._servers = deque(servers)
-        self._now = now
-        self._network = network
-        self._addresses: tuple[str, ...] = ()
-        self._until = float("-inf")
+        self._addresses = Addresses(
+            servers, ask=network.ask, now=now, kinds=(RdataType.A, RdataType.AAAA), next_after=_NEXT, deadline=_DEADLINE
+        )
 
     async def resolve(self) -> tuple[str, ...]:
         """The name's A records, or else its AAAA records."""
-        if self._now() >= self._until:
-            for kind in (dns.rdatatype.A, dns.rdatatype.AAAA):
-                if await self._ask(kind):
-                    break
-            else:
-                raise Unavailable(f"resolving {self._host}", "the name has no address")
-        return self._addresses
-
-    async def _ask(self, kind: dns.rdatatype.RdataType) -> bool:
-        for _ in range(len(self._servers) - 1):
-            try:
-                return await self._ask_first(kind, _NEXT)
-            except Unavailable:
-                self._servers.rotate(-1)
-        return await self._ask_first(kind, _DEADLINE)
-
-    async def _ask_first(self, kind: dns.rdatatype.RdataType, deadline: float) -> bool:
-        doing = f"resolving {self._host}"
-        asked = self._now()
-        query = dns.message.make_query(self._host, kind)
-        try:
-            reply = await self._network.ask(query, self._servers[0], deadline)
-        except TimeoutError as error:
-            raise Unavailable(doing, f"no answer within {deadline:g} s") from error
-        except (dns.exception.DNSException, OSError) as error:
-            raise Unavailable(doing, str(error) or type(error).__name__) from error
-        if reply.rcode() != dns.rcode.NOERROR:
-            raise Unavailable(doing, dns.rcode.to_text(reply.rcode()))
-        for rrset in reply.answer:
-            if rrset.rdtype == kind:
-                self._addresses = tuple(each.to_text() for each in rrset)
-                self._until = asked + rrset.ttl
-                return True
-        return False
+        return await self._addresses.addresses(self._host)
 
 
 class SystemResolver:

@@ -15,9 +15,10 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
 import asyncssh
-import dns.message
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
+from dns.rdatatype import RdataType
 
+from quarterdeck.dns.questions import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.probe.network import SourceLost
 from quarterdeck.probe.target import Source
@@ -98,15 +99,15 @@ class Tunnel:
         self._keep(_carry(theirs, reader, writer))
         return ours
 
-    async def ask(self, query: dns.message.Message, server: tuple[str, int], deadline: float) -> dns.message.Message:
+    async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
         """See ``Network``: over TCP (RFC 7766), since nothing else goes through sshd."""
-        asked = query.to_wire()
+        asked = new_query(name, kind)
         async with asyncio.timeout(deadline):
             reader, writer = await self._open(*server)
             try:
                 writer.write(len(asked).to_bytes(2, "big") + asked)
                 size = int.from_bytes(await reader.readexactly(2), "big")
-                return dns.message.from_wire(await reader.readexactly(size))
+                return read_reply(await reader.readexactly(size))
             except asyncio.IncompleteReadError as error:
                 raise ConnectionResetError("the DNS server closed the connection") from error
             except asyncssh.Error as error:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
+from quarterdeck.linux.turns import take_short_turns
 from quarterdeck.probe.network import Network, opened
 from quarterdeck.probe.protocol import (
     COMMAND,
@@ -35,7 +36,6 @@ from quarterdeck.probe.protocol import (
 )
 from quarterdeck.probe.run import Probe
 from quarterdeck.probe.target import ProbeConfig
-from quarterdeck.turns import take_short_turns
 
 _LONGEST_LINE = 1 << 22  # bytes
 _MOST_UNREAD = 1 << 22  # bytes: past that, summaries and failures are not sent (the result has them)

@@ -9,6 +9,7 @@ from html import escape
 
 import plotly.graph_objects as go
 
+from quarterdeck.model.steps.members import Swap
 from quarterdeck.report.downsample import downsampled, of_kind
 from quarterdeck.report.locks import holder_colors, lock_spans
 from quarterdeck.report.schema import Phase, Probe, Report, StepOutcome
@@ -255,7 +256,7 @@ def _layout(total: int, start: float, end: float) -> dict[str, object]:
 
 def _mark_swaps(drawn: go.Figure, report: Report) -> None:
     for step in report.steps:
-        if step.kind == "Swap" and step.outcome is StepOutcome.DONE:
+        if step.kind == Swap.kind and step.outcome is StepOutcome.DONE:
             drawn.add_shape(
                 type="line", x0=step.start, x1=step.start, y0=0, y1=1, yref="paper", layer="below",
                 line={"width": 1, "dash": "dot", "color": "rgba(128,128,128,0.9)"},

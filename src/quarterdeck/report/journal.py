@@ -10,6 +10,19 @@ from pydantic import JsonValue
 
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.steps.members import Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.traffic import (
+    LeadTo,
+    NoteDraining,
+    NoteRecord,
+    NoteUnsettled,
+    RemoveRecord,
+    SetBackends,
+    SetRecord,
+    StopBalancer,
+)
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.report.schema import (
     BalancerState,
     MemberState,
@@ -24,22 +37,21 @@ from quarterdeck.stores.port import JournalEntry
 from quarterdeck.stores.port import Outcome as EntryOutcome
 
 OBSERVED = "Observed"
-_SWAP = "Swap"
 _OUTCOMES = {EntryOutcome.DONE: StepOutcome.DONE, EntryOutcome.FAILED: StepOutcome.FAILED}
 _PHASES = {
-    "TransferLeadership": Phase.SWAP,
-    "Swap": Phase.SWAP,
-    "SetBackends": Phase.SERVE,
-    "SetRecord": Phase.SERVE,
-    "LeadTo": Phase.SERVE,
-    "NoteRecord": Phase.SERVE,
-    "NoteUnsettled": Phase.SERVE,
-    "NoteDraining": Phase.DRAIN,
-    "StopUnit": Phase.DRAIN,
-    "RemoveMember": Phase.RELEASE,
-    "ReleaseReplica": Phase.RELEASE,
-    "StopBalancer": Phase.RELEASE,
-    "RemoveRecord": Phase.RELEASE,
+    TransferLeadership.kind: Phase.SWAP,
+    Swap.kind: Phase.SWAP,
+    SetBackends.kind: Phase.SERVE,
+    SetRecord.kind: Phase.SERVE,
+    LeadTo.kind: Phase.SERVE,
+    NoteRecord.kind: Phase.SERVE,
+    NoteUnsettled.kind: Phase.SERVE,
+    NoteDraining.kind: Phase.DRAIN,
+    StopUnit.kind: Phase.DRAIN,
+    RemoveMember.kind: Phase.RELEASE,
+    ReleaseReplica.kind: Phase.RELEASE,
+    StopBalancer.kind: Phase.RELEASE,
+    RemoveRecord.kind: Phase.RELEASE,
 }
 
 
@@ -83,7 +95,7 @@ def _step(begin: JournalEntry, end: JournalEntry | None, started: float) -> Step
 
 
 def _phase(entry: JournalEntry) -> Phase:
-    if entry.kind == "StartUnit" and " etcd" not in entry.text:
+    if entry.kind == StartUnit.kind and " etcd" not in entry.text:
         return Phase.SERVE
     return _PHASES.get(entry.kind, Phase.JOIN)
 
@@ -148,7 +160,7 @@ def _observed(entry: JournalEntry, started: float, sites: Mapping[str, str], las
 def _is_swap(entry: JournalEntry) -> bool:
     """Whether members of the main cluster were swapped: who votes in the events' one is not told of here."""
     of_main = entry.detail.get("cluster", Cluster.MAIN.value) == Cluster.MAIN.value
-    return entry.kind == _SWAP and entry.outcome is EntryOutcome.DONE and of_main
+    return entry.kind == Swap.kind and entry.outcome is EntryOutcome.DONE and of_main
 
 
 def _swapped(entry: JournalEntry, started: float, before: Moment) -> Iterator[Moment]:
@@ -170,7 +182,7 @@ def _changed(members: Sequence[MemberState], kind: str, replica: str) -> Iterato
     for member in members:
         if member.replica != replica:
             yield member
-        elif kind == "Promote":
+        elif kind == Promote.kind:
             yield member.model_copy(update={"role": Role.VOTER})
 
 

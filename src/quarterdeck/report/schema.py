@@ -85,7 +85,7 @@ class Step(Part):
     end: float | None
     """When it ended; null when the journal has no end of it."""
     kind: str
-    """The step's name, such as `AddLearner`."""
+    """The step's name, such as `add-learner`."""
     text: str
     """What was done, in a few words."""
     why: str

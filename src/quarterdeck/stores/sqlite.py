@@ -7,7 +7,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from quarterdeck.stores.identity import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Versions
 from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
+from quarterdeck.stores.sqlite_format import MIGRATIONS, Migration, newest, require_current
 from quarterdeck.stores.sqlite_leases import SqliteLeases
 
 T = TypeVar("T")
@@ -50,17 +51,20 @@ class SqliteStore:
         uid: Callable[[], str] = new_uid,
         busy_timeout: float = 5.0,
         key: Key | None = None,
+        migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         """Opens the file, and makes it if there is none. ``clock`` is the wall clock, all times are in seconds.
-        ``key`` is what the keys of planes are sealed by (see ``sealing.unlocked``, and what it raises).
+        ``key`` is what the keys of planes are sealed by (see ``sealing.unlocked``, and what it raises). A file of an
+        older format is brought to the newest one by ``migrations``, all or nothing.
 
-        Raises Corrupt, with nothing touched, for a damaged file and one of a newer version; Unavailable.
+        Raises Corrupt, with nothing touched, for a damaged file and one of a format that is not known; Unavailable.
         """
         self._path = path
         self._log = Path(f"{path}-wal")
         self._clock = clock
         self._uid = uid
-        self._db = opened(path, busy_timeout=busy_timeout)
+        self._format = newest(migrations)
+        self._db = opened(path, busy_timeout=busy_timeout, migrations=migrations)
         try:
             with in_words("opening the store", path):
                 self._seal = unlocked(self._db, path, key)
@@ -298,6 +302,7 @@ class SqliteStore:
     async def _write(self, work: Callable[[], T]) -> T:
         def whole() -> T:
             with transaction(self._db):
+                require_current(self._db, self._path, self._format)
                 return work()
 
         return await self._run("writing to the store", whole)

@@ -7,36 +7,12 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt, Unavailable
 from quarterdeck.files import sync_folder, write_secret
-
-#: The version of the tables below.
-SCHEMA_VERSION = 1
-
-_SCHEMA = """
-CREATE TABLE schema_version (version INTEGER NOT NULL);
-CREATE TABLE resource_version (newest INTEGER NOT NULL);
-CREATE TABLE resources (
-  kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (kind, name)
-);
-CREATE TABLE journal (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, plane TEXT NOT NULL, time REAL NOT NULL, kind TEXT NOT NULL,
-  text TEXT NOT NULL, outcome TEXT NOT NULL, operation TEXT NOT NULL, site TEXT NOT NULL,
-  replica TEXT NOT NULL, detail TEXT NOT NULL
-);
-CREATE INDEX journal_of_plane ON journal (plane, id);
-CREATE TABLE events (
-  plane TEXT NOT NULL, type TEXT NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL,
-  first REAL NOT NULL, last REAL NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (plane, type, reason, message)
-);
-CREATE TABLE leases (
-  name TEXT PRIMARY KEY, holder TEXT NOT NULL, token INTEGER NOT NULL, ttl REAL NOT NULL, expires REAL NOT NULL
-);
-INSERT INTO resource_version VALUES (0);
-"""
+from quarterdeck.stores.sqlite_format import MIGRATIONS, Migration, create, format_of, migrate, newest
 
 _RESTORE = "put a copy from a backup in its place, or move it away to start with an empty store"
 #: Seconds for which a look at the whole file is good, and what tells one boot of the host from another.
@@ -47,22 +23,29 @@ _READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
-def opened(path: Path, *, busy_timeout: float) -> sqlite3.Connection:
-    """A connection to the store's file, made if it does not exist.
+def opened(path: Path, *, busy_timeout: float, migrations: Mapping[int, Migration] = MIGRATIONS) -> sqlite3.Connection:
+    """A connection to the store's file, made if it does not exist, and migrated if its format is an older one.
 
     The file, and so the -wal and -shm that SQLite makes beside it, are 0600 from their first moment: keys are in
-    them. Raises Corrupt, with nothing touched, if the file is damaged or of a newer version; Unavailable.
+    them. Raises Corrupt, with nothing touched, if the file is damaged or has a format that is not known; Unavailable.
     """
     with in_words("opening the store", path):
         if not path.exists():
-            _create(path)
-        _check(path, busy_timeout)
+            _create(path, newest(migrations))
+        is_older = _check(path, busy_timeout, migrations) < newest(migrations)
         if path.stat().st_mode & 0o077:
             path.chmod(0o600)
         connection = _connected(path, "rw", busy_timeout)
         # FULL: a commit is on the disk when it returns. secure_delete: deleted keys do not stay in free pages.
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA secure_delete=ON")
+        if is_older:
+            try:
+                with transaction(connection):
+                    migrate(connection, path, migrations)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
 
@@ -107,7 +90,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _create(path: Path) -> None:
+def _create(path: Path, number: int) -> None:
     """Make the whole file aside and link it in place: nobody ever sees half of it, and of two makers one wins."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     aside = path.parent / f".{path.name}.{secrets.token_hex(6)}"
@@ -116,9 +99,7 @@ def _create(path: Path) -> None:
         with contextlib.closing(_connected(aside, "rw", 0.0)) as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             with transaction(connection):
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute("INSERT INTO schema_version VALUES (?)", (SCHEMA_VERSION,))
+                create(connection, number)
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(aside)
     finally:
@@ -126,8 +107,10 @@ def _create(path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _check(path: Path, busy_timeout: float) -> None:
-    """Raises Corrupt. Reads only, through SQLite: closing the file by hand would drop SQLite's locks on it."""
+def _check(path: Path, busy_timeout: float, migrations: Mapping[int, Migration]) -> int:
+    """The format of the file. Raises Corrupt. Reads only, through SQLite: closing the file by hand would drop SQLite's
+    locks on it.
+    """
     doing = "opening the store"
     if not path.is_file():
         raise Corrupt(doing, f"{path} is not a file", "move it away")
@@ -137,18 +120,7 @@ def _check(path: Path, busy_timeout: float) -> None:
             if found != "ok":
                 raise Corrupt(doing, f"{path} is damaged ({' '.join(found.split())})", _RESTORE)
             _note_checked(path)
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        row = None
-        if "schema_version" in tables:
-            row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-        if row is None or not isinstance(row[0], int):
-            raise Corrupt(doing, f"{path} is not a store of quarterdeck", "move it away, or set QUARTERDECK_HOME")
-        if row[0] != SCHEMA_VERSION:
-            raise Corrupt(
-                doing,
-                f"{path} was written by a newer quarterdeck (schema {row[0]}, this one knows {SCHEMA_VERSION})",
-                "use that version",
-            )
+        return format_of(connection, path, migrations)
 
 
 def _checked_lately(path: Path) -> bool:

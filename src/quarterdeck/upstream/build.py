@@ -11,11 +11,11 @@ from pathlib import Path
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.files import write_atomic
 from quarterdeck.progress import Progress
+from quarterdeck.runner import Ended, run, start
 from quarterdeck.upstream.catalog import Program
 from quarterdeck.upstream.gomod import build_module, executable, known_sums, linker_flags, module, package
 from quarterdeck.upstream.gotool import OLDEST, GoTools, parse_go
 from quarterdeck.upstream.pins import MODULES
-from quarterdeck.upstream.process import Outcome, run
 from quarterdeck.upstream.sources import CannotGive, Order
 
 MODULES_DEADLINE = 1800.0
@@ -117,11 +117,12 @@ class GoBuild:
         _check_fatal(why, self._cache)
         raise CannotGive(f"Go module {why or wanted}", absent=any(word in why for word in _ABSENT))
 
-    async def _go(self, argv: Sequence[Path | str], order: Order, deadline: float) -> Outcome:
+    async def _go(self, argv: Sequence[Path | str], order: Order, deadline: float) -> Ended:
         environment = {**self._environment, "GOOS": order.target.goos, "GOARCH": order.target.goarch}
-        return await run([str(word) for word in argv], folder=order.folder, environment=environment, deadline=deadline)
+        words, by = [str(word) for word in argv], start(folder=order.folder, environment=environment)
+        return await run(words, doing=f"running {' '.join(words[:3])}", deadline=deadline, by=by)
 
-    def _demand(self, outcome: Outcome, step: str, order: Order, progress: Progress) -> None:
+    def _demand(self, outcome: Ended, step: str, order: Order, progress: Progress) -> None:
         """Raise CannotGive, and show a person the last lines, unless ``outcome`` is good."""
         if outcome.code == 0:
             return

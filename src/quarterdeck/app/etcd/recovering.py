@@ -167,6 +167,6 @@ async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) ->
         if seen.status.memory.epoch + 1 != lost.epoch:
             raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun meanwhile", "see 'status'")
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"new_epoch": word})})
+        return seen.with_spec(new_epoch=word)
 
     await amend(home.store, ControlPlane, lost.name, consented)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +19,13 @@ from quarterdeck.cli.service_files import Service, service
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.files import file_errors, write_atomic
+from quarterdeck.runner import run_blocking
 
 app = typer.Typer(help="The service that keeps all planes, and starts them at boot.", no_args_is_help=True)
 
 _RUNS = Path("/run/systemd/system")
+#: Seconds for a program that may ask a person for a password.
+_DEADLINE = 300.0
 System = Annotated[
     bool | None,
     typer.Option("--system/--user", help="For all of the host, or for this user; the host's without it for root."),
@@ -124,10 +126,10 @@ def _crontab() -> str:
             "this host has neither systemd nor cron",
             "have 'quarterdeck serve' started at boot by whatever starts programs here ('service install --print')",
         )
-    done = subprocess.run(["crontab", "-l"], capture_output=True, text=True, check=False)
-    if done.returncode and "no crontab" not in done.stderr:  # what cannot be read must not be written over
-        raise Unavailable("reading the crontab", " ".join(done.stderr.split()), "try 'crontab -l' by hand")
-    return done.stdout if done.returncode == 0 else ""
+    done = run_blocking(("crontab", "-l"), doing="reading the crontab", deadline=_DEADLINE)
+    if done.code and "no crontab" not in done.errors:  # what cannot be read must not be written over
+        raise Unavailable("reading the crontab", " ".join(done.errors.split()), "try 'crontab -l' by hand")
+    return done.output if done.code == 0 else ""
 
 
 def _others(made: Service) -> list[str]:
@@ -141,9 +143,9 @@ def _put_crontab(lines: list[str]) -> None:
 
 def _call(*argv: str, doing: str, given: str = "") -> None:
     try:
-        done = subprocess.run(argv, input=given, capture_output=True, text=True, check=False)
+        done = run_blocking(argv, doing=doing, deadline=_DEADLINE, given=given)
     except OSError as error:
         raise Unavailable(doing, f"{argv[0]}: {error.strerror}", "see whether it is installed") from error
-    if done.returncode:
-        seen = " ".join((done.stderr or done.stdout).split()) or f"{argv[0]} ended with {done.returncode}"
+    if done.code:
+        seen = " ".join((done.errors or done.output).split()) or f"{argv[0]} {done.how}"
         raise Unavailable(doing, seen, f"try '{' '.join(argv)}' by hand")

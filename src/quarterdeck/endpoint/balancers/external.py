@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +13,7 @@ from quarterdeck.endpoint.balancers.outside import Outside, Sample, unsure
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
 from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.runner import run
 
 #: What such a load balancer is to ask each backend, and when it is out; seconds. Elections of etcd must pass within.
 _PATH, _EVERY, _TIMEOUT, _FAILURES = "/readyz", 2, 2, 3
@@ -46,28 +45,12 @@ class Command:
     async def _run(self, wanted: bytes) -> None:
         doing = f"running {self.words[0]}, which sets the load balancer"
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self.words,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            ended = await run(self.words, doing=doing, deadline=_COMMAND_DEADLINE, given=wanted)
         except OSError as error:
             seen = error.strerror or str(error)
             raise Unavailable(doing, seen, "see spec.edge.external.command of the site") from error
-        try:
-            async with asyncio.timeout(_COMMAND_DEADLINE):
-                _, complaint = await process.communicate(wanted)
-        except TimeoutError:
-            raise TimedOut(doing, f"not done within {_COMMAND_DEADLINE:g} s: it was killed") from None
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
-                await process.wait()
-        if process.returncode != 0:
-            why = last_reason(complaint.decode(errors="replace")) or "without a word"
-            raise Unavailable(doing, f"it ended with {process.returncode}: {why}")
+        if ended.code != 0:
+            raise Unavailable(doing, f"it {ended.how}: {last_reason(ended.errors) or 'without a word'}")
 
 
 @dataclass(slots=True, kw_only=True)

@@ -15,8 +15,8 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from quarterdeck.dns.questions import ask_server
 from quarterdeck.endpoint.dns.claims import claim_name, ownership_of
-from quarterdeck.endpoint.dns.questions import ask_server
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.model.endpoints import Ownership, Record, Sighting
 

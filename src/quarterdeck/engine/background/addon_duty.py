@@ -41,14 +41,13 @@ class AddonDuty:
     """Sees to a plane's add-ons, under its lease. ``monotonic`` is a clock in seconds."""
 
     monotonic: Callable[[], float] = time.monotonic
-    name: str = "add-ons"
     _looked: float = -math.inf
     _manifests: AddonManifests | None = None
     _contents: dict[str, Content] = field(default_factory=dict)
     _own: dict[str, Content] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``. Does nothing while no apiserver is ready, and to a plane that goes."""
+        """See ``ShortTurn``. Does nothing while no apiserver is ready, and to a plane that goes."""
         if any(fact.ready for fact in world.replicas):
             await self.see_to(plane)
 

@@ -37,11 +37,10 @@ class ApproveNodes:
     left to a person, and told of once.
     """
 
-    name: str = "certificates of nodes"
     _left: dict[str, str] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``."""
+        """See ``ShortTurn``."""
         ready = next((fact.name for fact in world.replicas if fact.ready), None)
         if ready is None or not takes_nodes(plane.resource):
             return

@@ -1,19 +1,20 @@
-"""What is done for a plane beside driving it, under the same lease: each duty in turns between the driver's steps."""
+"""What is done for a plane beside driving it, under the same lease. A duty is one record, of two shapes: a short turn
+between the driver's steps, or a long task that goes on beside them (``long_tasks.py``).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TypeAlias
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.notices.troubles import MET, Troubles, in_words
-from quarterdeck.errors import Unavailable
+from quarterdeck.engine.background.long_tasks import LongTasks, Work
+from quarterdeck.engine.notices.failures import Failures
+from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.model.world import World
 
 #: Seconds: between the beginnings of two turns, for one duty in one turn, and for how long steps wait for its end.
@@ -27,32 +28,47 @@ def share(plane: str) -> float:
     return zlib.crc32(plane.encode()) / 2**32
 
 
-class Duty(Protocol):
-    """Something that is done for one plane for as long as it is kept. It may remember what it has done."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortTurn:
+    """A duty that is seen to in turns. ``name`` is what it is, in a few words, as people read it when it fails.
 
-    @property
-    def name(self) -> str:
-        """What it is, in a word, as people read it when it fails."""
-        ...
+    ``turn`` sees to it once, by a look at which the driver has nothing to do. It is small: one change at most, and done
+    in a moment. It can be cancelled at any await, and comes again. What it raises is told once, and ends nothing. Right
+    before each effect: ``await plane.check()``.
+    """
 
-    async def turn(self, plane: Plane, world: World) -> None:
-        """See to it once, by a look at which the driver has nothing to do. Small: one change at most, and done in a
-        moment. It can be cancelled at any await, and comes again. What it raises is told once, and ends nothing.
+    name: str
+    turn: Callable[[Plane, World], Awaitable[None]]
 
-        Right before each effect: ``await plane.check()``.
-        """
-        ...
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTask:
+    """A duty that takes longer than steps may wait. ``due`` is asked in turns, while none of it is under way, and says
+    what is to be done now, or None. Like a turn, it is small. What it returns is begun beside the steps (``Work``).
+    """
+
+    name: str
+    due: Callable[[Plane, World], Awaitable[Work | None]]
+
+
+Duty: TypeAlias = ShortTurn | LongTask
 
 
 @dataclass(kw_only=True)
 class Duties:
-    """The duties of one plane in use. A turn never runs beside a step: steps wait for it, for a moment."""
+    """The duties of one plane in use. A turn never runs beside a step: steps wait for it, for a moment. ``tasks`` are
+    the long ones that are under way, which steps do not wait for.
+    """
 
     troubles: Troubles
+    tasks: LongTasks
     duties: Sequence[Duty] = ()
     _turn: asyncio.Task[None] | None = None
     _began: float = -math.inf
-    _told: dict[str, str] = field(default_factory=dict)
+    _failures: Failures = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
 
     def begin(self, plane: Plane, world: World) -> None:
         """Have a turn taken, unless one is under way or was lately."""
@@ -69,7 +85,7 @@ class Duties:
             await self.end()
 
     async def end(self) -> None:
-        """Cancel the turn that is under way, if one is."""
+        """Cancel the turn that is under way, if one is. Long tasks go on."""
         if self._turn is not None:
             turn = self._turn
             turn.cancel()
@@ -83,18 +99,19 @@ class Duties:
         for duty in self.duties:
             try:
                 async with asyncio.timeout(LONGEST):
-                    await duty.turn(plane, world)
-            except TimeoutError:
-                await self._failed(duty, f"its turn was not over after {LONGEST:.0f} s")
-            except MET as error:
-                await self._failed(duty, str(in_words(error)))
+                    await self._one(duty, plane, world)
+            except TimeoutError as error:
+                await self._failures.tell(duty.name, error, f"its turn was not over after {LONGEST:.0f} s")
             except Exception as error:  # noqa: BLE001 - whatever ails a duty, the plane is kept
-                await self._failed(duty, f"{type(error).__name__}: {error}")
+                await self._failures.tell(duty.name, error)
             else:
-                self._told.pop(duty.name, None)
+                self._failures.went_well(duty.name)
 
-    async def _failed(self, duty: Duty, seen: str) -> None:
-        if self._told.get(duty.name) != seen:
-            self._told[duty.name] = seen
-            with contextlib.suppress(Unavailable):  # then it is told with what comes next
-                await self.troubles.tell(Happening("DutyFailed", f"{duty.name}: {seen}"))
+    async def _one(self, duty: Duty, plane: Plane, world: World) -> None:
+        if isinstance(duty, ShortTurn):
+            await duty.turn(plane, world)
+        elif self.tasks.may_begin(duty.name):
+            work = await duty.due(plane, world)
+            if work is not None:
+                await plane.check()
+                self.tasks.begin(duty.name, work)

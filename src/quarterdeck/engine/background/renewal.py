@@ -28,13 +28,8 @@ class RenewCertificates:
     every: float = 3600.0
     _last: float = -math.inf
 
-    @property
-    def name(self) -> str:
-        """See ``Duty``."""
-        return "renewing certificates"
-
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
+        """See ``ShortTurn``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return
@@ -48,7 +43,7 @@ def renewed(plane: ControlPlane) -> ControlPlane:
     """A plane, with new certificates asked for."""
     spec = plane.spec
     newer = spec.certificates.model_copy(update={"generation": spec.certificates.generation + 1})
-    return plane.model_copy(update={"spec": spec.model_copy(update={"certificates": newer})})
+    return plane.with_spec(certificates=newer)
 
 
 def _due(plane: Plane) -> bool:

@@ -32,11 +32,10 @@ class ServiceAddresses:
     all, it puts itself back within 10 s.
     """
 
-    name: str = "addresses of the Service kubernetes"
     _gone: set[str] = field(default_factory=set)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``."""
+        """See ``ShortTurn``."""
         self._gone &= {*silent(world)}
         ready = [each.name for each in world.replicas if each.ready]
         for name in silent(world):

@@ -8,7 +8,7 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.model.endpoints import Must
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import Outcome
 

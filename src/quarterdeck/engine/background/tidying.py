@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.background.duties import share
 from quarterdeck.engine.background.tending import tend
-from quarterdeck.model.steps import Defragment, TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.world import MemberFact, World
 from quarterdeck.planner.members import has_the_data, serves
 from quarterdeck.planner.rules.upkeep import defragmented, relieved
@@ -30,12 +31,11 @@ class Tidy:
     """A duty: at most every so many seconds one member of a plane is defragmented, while all else is well."""
 
     every: float = 3600.0
-    name: str = "tidying etcd's databases"
     _last: float = -math.inf
     _tried: float = -math.inf
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``."""
+        """See ``ShortTurn``."""
         now = asyncio.get_running_loop().time()
         if self._last == -math.inf:
             self._last = now - self.every * share(plane.name)

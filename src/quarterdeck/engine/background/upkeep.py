@@ -13,7 +13,7 @@ from quarterdeck.engine.observation.compared import compare
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
-from quarterdeck.model.steps import NoteDiffering
+from quarterdeck.model.steps.upkeep import NoteDiffering
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.members import CORRUPT, raised
 
@@ -31,13 +31,8 @@ class CompareData:
     _alarmed: frozenset[Cluster] = frozenset()
     _asked: dict[Cluster, int] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        """See ``Duty``."""
-        return "comparing the data of etcd's members"
-
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``. Raises Corrupt where nobody can say whose data is right."""
+        """See ``ShortTurn``. Raises Corrupt where nobody can say whose data is right."""
         now = asyncio.get_running_loop().time()
         asking = await plane.store.lease(comparison_lease(plane.name))
         for cluster in Cluster:

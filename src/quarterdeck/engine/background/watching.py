@@ -19,7 +19,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner.view import view
@@ -48,14 +48,13 @@ class WatchMembers:
     """
 
     every: float = 30.0
-    name: str = "the disks and links of etcd"
     _last: float = -math.inf
     _handed: float = -math.inf
     _said: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
     _slow: dict[tuple[Cluster, Part], Slow] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``."""
+        """See ``ShortTurn``."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return

@@ -32,7 +32,7 @@ from quarterdeck.components.upstream_versions import minor
 from quarterdeck.engine.controller_sets.flags import refuse_flags
 from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
-from quarterdeck.upstream.process import run
+from quarterdeck.runner import run, start
 
 #: Seconds that a program has to print its help, and variables of the environment that it gets.
 _HELP_DEADLINE = 5.0
@@ -59,9 +59,8 @@ async def listed_by(program: Path) -> Listed | None:
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="quarterdeck-help-") as folder:
         try:
-            said = await run(
-                (str(program), "--help"), folder=Path(folder), environment=environment, deadline=_HELP_DEADLINE
-            )
+            by, doing = start(folder=Path(folder), environment=environment), f"asking {program} for its flags"
+            said = await run((str(program), "--help"), doing=doing, deadline=_HELP_DEADLINE, by=by)
         except (OSError, TimedOut):
             return None  # a program of another kind: what it has is not known
     return parse_help(said.output) or parse_help(said.errors)

@@ -14,8 +14,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
 from quarterdeck.engine.controller_sets.lock_holders import Holder, locks_of, manager_of, taker
-from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate, in_words
+from quarterdeck.engine.notices.failures import Failures
+from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate
 from quarterdeck.errors import Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.address import Address
@@ -27,7 +27,7 @@ AGAIN = 1.0
 _READ = 200
 #: Seconds for which who was watched for waits until all that was seen is written.
 _LAST = 2.0
-_SEEING, _WRITING = "watching", "writing"
+_SEEING, _WRITING = "watching the history of locks", "writing the history of locks"
 
 
 @asynccontextmanager
@@ -80,7 +80,10 @@ class LockWatch:
     _holders: dict[str, Holder] = field(default_factory=dict)
     _last: Address | None = None
     _saw: bool = True
-    _told: dict[str, str] = field(default_factory=dict)
+    _failures: Failures = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._failures = Failures(troubles=self.troubles, reason="LockHistoryFailed")
 
     async def see(self) -> None:
         """Watch, by one ready apiserver after another, until cancelled."""
@@ -90,10 +93,10 @@ class LockWatch:
             except Unavailable as error:
                 # That an apiserver ends is nothing to tell of, nor that none is ready: the driver does.
                 if not self._saw:
-                    await self._failed(_SEEING, error)
+                    await self._failures.tell(_SEEING, error)
                 self._saw = False
             except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
-                await self._failed(_SEEING, error)
+                await self._failures.tell(_SEEING, error)
             await asyncio.sleep(AGAIN)
 
     async def _see(self) -> None:
@@ -106,7 +109,7 @@ class LockWatch:
         async with aclosing(self.plane.kube.lease_changes(self._last)) as changes:
             async for lease in changes:
                 self._saw = True
-                self._told.pop(_SEEING, None)
+                self._failures.went_well(_SEEING)
                 if lease.name in self.locks:
                     now, operation = self.plane.clock(), self.troubles.operation
                     self._news += (_News(each, now, operation) for each in self._tenures.see(lease))
@@ -141,7 +144,7 @@ class LockWatch:
                 except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
                     if fate(error) is Fate.OVER:
                         return
-                    await self._failed(_WRITING, error)
+                    await self._failures.tell(_WRITING, error)
                     await asyncio.sleep(AGAIN)
             self._came.clear()
             await self._came.wait()
@@ -159,7 +162,7 @@ class LockWatch:
         await self._write(news, who)
         self._news.popleft()
         self._gone.set()
-        self._told.pop(_WRITING, None)
+        self._failures.went_well(_WRITING)
 
     async def finish(self) -> None:
         """Write down what was seen and is not yet written, without asking who it is."""
@@ -191,13 +194,6 @@ class LockWatch:
                 detail={**seen.detail, **(_of(who) if isinstance(seen, Taken) else {})},
             )
         )
-
-    async def _failed(self, doing: str, error: Exception) -> None:
-        seen = str(in_words(error)) if isinstance(error, MET) else f"{type(error).__name__}: {error}"
-        if self._told.get(doing) != seen:
-            self._told[doing] = seen
-            with contextlib.suppress(Unavailable):  # then it is told with what comes next
-                await self.troubles.tell(Happening("LockHistoryFailed", f"{doing} the history of locks: {seen}"))
 
 
 def _of(who: Holder) -> dict[str, str]:

@@ -10,7 +10,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import Membership, World
 from quarterdeck.planner.members import CORRUPT, NOSPACE, disarm_corrupt, raised, stray_voters
 from quarterdeck.planner.revisions import next_revision

@@ -9,10 +9,10 @@ from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import Pardon, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.healing import Pardon
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
-from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import flapping
 from quarterdeck.planner.members import (
     CORRUPT,
@@ -76,16 +76,16 @@ def authentication(world: World, etcd: str) -> str:
 
 def exchanged_after_corrupt(world: World) -> str:
     """When a replica is exchanged whose member differs while etcd has raised CORRUPT."""
-    disarm = f"quarterdeck etcd disarm {world.plane_name or 'NAME'}"
-    return f"it is exchanged once the alarm CORRUPT is turned off ('{disarm}')"
+    return f"it is exchanged once the alarm CORRUPT is turned off ({world.command('etcd disarm')})"
 
 
 def _then(world: World, alarm: str) -> str:
     """What ends an alarm, as the end of a sentence."""
     if CORRUPT in alarm:
         return f"; {disarm_corrupt(world)}"
-    wait = f"quarterdeck wait {world.plane_name or 'NAME'}"
-    return f"; room is made and the alarm turned off while the plane is driven ('{wait}')" if NOSPACE in alarm else ""
+    if NOSPACE in alarm:
+        return f"; room is made and the alarm turned off while the plane is driven ({world.command('wait')})"
+    return ""
 
 
 def _of_epochs(world: World) -> list[Happening]:
@@ -190,7 +190,7 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
 def _stands(world: World, record: Replica, component: Component) -> str:
     said = world.replica(record.name).complaint(component)
     last = f" new; its last error is: {said}" if said else ""
-    logs = next_steps.command(world, "logs", "--replica", record.name, "--component", component)
+    logs = world.command("logs", "--replica", record.name, "--component", component)
     return f"{component} of {record.name} runs, is not ready, and reports nothing{last}: see {logs}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.model.steps import AdoptRevision, PlaceReplica, Step
+from quarterdeck.model.steps.base import Step
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 
@@ -25,23 +25,12 @@ async def tell_step(
         JournalEntry(
             plane=plane.name,
             time=plane.clock() - ago,
-            kind=type(step).__name__,
+            kind=step.kind,
             text=step.words,
             outcome=outcome,
             operation=operation,
             site=step.site,
             replica=str(getattr(step, "replica", "")),
-            detail={"why": step.why, **_given(step), **detail},
+            detail={"why": step.why, **step.facts, **detail},
         )
     )
-
-
-def _given(step: Step) -> Mapping[str, JsonValue]:
-    """Where a replica was placed, and what it was to run from when on: of what is gone it is known from here alone."""
-    match step:
-        case PlaceReplica():
-            return {"site": step.slot.site, "machine": step.machine, "revision": step.revision}
-        case AdoptRevision():
-            return {"revision": step.revision}
-        case _:
-            return {}

@@ -90,6 +90,12 @@ class Troubles:
         """Tell the watchers of something that is waited for."""
         await self.watch(lambda watcher: watcher.troubled(error))
 
+    async def say_defect(self, doing: str, error: Exception) -> None:
+        """Tell the watchers of what nobody could foresee, with its traceback: it is the cause of what they are told."""
+        told = QuarterdeckError(doing, f"{type(error).__name__}: {error}", "this is a defect of quarterdeck: report it")
+        told.__cause__ = error
+        await self.say(told)
+
     async def tell(self, *happened: Happening) -> None:
         """Record events, with those that could not be recorded when they came up. Steps may fail at the same time."""
         self._untold += happened

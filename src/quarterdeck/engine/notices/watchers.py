@@ -7,7 +7,8 @@ from typing import Protocol
 
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.endpoints import Must
-from quarterdeck.model.steps import Plan, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 
 _NO_MORE = "it is told nothing more; the work goes on"

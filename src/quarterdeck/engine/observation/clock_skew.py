@@ -26,11 +26,10 @@ class WatchClocks:
     """
 
     every: float = 60.0
-    name: str = "the clocks of machines"
     _last: float = -math.inf
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``Duty``. Of machines that do not answer nothing is said."""
+        """See ``ShortTurn``. Of machines that do not answer nothing is said."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return

@@ -16,7 +16,7 @@ from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.steps import NoteCluster
+from quarterdeck.model.steps.clusters import NoteCluster
 
 
 def foreign(memory: Memory, status: MemberStatus | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from quarterdeck.etcd.facts import Durations, MemberTimes
-from quarterdeck.model.steps import TransferLeadership
+from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.rules.membership import hand_over
 from quarterdeck.planner.view import View

@@ -215,8 +215,7 @@ async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> N
     if wanted.spec.endpoint.address is not None and not wanted.spec.endpoint.promoted:
         return
     name = wanted.metadata.name
-    status = wanted.status.model_copy(update={"port_offset": await operations.free_number(engine.home.store, name)})
-    ports = balancer_ports(wanted.model_copy(update={"status": status}))
+    ports = balancer_ports(wanted.with_status(port_offset=await operations.free_number(engine.home.store, name)))
     driver = engine.home.sites.open(site)
     up = [each for each in await driver.machines() if each.state is MachineState.UP]
     edges = [each for each in up if each.role is MachineRole.EDGE]

@@ -9,7 +9,7 @@ from quarterdeck.api.operation import Goal, Operation, OperationType
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.engine.controller_sets.handing import sets_of
 from quarterdeck.engine.preflight.examined import Examined
-from quarterdeck.engine.preflight.inplace import examined_in_place, with_spec
+from quarterdeck.engine.preflight.inplace import examined_in_place
 from quarterdeck.engine.preflight.moves import examined_abort, require_done
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.requests import Abort, HandBack, HandOver
@@ -64,7 +64,7 @@ async def _handed(
     given = found.model_copy(update={"owner": target})
     sets = tuple(given if each.name == found.name else each for each in current.spec.controller_sets)
     rollout = current.spec.rollout.model_copy(update={"downtime_allowed": downtime_allowed})
-    wanted = with_spec(current, controller_sets=sets, rollout=rollout)
+    wanted = current.with_spec(controller_sets=sets, rollout=rollout)
     return await examined_in_place(engine, OperationType.APPLY, current, wanted)
 
 

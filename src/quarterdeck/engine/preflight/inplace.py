@@ -64,7 +64,7 @@ async def examined_exchange(
         raise Conflict(doing, f"cordoned: {', '.join(kept)}", f"'replica uncordon {current.name} {kept[0]}' first")
     there = tuple(each.name for each in current.status.memory.replicas)
     named = tuple(each for each in there if each in asked or each in current.spec.replace_replicas)
-    wanted = with_spec(current, replace_replicas=named)
+    wanted = current.with_spec(replace_replicas=named)
     if wanted.spec == current.spec:
         await operations.require_changeable(engine.home.store, current)
         return Examined(kind=OperationType.REPLACE, wanted=wanted, current=current, needed=False)
@@ -83,11 +83,6 @@ async def examined_renewal(engine: Engine, name: str) -> Examined:
     differences = await compared(engine.home, current, wanted)
     steps = await forecast(engine.home, wanted)
     return Examined(kind=OperationType.APPLY, wanted=wanted, current=current, differences=differences, forecast=steps)
-
-
-def with_spec(plane: ControlPlane, **changes: object) -> ControlPlane:
-    """The plane with other values of fields of its spec, which must be valid."""
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
 
 
 async def examined_in_place(

@@ -12,7 +12,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, InvalidInput
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.stores.port import Store
 

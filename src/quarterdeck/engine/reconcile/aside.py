@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from quarterdeck.model.steps import NOTES, Plan, Step
+from quarterdeck.model.steps.base import Note, Step
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.claims import bare
 
@@ -47,7 +48,7 @@ class Aside:
         times = known.times if known is not None else 0
         pause = max(min(SHORTEST * 2**times, LONGEST), _TIMES_AS_LONG * (at - began))
         # Where a note cannot be written nothing that depends on it may be done.
-        pause = 0.0 if isinstance(step, NOTES) else pause
+        pause = 0.0 if isinstance(step, Note) else pause
         line = " ".join(error.split())
         line = line if len(line) <= _MOST_WORDS else f"{line[:_MOST_WORDS]}..."
         self._failed[bare(step)] = _Failed(error, f"'{step.words}' to succeed: {line}", times + 1, at + pause)

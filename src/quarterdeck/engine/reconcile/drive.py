@@ -23,6 +23,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
 from quarterdeck.engine.background.duties import Duties, Duty
+from quarterdeck.engine.background.long_tasks import LongTasks
 from quarterdeck.engine.controller_sets.handing import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
@@ -36,9 +37,10 @@ from quarterdeck.engine.workspace import addons, leases, operations, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker, Wants, wants
-from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError
+from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan, RetryRevision
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import RetryRevision
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
@@ -79,6 +81,7 @@ class _Hold:
 
     name: str
     guard: LeaseGuard
+    tasks: LongTasks
     troubles: Troubles
     rest: Rest | None
     news: int = field(init=False)
@@ -141,13 +144,23 @@ class Engine:
         lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
-            while True:
-                try:
-                    if await self._drive(_Hold(name=name, guard=guard, troubles=troubles, rest=rest)):
-                        return
-                except MET as error:
-                    await troubles.meet(error)
-                    await asyncio.sleep(troubles.pause(POLL))
+            tasks = LongTasks(plane=name, check=guard.check, troubles=troubles)
+            try:
+                await self._drive_on(name, guard, tasks, troubles, rest)
+            finally:
+                await tasks.end()
+
+    async def _drive_on(
+        self, name: str, guard: LeaseGuard, tasks: LongTasks, troubles: Troubles, rest: Rest | None
+    ) -> None:
+        """Drive under a lease until the end. Long tasks go on over what is tried again."""
+        while True:
+            try:
+                if await self._drive(_Hold(name=name, guard=guard, tasks=tasks, troubles=troubles, rest=rest)):
+                    return
+            except MET as error:
+                await troubles.meet(error)
+                await asyncio.sleep(troubles.pause(POLL))
 
     async def _drive(self, hold: _Hold) -> bool:
         """Drive by the spec of now, until done or until that changes. Whether it is done."""
@@ -245,7 +258,7 @@ class Engine:
             troubles=hold.troubles,
             monotonic=self.clocks.monotonic,
             processor=self.processor,
-            duties=Duties(troubles=hold.troubles, duties=kept) if kept else None,
+            duties=Duties(troubles=hold.troubles, tasks=hold.tasks, duties=kept) if kept else None,
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
@@ -283,7 +296,7 @@ class Engine:
         """Write down why nothing goes on, if that can be written."""
         try:
             if operation is not None:
-                kind, phase = type(error).__name__, OperationPhase.FAILED
+                kind, phase = kind_of(error), OperationPhase.FAILED
                 await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
             async with plane.writing:
                 generation = plane.resource.metadata.generation

@@ -17,7 +17,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases
 from quarterdeck.engine.workspace.operations import Wants, wants
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, QuarterdeckError
-from quarterdeck.model.steps import Step
+from quarterdeck.model.steps.base import Step
 
 #: Seconds between two looks at a plane that is as wanted. Planes take turns: all of one second share their looks.
 CADENCE = 5.0
@@ -152,17 +152,19 @@ class Steps(Unwatched):
 
     async def lasts(self, step: Step, seconds: float) -> None:
         """See ``Watcher``."""
-        facts = {"plane": self.plane, "kind": type(step).__name__, "so_far_s": seconds}
+        facts = {"plane": self.plane, "kind": step.kind, "so_far_s": seconds}
         self.log.info(step.words, **facts, why=step.takes_long)
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
         """See ``Watcher``."""
-        facts = {"plane": self.plane, "kind": type(step).__name__, "seconds": round(seconds, 3)}
+        facts = {"plane": self.plane, "kind": step.kind, "seconds": round(seconds, 3)}
         if error is None:
             self.log.info(step.words, **facts)
         else:
             self.log.warning(step.words, failed=str(error), **facts)
 
     async def troubled(self, error: QuarterdeckError) -> None:
-        """See ``Watcher``."""
-        self.log.warning(str(error), plane=self.plane)
+        """See ``Watcher``. Of a defect the log keeps the traceback."""
+        cause = error.__cause__
+        defect = cause if cause is not None and not isinstance(cause, MET) else None
+        self.log.warning(str(error), plane=self.plane, **({"exc_info": defect} if defect is not None else {}))

@@ -26,7 +26,10 @@ from quarterdeck.engine.observation.membership_watch import MembershipWatch
 from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.engine.reconcile.aside import Aside
 from quarterdeck.model.endpoints import Must
-from quarterdeck.model.steps import NOTES, AddLearner, Plan, SetRecord, Step
+from quarterdeck.model.steps.base import Note, Step
+from quarterdeck.model.steps.members import AddLearner
+from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
@@ -167,7 +170,7 @@ class Driver:
         while True:
             plan = planned(replace(world, memory=self.plane.memory, failing=self._aside.now(self.monotonic())))
             await self._sample(world, plan)
-            notes = tuple(step for step in plan.now if isinstance(step, NOTES))
+            notes = tuple(step for step in plan.now if isinstance(step, Note))
             if not notes or len(notes) < len(plan.now):
                 return plan
             await self.plane.check()

@@ -14,7 +14,7 @@ from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.background.addon_duty import AddonDuty
 from quarterdeck.engine.background.approving import ApproveNodes
-from quarterdeck.engine.background.duties import Duty
+from quarterdeck.engine.background.duties import Duty, ShortTurn
 from quarterdeck.engine.background.renewal import RenewCertificates
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.engine.background.tidying import Tidy
@@ -31,17 +31,6 @@ from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
-#: What is done for each plane beside driving it, in this order: what goes by the look itself comes first, while that is
-#: new. Each keeper has its own.
-DUTIES: tuple[Callable[[], Duty], ...] = (
-    ServiceAddresses,
-    Tidy,
-    WatchMembers,
-    WatchClocks,
-    AddonDuty,
-    ApproveNodes,
-    CompareData,
-)
 #: In the environment of a manager's process: who starts it again when it has ended.
 RESTARTED_BY = "QUARTERDECK_RESTARTED_BY"
 #: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
@@ -50,6 +39,22 @@ _PULSE = 2.0
 #: Seconds between two looks whether what planes share still runs.
 _WAKING = 30.0
 _WATCHED = (ControlPlane, Site, Operation)
+
+
+def duties_of(engine: Engine) -> tuple[Duty, ...]:
+    """What is done for a plane beside driving it, in this order: what goes by the look itself comes first, while that
+    is new. Each keeper has its own.
+    """
+    return (
+        ShortTurn(name="addresses of the Service kubernetes", turn=ServiceAddresses().turn),
+        ShortTurn(name="tidying etcd's databases", turn=Tidy().turn),
+        ShortTurn(name="the disks and links of etcd", turn=WatchMembers().turn),
+        ShortTurn(name="the clocks of machines", turn=WatchClocks().turn),
+        ShortTurn(name="add-ons", turn=AddonDuty().turn),
+        ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
+        ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
+        ShortTurn(name="renewing certificates", turn=RenewCertificates(home=engine.home, asker=engine.asker).turn),
+    )
 
 
 @dataclass(kw_only=True)
@@ -179,12 +184,11 @@ class Manager:
         engine = replace(
             self.engine, watchers=(*self.engine.watchers, Steps(plane=name, log=self.log), *self.watchers(name))
         )
-        renewing = RenewCertificates(home=engine.home, asker=engine.asker)
         keeper = Keeper(
             plane=name,
             engine=engine,
             log=self.log,
-            duties=(*(make() for make in DUTIES), renewing, *self.duties(name)),
+            duties=(*duties_of(engine), *self.duties(name)),
             clock=self.clock,
         )
         self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")

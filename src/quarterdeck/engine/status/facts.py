@@ -20,7 +20,7 @@ from quarterdeck.engine.workspace import cordons, leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import Plan
+from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import voters
@@ -82,7 +82,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         "healthy": status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
         "paused": status.plane.spec.paused_at(datetime.now(UTC)),
         "pausedUntil": _until(status.plane),
-        "doing": [type(step).__name__ for step in status.plan.now],
+        "doing": [step.kind for step in status.plan.now],
         "waiting": [*map(str, status.plan.waiting)],
         "leftovers": [*status.plan.leftovers],
         "operation": status.operation.metadata.name if status.operation else None,

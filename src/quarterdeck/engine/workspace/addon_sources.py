@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from quarterdeck.api.plane.addons import Addon, Chart
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.input_files import UnreadableFileError, read_text
-from quarterdeck.upstream.process import Outcome, run
+from quarterdeck.runner import Ended, run, start
 
 #: Seconds for ``helm``, which may have to fetch the chart.
 _RENDERING = 120.0
@@ -89,9 +88,8 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
         values = Path(folder) / "values.json"
         values.write_text(json.dumps(chart.values))
         try:
-            done = await run(
-                [*argv, "--values", str(values)], folder=Path(folder), environment=os.environ, deadline=_RENDERING
-            )
+            by = start(folder=Path(folder))
+            done = await run([*argv, "--values", str(values)], doing=doing, deadline=_RENDERING, by=by)
         except TimedOut as error:
             raise TimedOut(doing, f"helm did not end in {_RENDERING:.0f} s", "is its repository in reach?") from error
     if done.code != 0:
@@ -101,6 +99,6 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
     return done.output
 
 
-def _last_words(done: Outcome) -> str:
+def _last_words(done: Ended) -> str:
     said = " ".join((done.errors or done.output).split())
     return (said or f"exit code {done.code}")[-_LAST_WORDS:]

@@ -49,7 +49,7 @@ async def established(
             return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
             raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
-        return seen.model_copy(update={"status": seen.status.model_copy(update={"addon_manifests": manifests.name})})
+        return seen.with_status(addon_manifests=manifests.name)
 
     return await amend(store, ControlPlane, plane.name, naming, lease=lease)
 

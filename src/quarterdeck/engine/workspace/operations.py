@@ -112,9 +112,8 @@ def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
     """
     now = plane.spec
     spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
-    named = {"revision": goal.revision, "addon_manifests": goal.addon_manifests}
-    status = plane.status.model_copy(update=named)
-    return plane.model_copy(update={"spec": spec, "status": status})
+    wanted = plane.with_status(revision=goal.revision, addon_manifests=goal.addon_manifests)
+    return wanted.model_copy(update={"spec": spec})
 
 
 async def require_new(store: Store, name: str) -> None:
@@ -189,9 +188,8 @@ async def change(
         if seen.metadata.generation != plane.metadata.generation:
             raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
         leads = tuple(each.name for each in via)
-        names = {"revision": revision.name, "via": leads, "addon_manifests": addons.named(manifests)}
-        status = seen.status.model_copy(update=names)
-        return seen.model_copy(update={"spec": plane.spec, "status": status})
+        named = seen.with_status(revision=revision.name, via=leads, addon_manifests=addons.named(manifests))
+        return named.model_copy(update={"spec": plane.spec})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
     await supersede(home.store, plane.metadata.name, asker)
@@ -201,7 +199,7 @@ async def change(
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
     """The plane wanted elsewhere, or with another number of replicas."""
     changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+    return plane.with_spec(**changes)
 
 
 async def delete(home: Home, name: str, asker: Asker) -> Operation:

@@ -13,7 +13,7 @@ from quarterdeck.api.sites.storage import StorageClass
 from quarterdeck.engine.workspace.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState
-from quarterdeck.sites.former import FormerSite
+from quarterdeck.sites.former import former_site
 from quarterdeck.sites.port import Site
 from quarterdeck.stores.port import Store
 
@@ -68,7 +68,7 @@ async def machines_of(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[tu
     return machines
 
 
-def _former(site: str, plane: ControlPlane) -> FormerSite:
+def _former(site: str, plane: ControlPlane) -> Site:
     there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
     edge = Machine(
         name=f"{site}-edge",
@@ -79,7 +79,7 @@ def _former(site: str, plane: ControlPlane) -> FormerSite:
         state=MachineState.UNREACHABLE,
         declared=False,
     )
-    return FormerSite(site, (*there, edge))
+    return former_site(site, (*there, edge))
 
 
 def _unknown_machine(record: ReplicaStatus) -> Machine:

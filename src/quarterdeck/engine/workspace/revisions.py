@@ -68,8 +68,7 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
             return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
             raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
-        status = seen.status.model_copy(update={"revision": revision.name})
-        return seen.model_copy(update={"status": status})
+        return seen.with_status(revision=revision.name)
 
     return await amend(store, ControlPlane, plane.name, named, lease=lease)
 

@@ -94,6 +94,6 @@ def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
     try:
         audit = audit_wanted(plane)
     except InvalidInput:
-        audit = audit_wanted(plane.model_copy(update={"spec": plane.spec.model_copy(update={"audit": None})}))
+        audit = audit_wanted(plane.with_spec(audit=None))
         audit = audit.model_copy(update={"policy": ""})
     return template_of(plane, site, audit)

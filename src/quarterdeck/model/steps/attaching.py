@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quarterdeck.model.memory import LeftBehind, Memory
 from quarterdeck.model.seats import Seat
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Claim, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttachVolumes(Base):
+class AttachVolumes(Step):
     """Have a replica on another machine, with its volumes and as the member that it is. ``source`` is its own, of which
     it is made sure first that nothing there can write to them; what was healed there longer than ``window`` seconds ago
     counts no more. The site gives it a ``seat`` when the step is carried out.
     """
 
+    kind: ClassVar[str] = "attach-volumes"
     replica: str
     machine: str
     source: str
@@ -25,6 +27,10 @@ class AttachVolumes(Base):
     @property
     def words(self) -> str:
         return f"attach the volume of {self.replica} to machine {self.machine}"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         left = {each for each in memory.left if (each.replica, each.machine) != (self.replica, self.machine)}
@@ -43,15 +49,20 @@ class AttachVolumes(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveMachine(Base):
+class LeaveMachine(Step):
     """Remove what a replica has left on a machine that it is not on any more: its units, and its seat."""
 
+    kind: ClassVar[str] = "clean-up-machine"
     replica: str
     machine: str
 
     @property
     def words(self) -> str:
         return f"remove what {self.replica} has left on machine {self.machine}"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         gone = (self.replica, self.machine)

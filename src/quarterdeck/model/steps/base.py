@@ -1,23 +1,45 @@
-"""What all steps have: where, why, in which words, and what each leaves in the plane's memory."""
+"""What all steps have: a kind, where, why, in which words, what they claim, and what they leave in the memory.
+
+A kind of step is one class, in the module of its family. Where else something is done by kind (``actions`` carries
+steps out, ``planner.simulated`` has their effects), the tables are in modules of the same names.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.clusters import CALLED, CLUSTER, Cluster
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 
 
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A thing that a step changes: what kind of thing, and which one."""
+
+    kind: str
+    of: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """What all steps have. ``site`` is "" for steps that only write the plane's status or its DNS record; ``why`` is
-    one sentence for a person.
+class Step:
+    """One step. ``site`` is "" for steps that only write the plane's status or its DNS record; ``why`` is one sentence
+    for a person.
     """
 
     site: str
     why: str
+    #: The name of the kind in stored and public data. It never changes, whatever the class is called.
+    kind: ClassVar[str]
     undoable: ClassVar[bool] = True
+    #: Nothing is done but that the step is written down.
+    only_recorded: ClassVar[bool] = False
+    #: The step is written down before it is done, as well as after: it may have happened as soon as it begins.
+    recorded_first: ClassVar[bool] = False
+    #: Plans for people show the step.
+    shown: ClassVar[bool] = True
 
     @property
     def words(self) -> str:
@@ -29,13 +51,37 @@ class Base:
         """Why the step may take more than a few seconds, for people; "" for most."""
         return ""
 
+    @property
+    def claim(self) -> Claim | None:
+        """What the step changes that another rule may want otherwise; None for nothing.
+
+        As little as possible: that etcd of a replica cannot be started must not keep its apiserver from being stopped,
+        which its removal waits for.
+        """
+        return None
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What the journal keeps of the step beside its words: of a replica that is gone nothing else knows it."""
+        return {}
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         """The memory after the step, taken at ``now`` (seconds on its timeline); ``remember`` asks for it."""
         return memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfCluster(Base):
+class Note(Step):
+    """A step that only writes the plane's memory. The driver writes all notes of a plan in one go. Notes claim nothing:
+    where the memory cannot be written nothing at all is done.
+    """
+
+    only_recorded: ClassVar[bool] = True
+    shown: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfCluster(Step):
     """A step about the members of one etcd cluster. What it leaves in the memory is told of the main one; of another
     one it is the same (``Memory.of``).
     """
@@ -56,3 +102,24 @@ class OfCluster(Base):
     def told(self) -> str:
         """What the step does, whatever the cluster."""
         raise NotImplementedError(f"{type(self).__name__} has no words")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfUnit(Step):
+    """A step about one program of a replica. It claims that unit alone, and not all of the replica."""
+
+    replica: str
+    component: Component
+
+    @property
+    def claim(self) -> Claim | None:
+        return Claim("unit", f"{self.component} of {self.replica}")
+
+
+def cluster_of(step: Step) -> Cluster:
+    """The etcd cluster that a step is about: that of a member which starts or stops, too. The main one if it is about
+    none.
+    """
+    if isinstance(step, OfUnit):
+        return CLUSTER.get(step.component, Cluster.MAIN)
+    return getattr(step, "cluster", Cluster.MAIN)

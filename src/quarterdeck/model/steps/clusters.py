@@ -7,15 +7,16 @@ from typing import ClassVar
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps.base import Base, OfCluster
+from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecideBootstrap(OfCluster):
+class DecideBootstrap(OfCluster, Note):
     """Write down who founds the cluster, before any of them starts; of the events' one, also with volumes of which
     class.
     """
 
+    kind: ClassVar[str] = "decide-bootstrap"
     replicas: tuple[str, ...]
     storage_class: str = ""
 
@@ -32,10 +33,12 @@ class DecideBootstrap(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteCreated(OfCluster):
+class NoteCreated(OfCluster, Note):
     """Write down that the cluster exists: from now on silence is trouble, and a founder that is no member was removed.
     (etcd lists all founders from the first moment.)
     """
+
+    kind: ClassVar[str] = "note-cluster-created"
 
     @property
     def told(self) -> str:
@@ -47,9 +50,10 @@ class NoteCreated(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteCluster(OfCluster):
+class NoteCluster(OfCluster, Note):
     """Write down which cluster it is, and an etcd revision that it has reached: it can never be below that again."""
 
+    kind: ClassVar[str] = "note-cluster-revision"
     cluster_id: int
     revision: int
 
@@ -62,11 +66,12 @@ class NoteCluster(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteMembers(OfCluster):
+class NoteMembers(OfCluster, Note):
     """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``). ``ids`` are the
     ids of members by replica, as etcd lists them.
     """
 
+    kind: ClassVar[str] = "note-members"
     listed: tuple[str, ...]
     started: tuple[str, ...]
     ids: tuple[tuple[str, int], ...] = ()
@@ -93,9 +98,11 @@ class NoteMembers(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetCluster(Base):
+class ForgetCluster(Note):
     """Write down that there is no cluster for events any more: nothing that runs keeps any there."""
 
+    kind: ClassVar[str] = "forget-events-cluster"
+    shown: ClassVar[bool] = True
     cluster: Cluster
 
     @property
@@ -107,18 +114,23 @@ class ForgetCluster(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseMember(Base):
+class ReleaseMember(Step):
     """Remove the unit, files and volume of a replica's member of a cluster that there is no more, or that it is none
     of any more: another one of it has nothing in common with this.
     """
 
+    kind: ClassVar[str] = "release-member"
+    undoable: ClassVar[bool] = False
     replica: str
     cluster: Cluster
-    undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
         return f"release the member {self.replica} of the events' etcd"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         condemned = tuple(each for each in memory.condemned if each.replica != self.replica or not each.alone)

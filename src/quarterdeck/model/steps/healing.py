@@ -5,9 +5,10 @@ pardoned when they are well in time; machines that had to be healed again and ag
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quarterdeck.model.memory import Condemned, Memory, since
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Note, Step
 
 
 def renewal_of(replica: str) -> str:
@@ -18,9 +19,10 @@ def renewal_of(replica: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteDown(Base):
+class NoteDown(Note):
     """Write down which wanted replicas are dead as far as is seen (or that none is)."""
 
+    kind: ClassVar[str] = "note-down-replicas"
     replicas: tuple[str, ...]
 
     @property
@@ -32,9 +34,10 @@ class NoteDown(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteAiling(Base):
+class NoteAiling(Note):
     """Write down which programs (``unit``) hang or cannot be started (or that none does)."""
 
+    kind: ClassVar[str] = "note-unhealthy-programs"
     units: tuple[str, ...]
 
     @property
@@ -46,12 +49,14 @@ class NoteAiling(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condemn(Base):
+class Condemn(Note):
     """Have a replica exchanged that is dead, or of which a ``program`` does not get well ("": it is dead). ``machine``
     is its own; what was condemned longer than ``window`` seconds ago counts no more. ``alone``: only its member of the
     events' cluster, which nobody misses: so that does not count for what is exchanged, and is remembered by itself.
     """
 
+    kind: ClassVar[str] = "mark-for-replacement"
+    shown: ClassVar[bool] = True
     replica: str
     machine: str
     window: float
@@ -77,9 +82,11 @@ class Condemn(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pardon(Base):
+class Pardon(Note):
     """Keep a replica that was condemned: it is well again, and was not taken out yet."""
 
+    kind: ClassVar[str] = "cancel-replacement"
+    shown: ClassVar[bool] = True
     replica: str
 
     @property
@@ -91,11 +98,12 @@ class Pardon(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CordonMachine(Base):
+class CordonMachine(Step):
     """Have a machine be given no new replica, of no plane, until a person says otherwise. From then on what was healed
     there counts for the budget alone: a person's word is not taken back for what was before it.
     """
 
+    kind: ClassVar[str] = "cordon-machine"
     machine: str
 
     @property

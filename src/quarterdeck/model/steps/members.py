@@ -5,13 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from quarterdeck.model.steps.base import OfCluster
+from quarterdeck.model.steps.base import Claim, OfCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddLearner(OfCluster):
+class _MembershipChange(OfCluster):
+    """A change of one cluster's membership, which it claims."""
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("membership", self.cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddLearner(_MembershipChange):
     """Tell etcd of a new member that only listens; one of the events' cluster gets a volume of that class."""
 
+    kind: ClassVar[str] = "add-learner"
     replica: str
     storage_class: str = ""
 
@@ -25,9 +35,10 @@ class AddLearner(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promote(OfCluster):
+class Promote(_MembershipChange):
     """Make a caught-up learner a voter."""
 
+    kind: ClassVar[str] = "promote-learner"
     replica: str
     member: int
 
@@ -37,9 +48,10 @@ class Promote(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TransferLeadership(OfCluster):
+class TransferLeadership(_MembershipChange):
     """Have the leader hand over to another voter."""
 
+    kind: ClassVar[str] = "transfer-leadership"
     to: str
     member: int
 
@@ -49,9 +61,10 @@ class TransferLeadership(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReaddressMember(OfCluster):
+class ReaddressMember(_MembershipChange):
     """Have all others look for a member where its replica is now."""
 
+    kind: ClassVar[str] = "update-peer-urls"
     replica: str
     member: int
 
@@ -61,12 +74,13 @@ class ReaddressMember(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMember(OfCluster):
+class RemoveMember(_MembershipChange):
     """Take a member out for good: its data folder can never come back."""
 
+    kind: ClassVar[str] = "remove-member"
+    undoable: ClassVar[bool] = False
     replica: str
     member: int
-    undoable: ClassVar[bool] = False
 
     @property
     def told(self) -> str:
@@ -74,11 +88,12 @@ class RemoveMember(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Swap(OfCluster):
+class Swap(_MembershipChange):
     """The voter swap: membership changes in a fixed order, with nothing observed in between."""
 
-    changes: tuple[Promote | RemoveMember, ...]
+    kind: ClassVar[str] = "swap-voters"
     undoable: ClassVar[bool] = False
+    changes: tuple[Promote | RemoveMember, ...]
 
     @property
     def told(self) -> str:

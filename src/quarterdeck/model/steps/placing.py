@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from quarterdeck.model.memory import KeptData, Memory, Replica
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Claim, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceReplica(Base):
+class PlaceReplica(Step):
     """Give a slot a replica: a name that was never used, what it is to run, and a machine. The machine's site gives it
     a ``seat`` there when the step is carried out.
     """
 
+    kind: ClassVar[str] = "place-replica"
+    only_recorded: ClassVar[bool] = True
     replica: str
     slot: Slot
     machine: str
@@ -27,6 +30,14 @@ class PlaceReplica(Base):
     @property
     def words(self) -> str:
         return f"place {self.replica} on machine {self.machine}"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"site": self.slot.site, "machine": self.machine, "revision": self.revision}
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         record = Replica(
@@ -45,18 +56,23 @@ class PlaceReplica(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseReplica(Base):
+class ReleaseReplica(Step):
     """Remove the units, files and volumes of a replica that is no member any more, and its record. With
     ``keep`` the data of its member of the main cluster stays where it is, and that is written down.
     """
 
+    kind: ClassVar[str] = "release-replica"
+    undoable: ClassVar[bool] = False
     replica: str
     keep: bool = False
-    undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
         return f"release {self.replica}" + (", and keep its data" if self.keep else "")
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from quarterdeck.model.clusters import ClusterMemory
 from quarterdeck.model.memory import MemberWord, Memory, Seed
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Claim, Note, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteQuorum(Base):
+class NoteQuorum(Note):
     """Write down since when the quorum is lost, or that it is not."""
 
+    kind: ClassVar[str] = "note-quorum"
     lost: bool
 
     @property
@@ -27,19 +28,21 @@ class NoteQuorum(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginEpoch(Base):
+class BeginEpoch(Note):
     """Write down that the cluster begins anew, as ``epoch``, from the data of ``survivor``: nobody is asked any
     more, and nothing is started, that was there before. The ``founder`` is the next replica that is placed.
     ``others``: who could take the survivor's place.
     """
 
+    kind: ClassVar[str] = "begin-epoch"
+    undoable: ClassVar[bool] = False
+    shown: ClassVar[bool] = True
     epoch: int
     survivor: str
     founder: str
     revision: int
     seen: int
     others: tuple[MemberWord, ...] = ()
-    undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
@@ -71,15 +74,20 @@ class BeginEpoch(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreMember(Base):
+class RestoreMember(Step):
     """Make the data of the replica that founds an epoch from that of the survivor, which stays as it is."""
 
+    kind: ClassVar[str] = "restore-member"
     replica: str
     survivor: str
 
     @property
     def words(self) -> str:
         return f"make the data of {self.replica} from that of {self.survivor}"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         if memory.seed is None or memory.seed.founder != self.replica:
@@ -88,27 +96,37 @@ class RestoreMember(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawConsent(Base):
+class WithdrawConsent(Step):
     """Forget the user's word for an epoch: the quorum that it was given up for is back."""
 
+    kind: ClassVar[str] = "withdraw-consent"
     epoch: int
 
     @property
     def words(self) -> str:
         return f"forget the word for epoch {self.epoch}"
 
+    @property
+    def claim(self) -> Claim:
+        return Claim("consent")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteKept(Base):
+class DeleteKept(Step):
     """Delete the data of a replica of a former epoch, which was kept on a machine: the plane is deleted."""
 
+    kind: ClassVar[str] = "delete-kept-data"
+    undoable: ClassVar[bool] = False
     replica: str
     machine: str
-    undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
         return f"delete the data of {self.replica} that was kept on machine {self.machine}"
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("replica", self.replica)
 
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, kept=tuple(each for each in memory.kept if each.replica != self.replica))

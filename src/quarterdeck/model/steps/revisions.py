@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Rejection, since
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Note, Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdoptRevision(Base):
+class AdoptRevision(Note):
     """Write down that a replica is to run another revision: none of the programs that differ runs now."""
 
+    kind: ClassVar[str] = "adopt-revision"
+    shown: ClassVar[bool] = True
     replica: str
     revision: str
 
@@ -20,16 +24,21 @@ class AdoptRevision(Base):
     def words(self) -> str:
         return f"have {self.replica} run revision {self.revision}"
 
+    @property
+    def facts(self) -> Mapping[str, str]:
+        return {"revision": self.revision}
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         return memory.with_replica(self.replica, lambda record: replace(record, revision=self.revision))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteUnready(Base):
+class NoteUnready(Note):
     """Write down which programs of a revision that is rolled out run without being ready (or that one is): units, as
     ``rolling.unit`` calls them.
     """
 
+    kind: ClassVar[str] = "note-unready-programs"
     units: tuple[str, ...]
 
     @property
@@ -41,11 +50,12 @@ class NoteUnready(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteProven(Base):
+class NoteProven(Note):
     """Write down that a revision runs with all programs well: it is one that can be gone back to, and is not given up
     any more.
     """
 
+    kind: ClassVar[str] = "note-proven-revision"
     revision: str
 
     @property
@@ -58,11 +68,13 @@ class NoteProven(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRevision(Base):
+class RetryRevision(Note):
     """Write down that a first revision, which was given up, is tried once more: whoever drives the plane anew may have
     removed what was in its way.
     """
 
+    kind: ClassVar[str] = "retry-revision"
+    shown: ClassVar[bool] = True
     revision: str
 
     @property
@@ -74,12 +86,14 @@ class RetryRevision(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RejectRevision(Base):
+class RejectRevision(Step):
     """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
     ``runs``: it does, but is never ready. ``said``: why it ended, or what it complains of, in its own words, once its
     machine was asked.
     """
 
+    kind: ClassVar[str] = "reject-revision"
+    only_recorded: ClassVar[bool] = True
     revision: str
     replica: str
     component: Component

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from quarterdeck.model.memory import Lifetime, Memory, Replica, since
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import Claim, Note, Step
 
 
 def served(record: Replica, backends: tuple[str, ...]) -> Replica:
@@ -15,23 +15,30 @@ def served(record: Replica, backends: tuple[str, ...]) -> Replica:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetBackends(Base):
+class SetBackends(Step):
     """Have a site's load balancer run, and send new connections to exactly these replicas."""
 
+    kind: ClassVar[str] = "set-backends"
+    recorded_first: ClassVar[bool] = True
     backends: tuple[str, ...]
 
     @property
     def words(self) -> str:
         return f"load balancer {self.site}: {', '.join(self.backends)}"
 
+    @property
+    def claim(self) -> Claim:
+        return Claim("backends", self.site)
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopBalancer(Base):
+class StopBalancer(Step):
     """Take down a load balancer whose address nobody can hold any more."""
 
+    kind: ClassVar[str] = "stop-load-balancer"
     undoable: ClassVar[bool] = False
 
     @property
@@ -43,50 +50,66 @@ class StopBalancer(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetRecord(Base):
+class SetRecord(Step):
     """Lead the plane's name to the load balancer of ``to``."""
 
+    kind: ClassVar[str] = "set-record"
     to: str
 
     @property
     def words(self) -> str:
         return f"lead the name to {self.to}"
 
+    @property
+    def claim(self) -> Claim:
+        return Claim("record")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeadTo(Base):
+class LeadTo(Step):
     """Lead the plane's name to the apiservers of exactly these replicas, without a load balancer between."""
 
+    kind: ClassVar[str] = "set-record-to-apiservers"
     backends: tuple[str, ...]
 
     @property
     def words(self) -> str:
         return f"lead the name to the apiservers of {', '.join(self.backends)}"
 
+    @property
+    def claim(self) -> Claim:
+        return Claim("record")
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveRecord(Base):
+class RemoveRecord(Step):
     """Take the plane's name out of DNS: only when the plane is deleted."""
 
+    kind: ClassVar[str] = "remove-record"
     undoable: ClassVar[bool] = False
 
     @property
     def words(self) -> str:
         return "remove the name"
 
+    @property
+    def claim(self) -> Claim:
+        return Claim("record")
+
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, served_site=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteRecord(Base):
+class NoteRecord(Note):
     """Write down where the name leads, and that the address before may still be held by clients: once all servers lead
     to one site, what they handed out before begins to expire.
     """
 
+    kind: ClassVar[str] = "note-record"
     to: str
 
     @property
@@ -102,11 +125,12 @@ class NoteRecord(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteUnsettled(Base):
+class NoteUnsettled(Note):
     """Write down that some DNS server may hand out the addresses of these sites: their time to live does not begin
     before all servers answer the same.
     """
 
+    kind: ClassVar[str] = "note-unsettled-record"
     sites: tuple[str, ...]
 
     @property
@@ -118,11 +142,12 @@ class NoteUnsettled(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteLifetime(Base):
+class NoteLifetime(Note):
     """Write down that addresses are handed out for ``ttl`` seconds, longer than wanted; or (``over``) no more from now
     on.
     """
 
+    kind: ClassVar[str] = "note-record-lifetime"
     ttl: float
     over: bool
 
@@ -135,9 +160,10 @@ class NoteLifetime(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteDraining(Base):
+class NoteDraining(Note):
     """Write down that no load balancer sends new connections to these replicas (or that one does again)."""
 
+    kind: ClassVar[str] = "note-draining-replicas"
     draining: tuple[str, ...]
 
     @property

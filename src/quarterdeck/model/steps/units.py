@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.steps.base import Base
+from quarterdeck.model.steps.base import OfUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartUnit(Base):
+class StartUnit(OfUnit):
     """Write a unit's files and start it."""
 
-    replica: str
-    component: Component
+    kind: ClassVar[str] = "start-unit"
 
     @property
     def words(self) -> str:
@@ -22,11 +22,10 @@ class StartUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReloadUnit(Base):
+class ReloadUnit(OfUnit):
     """Give a unit that runs its files as a revision has them: its program takes them up by itself."""
 
-    replica: str
-    component: Component
+    kind: ClassVar[str] = "reload-unit"
     revision: str
 
     @property
@@ -35,11 +34,10 @@ class ReloadUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StopUnit(Base):
+class StopUnit(OfUnit):
     """Stop a unit gracefully (the etcd of a deleted plane at once) and see its process gone."""
 
-    replica: str
-    component: Component
+    kind: ClassVar[str] = "stop-unit"
 
     @property
     def words(self) -> str:
@@ -53,11 +51,10 @@ class StopUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestartUnit(Base):
+class RestartUnit(OfUnit):
     """Kill a unit's process and start it again: once in the life of a replica, while it is only a learner."""
 
-    replica: str
-    component: Component
+    kind: ClassVar[str] = "restart-unit"
 
     @property
     def words(self) -> str:
@@ -68,13 +65,12 @@ class RestartUnit(Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReviveUnit(Base):
+class ReviveUnit(OfUnit):
     """Kill a program that does not get well, and start it again. What was done so longer than ``window`` seconds ago
     counts no more.
     """
 
-    replica: str
-    component: Component
+    kind: ClassVar[str] = "force-restart-unit"
     window: float
 
     @property

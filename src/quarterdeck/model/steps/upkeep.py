@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.steps.base import OfCluster
+from quarterdeck.model.steps.base import Claim, Note, OfCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteFull(OfCluster):
+class NoteFull(OfCluster, Note):
     """Write down that there is no room left, and the etcd revision that all members have; or (0) that there is room."""
 
+    kind: ClassVar[str] = "note-no-space"
     revision: int
 
     @property
@@ -27,9 +28,10 @@ class NoteFull(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteDiffering(OfCluster):
+class NoteDiffering(OfCluster, Note):
     """Write down that most members have other data than that of these replicas: others come in their place."""
 
+    kind: ClassVar[str] = "note-differing-data"
     replicas: tuple[str, ...]
 
     @property
@@ -42,11 +44,21 @@ class NoteDiffering(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compact(OfCluster):
+class _OfRoom(OfCluster):
+    """A step that makes room in one cluster, which it claims."""
+
+    @property
+    def claim(self) -> Claim:
+        return Claim("room", self.cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact(_OfRoom):
     """Forget the history of keys before an etcd revision: that leaves free room in each database."""
 
-    revision: int
+    kind: ClassVar[str] = "compact"
     undoable: ClassVar[bool] = False
+    revision: int
 
     @property
     def told(self) -> str:
@@ -57,9 +69,10 @@ class Compact(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Defragment(OfCluster):
+class Defragment(_OfRoom):
     """Have a member give free room in its database back; it serves nobody until that is done."""
 
+    kind: ClassVar[str] = "defragment"
     replica: str
 
     @property
@@ -74,8 +87,10 @@ class Defragment(OfCluster):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disarm(OfCluster):
+class Disarm(_OfRoom):
     """Take writes again: every member has room."""
+
+    kind: ClassVar[str] = "disarm-alarm"
 
     @property
     def told(self) -> str:

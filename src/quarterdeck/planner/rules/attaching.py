@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.model.memory import LeftBehind, Replica
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine, ReaddressMember
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MemberFact, World
-from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.machines import busy, machine_for
 from quarterdeck.planner.outcome import Outcome
@@ -80,7 +80,7 @@ def readdress(view: View) -> Outcome:
         waiting=tuple(
             Wait(
                 f"the peer URL of {record.name}, which member {other.told} has",
-                f"remove that member with {next_steps.command(view.world, 'etcd remove-member', f'{other.id:x}')}",
+                f"remove that member with {view.world.command('etcd remove-member', f'{other.id:x}')}",
             )
             for record, member in moved
             for other in view.membership.members
@@ -117,7 +117,7 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
     return step if Aside(world.failing).told(step) is None else None
 
 
-def rescue(view: View) -> Outcome:
+def reattach_quorum(view: View) -> Outcome:
     """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
 
     Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is
@@ -157,7 +157,7 @@ def _waits(world: World, left: Survivors) -> Wait | None:
         return None
     if not healing.budget:
         what = f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word"
-        return Wait(what, f"bring them back, or see {next_steps.command(world, 'recover')}")
+        return Wait(what, f"bring them back, or see {world.command('recover')}")
     patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
-from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
@@ -36,9 +36,7 @@ def withhold(view: View) -> Outcome:
         elif _has_nothing(view, record):
             why = "its data is gone, and it has only what it remembers"
             what = f"the data of {record.name} to be put back into its volume on machine {record.machine}"
-            waiting.append(
-                Wait(what, f"put it back; if it is gone for good, see {next_steps.command(view.world, 'recover')}")
-            )
+            waiting.append(Wait(what, f"put it back; if it is gone for good, see {view.world.command('recover')}"))
         else:
             continue
         if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):

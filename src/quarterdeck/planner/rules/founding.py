@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import DecideBootstrap, PlaceReplica, StartUnit, Step
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import DecideBootstrap
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import StopUnit
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.view import View
 
 
 def stop_frozen(view: View) -> Outcome:
-    """One that has said nothing for so long that another one is about to take its locks is killed: it would go on
-    acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we that do not
-    hear, and nobody takes a lock. It starts again as all that does not run.
+    """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
+    it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
+    that do not hear, and nobody takes a lock. It starts again as all that does not run.
     """
     return Outcome(
         tuple(

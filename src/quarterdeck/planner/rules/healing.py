@@ -22,17 +22,10 @@ from dataclasses import replace
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import (
-    AttachVolumes,
-    Condemn,
-    CordonMachine,
-    NoteAiling,
-    NoteDown,
-    Pardon,
-    ReviveUnit,
-    Step,
-)
-from quarterdeck.model.steps.healing import renewal_of
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon, renewal_of
+from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, World
@@ -66,9 +59,9 @@ _HELD = "quarterdeck heals it by itself once that does not hold any more"
 
 
 def heal(view: View) -> Outcome:
-    """Who is well again is pardoned, who is dead is noted, and who has been so for long enough is condemned, one at a
-    time. So are programs that do not get well, which are started anew before. A machine that this happened to again
-    and again is cordoned.
+    """A condemned replica that is well again is pardoned, a dead one is noted, and one that has been dead for long
+    enough is condemned, one at a time. So are programs that do not get well, which are started anew before. A machine
+    that this happened to again and again is cordoned.
     """
     if flaps := _flapping(view):
         return Outcome(flaps)

@@ -6,17 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import (
-    AddLearner,
-    Promote,
-    RemoveMember,
-    RestartUnit,
-    StartUnit,
-    Step,
-    StopUnit,
-    Swap,
-    TransferLeadership,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health
@@ -165,7 +157,7 @@ def _of_member(view: View, key: str, what: str) -> Wait:
     """Something that a member, called as ``MemberFact.key`` has it, is to be or do."""
     record = next((each for each in view.world.memory.replicas if each.name == key), None)
     if record is None:
-        remove = next_steps.command(view.world, "etcd remove-member", key)
+        remove = view.world.command("etcd remove-member", key)
         return Wait(what, f"it belongs to no replica: remove it with {remove}")
     return next_steps.member(view.world, record, view.etcd, what)
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps import (
-    NoteCluster,
-    NoteCreated,
-    NoteDraining,
-    NoteLifetime,
-    NoteMembers,
-    NoteRecord,
-    NoteUnsettled,
-    Step,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
+from quarterdeck.model.steps.traffic import NoteDraining, NoteLifetime, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import Health, Membership, World
 from quarterdeck.planner.outcome import Outcome
@@ -23,7 +16,7 @@ from quarterdeck.planner.view import View
 
 
 def note(view: View) -> Outcome:
-    """Facts that were just seen and that a later observation may need, all in one write."""
+    """Facts that were just seen and that a later observation may need are noted, all in one write."""
     world = view.world
     steps: list[Step] = []
     for cluster in Cluster:

@@ -6,16 +6,10 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica, Seed
-from quarterdeck.model.steps import (
-    BeginEpoch,
-    DeleteKept,
-    NoteQuorum,
-    PlaceReplica,
-    RestoreMember,
-    Step,
-    StopUnit,
-    WithdrawConsent,
-)
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
@@ -74,8 +68,8 @@ def begin(view: View) -> Outcome:
 
 
 def withdraw(view: View) -> Outcome:
-    """A word for a new epoch is for the quorum that was lost then. It came back without one, as when members came back
-    with their data: nobody has said anything of the next that is lost.
+    """A user's consent to a new epoch is forgotten once the quorum that was lost is back without one: it says nothing
+    of the next quorum that is lost.
     """
     world = view.world
     epoch = world.memory.epoch + 1
@@ -115,7 +109,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
     consent, memory = world.consent, world.memory
     asked = consent.epoch == memory.epoch + 1
     if left.others_may_live and not (asked and consent.even_if_others_live):
-        gone = next_steps.command(world, "recover", "--even-if-others-live")
+        gone = world.command("recover", "--even-if-others-live")
         return Wait(
             f"{', '.join(left.of(Fate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin anew"
             " beside them",
@@ -133,7 +127,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
         )
     return Wait(
         f"{away(world, left)} to come back with the data",
-        f"bring them back; if they never will, see {next_steps.command(world, 'recover')}",
+        f"bring them back; if they never will, see {world.command('recover')}",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import ReloadUnit
+from quarterdeck.model.steps.units import ReloadUnit
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome

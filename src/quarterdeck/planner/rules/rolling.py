@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import CONTROLLERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import AdoptRevision, NoteProven, NoteUnready, RejectRevision, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, NoteUnready, RejectRevision
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
@@ -125,9 +127,9 @@ def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
 
 
 def watch(view: View) -> Outcome:
-    """Since when programs of the revision that is rolled out run without being ready, or, of a first one, end again and
-    again, or run and show nothing new. None of a later one counts any more once a replica of that revision serves, and
-    none at all while etcd has an alarm: then it is something else that is wrong.
+    """It is noted since when programs of the revision that is rolled out run without being ready, or, of a first one,
+    end again and again, or run and show nothing new. None of a later one counts any more once a replica of that
+    revision serves, and none at all while etcd has an alarm: then it is something else that is wrong.
     """
     world = view.world
     trial = [] if all_raised(world) else on_trial(view)
@@ -194,7 +196,7 @@ def _hopeless(world: World, record: Replica, component: Component, seconds: floa
 
 
 def prove(view: View) -> Outcome:
-    """All that is wanted runs: the revision is no first one any more."""
+    """A revision with which all that is wanted runs is noted as one to go back to."""
     rejected = view.world.memory.rejected
     proven = view.world.memory.proven and (rejected is None or rejected.revision != view.revision)
     if proven or not view.wanted or settled(view).waiting:

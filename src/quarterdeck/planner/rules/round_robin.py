@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import LeadTo
+from quarterdeck.model.steps.traffic import LeadTo
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome

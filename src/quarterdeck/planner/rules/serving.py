@@ -5,7 +5,8 @@ from __future__ import annotations
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import StartUnit, Step, StopUnit
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
@@ -19,7 +20,7 @@ def serve(view: View) -> Outcome:
     return _serving(view, view.wanted, "its member is a healthy voter")
 
 
-def rescue(view: View) -> Outcome:
+def serve_in_outage(view: View) -> Outcome:
     """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
     if any(view.ready(record) for record in view.world.memory.replicas):
         return Outcome()

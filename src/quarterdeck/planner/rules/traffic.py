@@ -5,7 +5,8 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps import LeadTo, SetBackends, SetRecord, Step, StopBalancer
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.traffic import LeadTo, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, World

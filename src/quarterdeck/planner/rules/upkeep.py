@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.clusters import CALLED, Full
-from quarterdeck.model.steps import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.members import RemoveMember, TransferLeadership
+from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner import next_steps
@@ -22,8 +23,8 @@ AGAIN = 60.0
 
 
 def make_room(view: View) -> Outcome:
-    """What ends the alarm NOSPACE, step by step. Nobody else's writes are lost by it: none are taken meanwhile. While
-    members disagree about the data as well nothing is touched.
+    """A cluster without room is brought out of the alarm NOSPACE step by step. Nobody else's writes are lost by it:
+    none are taken meanwhile. While members disagree about the data as well nothing is touched.
     """
     alarms, full = raised(view.membership), view.world.memory.full
     if NOSPACE not in alarms:

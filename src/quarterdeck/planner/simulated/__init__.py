@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps import NOTES, AttachVolumes, PlaceReplica, RejectRevision, Step
+from quarterdeck.model.steps.attaching import AttachVolumes
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.planner.simulated import (
     attaching,
     clusters,
@@ -29,7 +31,7 @@ from quarterdeck.planner.simulated.observed import observe
 from quarterdeck.planner.simulated.time import tick
 from quarterdeck.planner.simulated.truth import Truth
 
-#: What a kind of step does to the truth, and the kinds that do nothing but to the memory.
+#: What a kind of step does to the truth; others do nothing but to the memory.
 EFFECTS: Effects = {
     **placing.EFFECTS,
     **attaching.EFFECTS,
@@ -41,7 +43,6 @@ EFFECTS: Effects = {
     **traffic.EFFECTS,
     **upkeep.EFFECTS,
 }
-ONLY_REMEMBERED = (*(kind for kind in NOTES if kind not in EFFECTS), PlaceReplica, RejectRevision)
 
 
 def apply(truth: Truth, step: Step) -> Truth:
@@ -56,4 +57,4 @@ def apply(truth: Truth, step: Step) -> Truth:
     return changed if memory is changed.memory else replace(changed, memory=memory)
 
 
-__all__ = ["EFFECTS", "ONLY_REMEMBERED", "RefusedError", "apply", "found", "from_world", "observe", "tick"]
+__all__ = ["EFFECTS", "RefusedError", "apply", "found", "from_world", "observe", "tick"]

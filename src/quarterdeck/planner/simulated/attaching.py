@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.steps import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember
 from quarterdeck.planner.simulated.placing import free_seat

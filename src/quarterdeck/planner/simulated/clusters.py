@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.steps import ForgetCluster, ReleaseMember
+from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
 from quarterdeck.planner.simulated.effects import Effects, must_answer
 from quarterdeck.planner.simulated.truth import Truth
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.steps import CordonMachine
+from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.planner.simulated.effects import Effects
 from quarterdeck.planner.simulated.truth import Truth
 

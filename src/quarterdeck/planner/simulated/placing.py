@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.steps import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.planner.simulated.effects import Effects, must_answer
 from quarterdeck.planner.simulated.truth import Truth
 

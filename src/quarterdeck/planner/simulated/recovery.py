@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import BeginEpoch, DeleteKept, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
 from quarterdeck.planner.simulated.parts import Power

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
 from quarterdeck.planner.simulated.parts import SimReplica
 from quarterdeck.planner.simulated.truth import Truth

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import sys
-from pathlib import Path
 
 from quarterdeck.errors import TimedOut
 from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.package import isolated
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import JOB, kill_all
+from quarterdeck.sites.local.supervisor import job_init
 
 #: Seconds that its parent has to end it; a machine that stands still does not.
 _ENDING = 2.0
@@ -20,8 +20,7 @@ _PIECE = 64 * 1024
 async def run_job(where: LocalMachine, job: Job) -> JobResult:
     """See Site.run_job."""
     mark = secrets.token_hex(8)
-    script = str(Path(__file__).with_name("job_init.py"))
-    argv = (sys.executable, "-I", "-S", script, *job.argv)
+    argv = isolated(job_init.__name__, *job.argv)
     process = await where.launch(*argv, env={**dict(job.env), JOB: mark}, stderr=asyncio.subprocess.STDOUT)
     try:
         async with asyncio.timeout(job.deadline):

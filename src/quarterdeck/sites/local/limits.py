@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from pathlib import Path
 
 from quarterdeck.errors import PreconditionFailed
+from quarterdeck.linux.calls import inotify_instance
 from quarterdeck.sites.inotify import PER_PLANE, PER_REPLICA
 
 _MORE_INSTANCES = "raise the limits of files: sysctl -w fs.inotify.max_user_instances=1024, and ulimit -n 4096"
@@ -53,14 +53,13 @@ def _require(doing: str, need: int, had: int, what: str, then: str) -> None:
 
 def _inotify_instances(wanted: int) -> int:
     """How many of so many instances could be opened at once. All are closed again."""
-    libc = ctypes.CDLL(None, use_errno=True)
     opened: list[int] = []
     try:
         while len(opened) < wanted:
-            descriptor = libc.inotify_init1(os.O_CLOEXEC)
-            if descriptor < 0:
+            try:
+                opened.append(inotify_instance())
+            except OSError:  # the limit of one of those above
                 break
-            opened.append(descriptor)
     finally:
         for each in opened:
             os.close(each)

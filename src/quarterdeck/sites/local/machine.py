@@ -16,10 +16,12 @@ from filelock import FileLock, Timeout
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus, with_files
-from quarterdeck.package import SOURCE
+from quarterdeck.package import SOURCE, isolated
+from quarterdeck.runner import run
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.supervisor import machine_init
 from quarterdeck.sites.local.supervisor.client import NotRunning, SupervisorClient
 from quarterdeck.sites.local.supervisor.records import folder_names, unit_folders
 
@@ -231,7 +233,7 @@ class LocalMachine:
         """The process ids of everything that runs on it, its supervisord among them."""
         return tuple(each.pid for each in await asyncio.to_thread(processes.processes_of, self.mark))
 
-    async def inside(self, *argv: str) -> bytes:
+    async def inside(self, *argv: str) -> str:
         """What a short command prints that is run inside the machine."""
         return await self._run(argv, b"")
 
@@ -281,12 +283,9 @@ class LocalMachine:
         with file_errors(f"starting machine {self.name}"):
             self.units_folder.mkdir(exist_ok=True, mode=0o700)
             write_atomic(self.folder / "supervisord.conf", SUPERVISORD_CONF, mode=0o600)
-        script = Path(__file__).with_name("machine_init.py")
-        # It ignores the environment, but not where compiled modules are kept: a checkout may be read-only.
-        python = (sys.executable, "-I", "-S", "-X", f"pycache_prefix={sys.pycache_prefix or ''}")
         search_path = [*sys.path, str(SOURCE)]
         try:
-            await self._run((*python, str(script), str(self.folder)), json.dumps(search_path).encode())
+            await self._run(isolated(machine_init.__name__, str(self.folder)), json.dumps(search_path).encode())
         except BaseException:
             await asyncio.to_thread(processes.kill_all, self.mark)
             raise
@@ -306,34 +305,33 @@ class LocalMachine:
                 return True
 
     async def launch(
-        self, *argv: str, env: Mapping[str, str] | None = None, stderr: int = asyncio.subprocess.PIPE
+        self,
+        *argv: str,
+        stdin: int = asyncio.subprocess.PIPE,
+        stdout: int = asyncio.subprocess.PIPE,
+        stderr: int = asyncio.subprocess.PIPE,
+        env: Mapping[str, str] | None = None,
     ) -> asyncio.subprocess.Process:
-        """Start a process inside the machine, with pipes to it. All of its own environment is ``env``."""
+        """Start a process inside the machine. All of its own environment is ``env``."""
         await self._isolation.prepare(self.stand.place)
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         return await asyncio.create_subprocess_exec(
             *self._isolation.launch_prefix(self.stand.place),
             *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+            stdin=stdin,
+            stdout=stdout,
             stderr=stderr,
             env=environment | dict(env or {}) | {processes.MARK: self.mark},
             start_new_session=True,
         )
 
-    async def _run(self, argv: tuple[str, ...], stdin: bytes) -> bytes:
-        process = await self.launch(*argv)
+    async def _run(self, argv: tuple[str, ...], stdin: bytes) -> str:
         doing = f"running {Path(argv[0]).name} on machine {self.name}"
+        logs = f"see {self.folder}/*.log"
         try:
-            async with asyncio.timeout(START_DEADLINE):
-                output, errors = await process.communicate(stdin)
-        except TimeoutError as error:
-            raise TimedOut(doing, f"not done within {START_DEADLINE:.0f} s", f"see {self.folder}/*.log") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode != 0:
-            seen = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
-            raise Unavailable(doing, seen, f"see {self.folder}/*.log")
-        return output
+            ended = await run(argv, doing=doing, deadline=START_DEADLINE, by=self.launch, given=stdin)
+        except TimedOut as error:
+            raise TimedOut(doing, error.seen, logs) from error
+        if ended.code != 0:
+            raise Unavailable(doing, ended.errors.strip() or ended.how, logs)
+        return ended.output

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import TypeVar
 
-from quarterdeck.errors import NotFound
 from quarterdeck.files import remove_folder
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.seats import Endpoint
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import Fence, Machine
+from quarterdeck.model.units import Machine
+from quarterdeck.sites.base.seating import SeatingSite
 from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.listening import TABLES, listening_ends
 from quarterdeck.sites.local.disk import on_disk
+from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
 from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, require_entry_name, stands
 from quarterdeck.sites.local.volumes import VolumeFolders
 
+T = TypeVar("T")
 
-class LocalMachines:
+
+class LocalMachines(SeatingSite[LocalMachine, StorageClass]):
     """All machines of a site below ``home``/sites, which ``LocalSite`` runs units on.
 
     ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
@@ -43,22 +48,17 @@ class LocalMachines:
         self._settings = settings
         self._isolation = isolation
         self._number = number
-        self._stands = kept_stands(self._site_folder / "machines", stands(settings, number), number)
-        for name, stand in self._stands.items():
+        self._site_folder = self._home / "sites" / settings.name
+        found = kept_stands(self._site_folder / "machines", stands(settings, number), number)
+        for name, stand in found.items():
             # A disk that is full must not keep anybody from looking: the next command tries again.
             with suppress(OSError):
                 keep_stand(self._folder_of(name), stand)
-        self._machines = {
-            name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in self._stands.items()
+        machines = {
+            name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in found.items()
         }
-        self._looks = Looks(self._machines, {name: self._volumes(name) for name in self._machines})
-        self._fence: Fence | None = None
-        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    @property
-    def name(self) -> str:
-        """See Site."""
-        return self._settings.name
+        super().__init__(settings.name, machines, settings.storage_classes)
+        self._looks = Looks(machines, {name: self._volumes(name) for name in machines})
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -76,12 +76,6 @@ class LocalMachines:
         """See Floats."""
         return self._isolation.floating_address(self._machine(machine).stand.place, number)
 
-    def fenced(self, fence: Fence) -> Self:
-        """See Site."""
-        view = copy.copy(self)
-        view._fence = fence  # noqa: SLF001 - of its own class
-        return view
-
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
         return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
@@ -95,10 +89,6 @@ class LocalMachines:
             storage_classes=await self.storage_classes(),
             reattachable=self._settings.reattachable,
         )
-
-    async def storage_classes(self) -> tuple[str, ...]:
-        """See Site."""
-        return tuple(self._settings.storage_classes)
 
     async def processes(self, machine: str) -> tuple[int, ...]:
         """The process ids of everything that runs on a machine, its supervisord among them."""
@@ -114,19 +104,36 @@ class LocalMachines:
         if self._site_folder.exists():
             await on_disk(self.name, remove_folder, self._site_folder)
 
-    @property
-    def _site_folder(self) -> Path:
-        return self._home / "sites" / self.name
-
     def _folder_of(self, machine: str) -> Path:
         return self._site_folder / "machines" / machine
 
-    def _machine(self, name: str) -> LocalMachine:
-        try:
-            return self._machines[name]
-        except KeyError:
-            offered = ", ".join(self._machines)
-            raise NotFound(f"using machine {name}", f"site {self.name} has only: {offered}") from None
+    async def _reached(self, name: str) -> LocalMachine:
+        where = self._machine(name)
+        await where.reach()
+        return where
+
+    async def _admitted(self, name: str) -> LocalMachine:
+        where = self._machine(name)
+        await where.admit(self._fence)
+        return where
+
+    def _address(self, machine: str) -> str:
+        return self._machine(machine).address
+
+    async def _addresses(self, machine: str) -> tuple[str, ...]:
+        return await self._machine(machine).addresses()
+
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+        return listening_ends((await self._machine(machine).inside("/bin/cat", *TABLES)), hosts)
+
+    async def _ledger(self, machine: str) -> Ledger:
+        return await on_disk(machine, read_ledger, self._machine(machine).folder)
+
+    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+        """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
+        del doing
+        folder = self._machine(machine).folder
+        return await on_disk(machine, change_ledger, folder, lambda ledger: change(ledger.admitting(self._fence)))
 
     def _unit_folder(self, machine: LocalMachine, unit: str) -> Path:
         require_entry_name(f"using a unit on machine {machine.name}", unit)

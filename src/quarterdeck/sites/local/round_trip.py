@@ -32,4 +32,4 @@ async def round_trip(where: LocalMachine, to: RoundTrip) -> float:
         return float(said)
     except ValueError:
         doing = f"measuring the round trip from machine {where.name} to {to.address}:{to.port}"
-        raise Unavailable(doing, f"nothing answers there: {said.decode().strip()}") from None
+        raise Unavailable(doing, f"nothing answers there: {said.strip()}") from None

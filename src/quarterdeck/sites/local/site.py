@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, Corrupt, LeaseLost, Unavailable
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
 from quarterdeck.model.searches import Found, Search
-from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
+from quarterdeck.model.seats import Seat
 from quarterdeck.model.units import (
     Fence,
     MachineRole,
@@ -27,8 +27,8 @@ from quarterdeck.model.units import (
     Volume,
     hashes_of,
 )
+from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.local import seating
 from quarterdeck.sites.local.attaching import Attaching, Holder
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.fault.faults import LocalFaults
@@ -39,13 +39,12 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.numbers import site_number
 from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
-from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, UnitRecord
+from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE
 from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
     changed_files,
     check_watched,
     drop_staged,
-    is_at_it,
     keep_record,
     known_record,
     put_staged,
@@ -71,13 +70,12 @@ class LocalSite(LocalFaults):
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: the host's files are there already."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         doing = f"installing {program.name} on machine {machine}"
-        if program.path is None:
-            raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
-        if not await asyncio.to_thread(os.access, program.path, os.X_OK):
-            raise Unavailable(doing, f"{program.path} is no program")
-        return program.path
+        path = self._file_of(doing, program)
+        if not await asyncio.to_thread(os.access, path, os.X_OK):
+            raise Unavailable(doing, f"{path} is no program")
+        return path
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
@@ -117,10 +115,9 @@ class LocalSite(LocalFaults):
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
-        where = self._machine(machine)
-        folder = self._unit_folder(where, unit)
+        folder = self._unit_folder(self._machine(machine), unit)
         # no lock: a kill must not wait for the stop that takes too long
-        await where.admit(self._fence)
+        where = await self._admitted(machine)
         known = await on_disk(where.name, known_record, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
@@ -152,9 +149,8 @@ class LocalSite(LocalFaults):
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
-        where = self._machine(machine)
-        folder = self._unit_folder(where, unit)
-        await where.admit(self._fence)
+        folder = self._unit_folder(self._machine(machine), unit)
+        where = await self._admitted(machine)
         async with self._unit_locks[machine, unit]:
             known = await on_disk(where.name, known_record, folder)
             if known is not None:
@@ -173,14 +169,12 @@ class LocalSite(LocalFaults):
 
     async def run_job(self, machine: str, job: Job) -> JobResult:
         """See Site."""
-        where = self._machine(machine)
-        await where.admit(self._fence)
+        where = await self._admitted(machine)
         return await run_job(where, job)
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
+        where = await self._reached(machine)
         staged = await on_disk(where.name, stage_watched, where.units_folder, files)
         try:
             if not await self._fenced_by(where, lambda fence: where.client.put(_as_json(staged), fence)):
@@ -191,8 +185,7 @@ class LocalSite(LocalFaults):
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
+        where = await self._reached(machine)
         check_watched(where.units_folder, paths)
         if not await self._fenced_by(where, lambda fence: where.client.take(_as_json(paths), fence)):
             await on_disk(where.name, remove_watched, where.units_folder, paths)
@@ -209,33 +202,32 @@ class LocalSite(LocalFaults):
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site."""
-        where = self._machine(machine)
-        await where.reach()
+        where = await self._reached(machine)
         return await on_disk(where.name, last_lines, self._unit_folder(where, unit) / LOG, lines)
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).create, name, storage_class)
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).all)
 
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).entries, name, below)
 
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).search, name, wanted)
 
     async def delete_volume(self, machine: str, name: str) -> None:
         """See Site."""
-        await self._machine(machine).admit(self._fence)
+        await self._admitted(machine)
         await on_disk(machine, self._volumes(machine).delete, name)
 
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
@@ -252,7 +244,7 @@ class LocalSite(LocalFaults):
 
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
-        await self._machine(machine).reach()
+        await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).free, storage_class)
 
     async def require_room(self, doing: str, replicas: int) -> str:
@@ -261,26 +253,14 @@ class LocalSite(LocalFaults):
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
         """See Site."""
-        where = self._machine(machine)
-        seat = await seating.allocate(where, self._fence, plane, replica, ports)
-        await self._wake(where)
+        seat = await super().allocate(machine, plane, replica, ports)
+        await self._wake(self._machine(machine))
         return seat
-
-    async def occupy(self, machine: str, taken: TakenSeat) -> None:
-        """See Site."""
-        await seating.occupy(self._machine(machine), self._fence, taken)
-
-    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
-        """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        return await seating.seats(where)
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
         """See Site."""
-        where = self._machine(machine)
-        await seating.release(where, self._fence, plane, replica)
-        await self._let_rest(where)
+        await super().release(machine, plane, replica)
+        await self._let_rest(self._machine(machine))
 
     async def _wake(self, where: LocalMachine) -> None:
         """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick. So does
@@ -301,20 +281,12 @@ class LocalSite(LocalFaults):
     async def _let_rest(self, where: LocalMachine) -> None:
         """A machine without any unit, on which nobody has a seat, keeps nothing running."""
         with suppress(Corrupt):  # whoever needs the ledger is told
-            if not await seating.seats(where):
+            if not (await self._ledger(where.name)).taken:
                 await where.rest()
-
-    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
-        """See Site."""
-        where = self._machine(machine)
-        await where.reach()
-        taken = await seating.listening(where, (where.address,))
-        return tuple(port for port in ports if Endpoint(where.address, port) in taken)
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site: all machines share this host's memory and clock."""
-        where = self._machine(machine)
-        await where.reach()
+        where = await self._reached(machine)
         match what:
             case RoundTrip():
                 return await round_trip(where, what)

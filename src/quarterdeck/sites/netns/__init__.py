@@ -7,7 +7,7 @@
     enter      runs a program inside one of the namespaces
     lab        the face for Python code; ``isolation`` puts it behind the port of the local driver
     layout     PURE: addresses, names, and what a lab should look like
-    processes  who runs inside; syscalls  what the standard library lacks
+    processes  who runs inside
 
 Everything happens inside a user namespace of the lab's own, as root and as anybody else alike. The network that
 the host has is never touched, nothing is mounted, and nothing is left when the keeper is gone.

@@ -13,8 +13,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from quarterdeck import errors
-from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.errors import QuarterdeckError, Unavailable, error_class
 
 LARGEST = 1 << 18
 """Bytes in a message at most."""
@@ -101,9 +100,8 @@ def read_answer(message: bytes) -> str:
     """The text of an answer; raises the error that it carries."""
     answer = json.loads(message)
     if "error" in answer:
-        name, doing, seen, next_step = answer["error"]
-        kind: type[QuarterdeckError] = getattr(errors, name)
-        raise kind(doing, seen, next_step)
+        kind, doing, seen, next_step = answer["error"]
+        raise error_class(kind)(doing, seen, next_step)
     text: str = answer["ok"]
     return text
 
@@ -111,7 +109,7 @@ def read_answer(message: bytes) -> str:
 def answer_error(error: QuarterdeckError) -> bytes:
     """The message for an error."""
     return json.dumps(
-        {"error": [type(error).__name__, error.doing, error.seen, error.next_step]},
+        {"error": [error.kind, error.doing, error.seen, error.next_step]},
     ).encode()
 
 

@@ -10,18 +10,16 @@ import sys
 from pathlib import Path
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.package import SOURCE
-from quarterdeck.sites.netns import control, syscalls
+from quarterdeck.linux import calls
+from quarterdeck.package import isolated
+from quarterdeck.sites.netns import control
 
 EX_UNAVAILABLE = 69  # sysexits.h
 
 
-_BOOT = "import sys; sys.path.append(sys.argv.pop(1)); from quarterdeck.sites.netns.enter import run; run()"
-
-
 def enter_argv(home: Path, where: str) -> tuple[str, ...]:
     """What to put before an argv to run it there. Whatever its environment, it finds this package, and passes on."""
-    return (sys.executable, "-I", "-S", "-c", _BOOT, str(SOURCE), str(home.absolute()), where, "--")
+    return isolated("quarterdeck.sites.netns.enter", str(home.absolute()), where, "--")
 
 
 def enter(home: Path, where: str) -> None:
@@ -36,8 +34,8 @@ def enter(home: Path, where: str) -> None:
     try:
         # A process cannot join the user namespace that it is in (setns(2): EINVAL).
         if os.fstat(user).st_ino != Path("/proc/self/ns/user").stat().st_ino:
-            syscalls.setns(user, syscalls.CLONE_NEWUSER)
-        syscalls.setns(network, syscalls.CLONE_NEWNET)
+            calls.setns(user, calls.CLONE_NEWUSER)
+        calls.setns(network, calls.CLONE_NEWNET)
     except OSError as error:
         raise Unavailable("entering the lab", str(error)) from error
     finally:

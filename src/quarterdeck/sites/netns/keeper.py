@@ -23,8 +23,10 @@ from pathlib import Path
 
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.netns import control, syscalls
-from quarterdeck.sites.netns.processes import ProcessId, kill_members, namespace_id
+from quarterdeck.linux import calls
+from quarterdeck.linux.processes import ProcessId
+from quarterdeck.sites.netns import control
+from quarterdeck.sites.netns.processes import kill_members, namespace_id
 from quarterdeck.sites.netns.service import Service
 
 _CLEANING = 15.0  # seconds for the processes of a lab to die after SIGKILL
@@ -61,9 +63,9 @@ def _guard(folder: Path, ready: int, guard_side: socket.socket, keeper: int) -> 
     user = None
     try:
         if guard_side.recv(1):
-            user = syscalls.open_namespace(keeper, "user")  # kept open, or its number could pass on to another
+            user = calls.open_namespace(keeper, "user")  # kept open, or its number could pass on to another
             with _reported(ready, "making the users of the lab"):
-                syscalls.map_users(keeper)
+                calls.map_users(keeper)
     except Unavailable:
         os.kill(keeper, signal.SIGKILL)
         raise
@@ -101,11 +103,11 @@ def _keep(folder: Path, ready: int, keeper_side: socket.socket, guard: ProcessId
 def _move_in(keeper_side: socket.socket, guard: ProcessId) -> None:
     """Enter a new user namespace, as its root."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(0))
-    syscalls.signal_on_parents_death(signal.SIGTERM)
+    calls.signal_on_parents_death(signal.SIGTERM)
     with contextlib.suppress(PermissionError):
         # The forwarder inherits it: delays stay exact while the processors are busy. Only real root may have it.
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-    syscalls.unshare(syscalls.CLONE_NEWUSER)
+    calls.unshare(calls.CLONE_NEWUSER)
     keeper_side.sendall(b"1")
     keeper_side.recv(1)  # the guard closes its side when it has mapped the users, or dies
     if os.getppid() != guard.pid:

@@ -16,10 +16,11 @@ from typing import Self
 from filelock import FileLock, Timeout
 
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.linux.processes import ProcessId
 from quarterdeck.package import python_path
 from quarterdeck.sites.netns import control, enter
 from quarterdeck.sites.netns.layout import CLIENT, HUB, Cut, Layout, Link, address, inside
-from quarterdeck.sites.netns.processes import ProcessId, members
+from quarterdeck.sites.netns.processes import members
 
 _STARTING = 30.0
 _ENDING = 20.0

@@ -11,7 +11,7 @@ from pyroute2.netlink.exceptions import NetlinkError  # type: ignore[import-unty
 
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.netns import syscalls
+from quarterdeck.linux import calls
 from quarterdeck.sites.netns.delays import Forwarder
 from quarterdeck.sites.netns.layout import SHARED, LabMachine, LabSite, Layout, Way, seat_addresses
 from quarterdeck.sites.netns.wiring import Wiring
@@ -30,7 +30,7 @@ class Service:
         with suppress(FileNotFoundError):
             self._layout = Layout.from_json(file.read_bytes())
         with _kernel("building the network of the lab"):
-            self._user = syscalls.open_namespace("self", "user")
+            self._user = calls.open_namespace("self", "user")
             self._wiring = Wiring()
             self._wiring.add_site(0)
             for number in SHARED.values():

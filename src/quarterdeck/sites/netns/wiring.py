@@ -13,7 +13,7 @@ from socket import AF_INET
 
 from pyroute2 import IPRoute  # type: ignore[import-untyped]
 
-from quarterdeck.sites.netns import syscalls
+from quarterdeck.linux import calls
 from quarterdeck.sites.netns.layout import (
     FORWARDER_SIDE,
     GATEWAY,
@@ -39,8 +39,8 @@ class Wiring:
     """
 
     def __init__(self) -> None:
-        syscalls.unshare(syscalls.CLONE_NEWNET)
-        self._router = syscalls.open_namespace("self", "net")
+        calls.unshare(calls.CLONE_NEWNET)
+        self._router = calls.open_namespace("self", "net")
         self._netlink = IPRoute()
         self._hosts: dict[tuple[int, int], int] = {}
         self._rules: set[tuple[int, int, int]] = set()
@@ -151,24 +151,24 @@ class Wiring:
     @contextlib.contextmanager
     def _inside(self, site: int, host: int) -> Iterator[IPRoute]:
         """A netlink socket in a host's namespace."""
-        syscalls.setns(self._hosts[site, host], syscalls.CLONE_NEWNET)
+        calls.setns(self._hosts[site, host], calls.CLONE_NEWNET)
         try:
             netlink = IPRoute()
         finally:
-            syscalls.setns(self._router, syscalls.CLONE_NEWNET)
+            calls.setns(self._router, calls.CLONE_NEWNET)
         with netlink:
             yield netlink
 
     @contextlib.contextmanager
     def _new_namespace(self) -> Iterator[tuple[int, IPRoute]]:
         """A new network namespace and a netlink socket in it; closed again if the block fails."""
-        syscalls.unshare(syscalls.CLONE_NEWNET)
+        calls.unshare(calls.CLONE_NEWNET)
         try:
-            namespace = syscalls.open_namespace("self", "net")
+            namespace = calls.open_namespace("self", "net")
             _widen_windows()
             netlink = IPRoute()
         finally:
-            syscalls.setns(self._router, syscalls.CLONE_NEWNET)
+            calls.setns(self._router, calls.CLONE_NEWNET)
         try:
             with netlink:
                 yield namespace, netlink

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Self
 
-from quarterdeck.errors import Corrupt, InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.faults import Fault
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.units import Fence, Machine, MachineRole, MachineState
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.sites.base.faults import FaultySite
+from quarterdeck.sites.base.seating import SeatingSite
 from quarterdeck.sites.shared import Shared
 from quarterdeck.sites.ssh.connections import Connection, Hosts
 from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
@@ -31,27 +29,22 @@ QUICK = 15.0
 _REFUSED = "refused to allow"
 
 
-class SshHosts:
+#: A host, and the role in which it is a machine.
+HostMachine = tuple[Host, MachineRole]
+
+
+class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine, SshStorageClass, None]):
     """The hosts of one site, over connections that a process shares."""
 
     def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
+        super().__init__(settings.name, settings.stands(), {each.name: each for each in settings.storage_classes})
         self._settings = settings
         self._hosts = hosts
         self._sender = sender
-        self._stands = settings.stands()
-        self._classes = {each.name: each for each in settings.storage_classes}
-        self._fence: Fence | None = None
         self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
-        self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._made: dict[str, Fault] = {}
         self._why: dict[str, str] = {}
         #: By host and volume: what was seen, for when that host does not answer.
         self._seen_classes: dict[tuple[str, str], str] = {}
-
-    @property
-    def name(self) -> str:
-        """See Site."""
-        return self._settings.name
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -64,12 +57,6 @@ class SshHosts:
         """The storage classes whose volumes can be attached to other hosts. No IO."""
         return frozenset(name for name, each in self._classes.items() if each.commands is not None)
 
-    def fenced(self, fence: Fence) -> Self:
-        """See Site."""
-        view = copy.copy(self)
-        view._fence = fence  # noqa: SLF001 - of its own class
-        return view
-
     async def machines(self) -> tuple[Machine, ...]:
         """See Site."""
         return tuple(each.machine for each in (await self.facts()).machines)
@@ -81,7 +68,7 @@ class SshHosts:
         seen = await self._looks[below]()
         return SiteFacts(
             name=self.name,
-            machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._stands.items()),
+            machines=tuple(self._facts_of(machine, seen[host.name]) for machine, (host, _) in self._machines.items()),
             storage_classes=tuple(self._classes),
             reattachable=self.reattachable,
         )
@@ -139,7 +126,7 @@ class SshHosts:
             state = look.state if look is not None else MachineState.UNREACHABLE
             why = self._why.get(self.host(machine).name, "") if look is None else ""
             return MachineFacts(machine=machine_of(self._settings, machine, state, why))
-        own = self._stands[machine][1] is MachineRole.CONTROL
+        own = self._machines[machine][1] is MachineRole.CONTROL
         slow = self._hosts.at(self.host(machine).login).slowness
         return MachineFacts(
             machine=machine_of(self._settings, machine, MachineState.UP, slow),
@@ -192,27 +179,20 @@ class SshHosts:
             await at.allow(doing, words)
             at.known.add(key)
 
-    def _stand(self, machine: str) -> tuple[Host, MachineRole]:
-        try:
-            return self._stands[machine]
-        except KeyError:
-            raise NotFound(
-                f"looking for machine {machine!r}",
-                f"site {self.name} has no such machine",
-                f"there are: {', '.join(self._stands)}",
-            ) from None
+    async def _reached(self, name: str) -> HostMachine:
+        """Its host says with whatever it is asked that it is off, or does not answer."""
+        return self._machine(name)
+
+    async def _admitted(self, name: str) -> HostMachine:
+        """Its host compares the fences with whatever it is asked."""
+        return self._machine(name)
+
+    def _address(self, machine: str) -> str:
+        return self.host(machine).address
 
     def host(self, machine: str) -> Host:
         """The host that a machine is. No IO. Raises NotFound."""
-        return self._stand(machine)[0]
-
-    def storage_class(self, doing: str, name: str) -> SshStorageClass:
-        """A storage class of the site. No IO. Raises NotFound."""
-        try:
-            return self._classes[name]
-        except KeyError:
-            offered = ", ".join(self._classes)
-            raise NotFound(doing, f"there is no storage class {name}", f"choose of: {offered}") from None
+        return self._machine(machine)[0]
 
     def _roots(self, host: Host) -> tuple[str, ...]:
         """Where the volumes of each class are: on hosts that run replicas."""

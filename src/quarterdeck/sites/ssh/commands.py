@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import signal
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO
+from pathlib import Path
 
 from quarterdeck.components.endings import last_reason
-from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.errors import Unavailable
+from quarterdeck.runner import run, start
 
 #: What a command ends with that was asked for a volume which there is not.
 NO_SUCH_VOLUME = 3
 #: Seconds that a command may take.
 DEADLINE = 120.0
-#: Bytes of what a command said last, of which the last line is told.
-_TOLD = 4096
 _NAMED = re.compile(r"\{([A-Za-z]+)\}")
 
 
@@ -69,29 +63,11 @@ async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline
     nobody waits for it any more.
     """
     words = filled(argv, asked)
-    with tempfile.TemporaryFile() as said:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *words, cwd="/", stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True
-            )
-        except OSError as error:
-            raise Unavailable(doing, f"{words[0]} cannot be run ({error.strerror or error})") from error
-        try:
-            async with asyncio.timeout(deadline):
-                code = await process.wait()
-        except TimeoutError:
-            raise TimedOut(doing, f"{words[0]} has not ended within {deadline:g} s: {_reason(said)}") from None
-        finally:
-            with suppress(ProcessLookupError):  # also what it left behind
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-        if code not in (0, NO_SUCH_VOLUME):
-            ended = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
-            raise Unavailable(doing, f"{words[0]} {ended}: {_reason(said)}")
-        return code == 0
-
-
-def _reason(said: IO[bytes]) -> str:
-    size = said.seek(0, os.SEEK_END)
-    said.seek(max(0, size - _TOLD))
-    return last_reason(said.read().decode(errors="replace")) or "it said nothing"
+    try:
+        ended = await run(words, doing=doing, deadline=deadline, by=start(folder=Path("/")), wholly=True)
+    except OSError as error:
+        raise Unavailable(doing, f"{words[0]} cannot be run ({error.strerror or error})") from error
+    if ended.code not in (0, NO_SUCH_VOLUME):
+        said = last_reason(ended.errors) or last_reason(ended.output) or "it said nothing"
+        raise Unavailable(doing, f"{words[0]} {ended.how}: {said}")
+    return ended.code == 0

@@ -6,7 +6,6 @@ Where no ssh client is installed, asyncssh reads the same files, without what it
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pwd
 import shutil
@@ -23,7 +22,8 @@ from asyncssh.kex import get_kex_algs
 from asyncssh.mac import get_mac_algs
 from asyncssh.public_key import get_certificate_algs, get_public_key_algs
 
-from quarterdeck.errors import PreconditionFailed
+from quarterdeck.errors import PreconditionFailed, TimedOut
+from quarterdeck.runner import run
 from quarterdeck.sites.ssh.hosts import Login
 
 _FILES = ("~/.ssh/config", "/etc/ssh/ssh_config")
@@ -86,21 +86,15 @@ async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:
 
 async def _printed(login: Login, argv: Sequence[str], config: str = "") -> Mapping[str, list[str]]:
     """What ``ssh -G`` prints, by keyword in lower case. Raises PreconditionFailed."""
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
+    doing = "reading the configuration of ssh"
     try:
-        async with asyncio.timeout(_READING):
-            said, complaint = await process.communicate(config.encode())
-    except TimeoutError:
-        raise _unreadable(login, f"ssh -G has not ended within {_READING:.0f} s") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode != 0:
-        raise _unreadable(login, complaint.decode(errors="replace").strip().replace("\r\n", "; ").replace("\n", "; "))
+        ended = await run(argv, doing=doing, deadline=_READING, given=config.encode())
+    except TimedOut as error:
+        raise _unreadable(login, error.seen) from None
+    if ended.code != 0:
+        raise _unreadable(login, "; ".join(ended.errors.strip().splitlines()))
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for line in said.decode(errors="replace").splitlines():
+    for line in ended.output.splitlines():
         key, _, value = line.partition(" ")
         found[key.lower()].append(value)
     return found

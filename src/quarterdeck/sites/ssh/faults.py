@@ -7,10 +7,13 @@ import json
 import math
 from dataclasses import asdict
 
-from quarterdeck.errors import Conflict, PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.model.faults import Fault, FaultKind
+from quarterdeck.sites.base.faults import Made, needs_well
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
+from quarterdeck.sites.ssh.hosts import Host
 from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.script import faults
 
 _CANNOT = {
     FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",
@@ -23,8 +26,6 @@ class SshFaults(SshHosts):
     the fault; it answers with that alone.
     """
 
-    _made: dict[str, Fault]
-
     @property
     def whole_hosts(self) -> bool:
         """See Faults."""
@@ -34,47 +35,47 @@ class SshFaults(SshHosts):
         """See Faults."""
         return _CANNOT.get(kind, "")
 
-    async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """See Faults: the host undoes it when this session ends, or its time is over."""
-        host, doing = self.host(fault.machine), f"having {fault.words}"
-        if why := self.cannot_make(fault.kind):
-            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
-        roots, before = self._roots(host), self._made.get(fault.machine)
+    async def _require_well(self, fault: Fault, doing: str) -> None:
+        with needs_well(doing):
+            await self._ask(self.host(fault.machine), "admit", doing=doing, deadline=QUICK)
+
+    async def _kill(self, fault: Fault, doing: str) -> None:
+        with needs_well(doing):
+            await self._with_faults(self.host(fault.machine), "kill-unit", fault.unit, doing=doing, deadline=QUICK)
+
+    async def _corrupt(self, fault: Fault, doing: str) -> None:
+        host = self.host(fault.machine)
+        words = (fault.unit, fault.volume, fault.path, *self._roots(host))
+        with needs_well(doing):
+            await self._with_faults(host, "corrupt", *words, doing=doing, body=fault.text.encode())
+
+    async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
+        """The host undoes it when this session ends, or its time is over."""
+        host, before = self.host(fault.machine), self._made.get(fault.machine)
+        roots, said = self._roots(host), json.dumps(asdict(fault)).encode()
+        words = (str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
+        self._made[fault.machine] = Made(fault, None)
         try:
-            await self._ask(host, "admit", doing=doing, deadline=QUICK)
-            if fault.kind in MOMENTARY:
-                await self._ask(host, "kill-unit", fault.unit, doing=doing, deadline=QUICK)
-                return
-            if fault.kind is FaultKind.CORRUPT:
-                words = ("corrupt", fault.unit, fault.volume, fault.path, *roots)
-                await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=fault.text.encode())
-                return
-            self._made[fault.machine] = fault
-            words = ("fault", str(fault.kind), str(math.ceil(seconds)), fault.unit or "-", fault.volume or "-", *roots)
-            said = json.dumps(asdict(fault)).encode()
-            await self._ask(host, *words, doing=doing, deadline=4 * QUICK, body=said)
-        except Unavailable as error:
-            self._not_made(fault, before)
-            raise Conflict(doing, error.seen, "wait until that machine is well") from error
-        except QuarterdeckError:
-            self._not_made(fault, before)
+            with needs_well(doing):
+                await self._with_faults(host, "fault", *words, doing=doing, body=said)
+        except QuarterdeckError:  # nothing was done: one that was made before is still ours to undo
+            if before is not None:
+                self._made[fault.machine] = before
+            else:
+                del self._made[fault.machine]
             raise
 
-    def _not_made(self, fault: Fault, before: Fault | None) -> None:
-        """Nothing was done: one that was made before is still ours to undo."""
-        if before is not None:
-            self._made[fault.machine] = before
-        elif self._made.get(fault.machine) == fault:
-            del self._made[fault.machine]
-
-    async def undo_fault(self, fault: Fault) -> str:
-        """See Faults."""
-        if self._made.get(fault.machine) != fault:
-            return ""
-        doing = f"undoing that {fault.words}"
-        left = await self._ask(self.host(fault.machine), "undo-fault", doing=doing, deadline=4 * QUICK)
-        self._made.pop(fault.machine, None)
+    async def _end(self, made: Made[None]) -> str:
+        doing = f"undoing that {made.fault.words}"
+        left = await self._with_faults(self.host(made.fault.machine), "undo-fault", doing=doing)
         return left.decode(errors="replace").strip()
+
+    async def _with_faults(
+        self, host: Host, verb: str, *words: str, doing: str, deadline: float = 4 * QUICK, body: bytes = b""
+    ) -> bytes:
+        """Ask for what a host's script does only with what makes faults, which it has no longer than there is one."""
+        makes = await asyncio.to_thread(faults)
+        return await self._ask(host, verb, str(len(makes)), *words, doing=doing, deadline=deadline, body=makes + body)
 
     async def faults_made(self) -> tuple[Fault, ...]:
         """See Faults: those of hosts that answer."""

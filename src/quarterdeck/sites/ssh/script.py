@@ -1,4 +1,4 @@
-"""The script that is quarterdeck's part of a host, put together from its pieces."""
+"""The script that is quarterdeck's part of a host, and what makes faults there for as long as there is one."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-_PIECES = Path(__file__).with_name("host")
+_HERE = Path(__file__).parent
+#: Where the script has the digest of the only faults that it takes.
+_FAULTS_DIGEST = b"@FAULTS_DIGEST@"
 
 
 @cache
 def script() -> bytes:
-    """The script. May block for a moment the first time."""
-    return b"\n".join(piece.read_bytes() for piece in sorted(_PIECES.glob("*.sh")))
+    """The script, put together from its pieces. May block for a moment the first time."""
+    pieces = b"\n".join(piece.read_bytes() for piece in sorted((_HERE / "host").glob("*.sh")))
+    return pieces.replace(_FAULTS_DIGEST, hashlib.sha256(faults()).hexdigest().encode())
 
 
 @cache
 def script_digest() -> str:
     """By which a host's own is compared with it."""
     return hashlib.sha256(script()).hexdigest()
+
+
+@cache
+def faults() -> bytes:
+    """What makes faults on a host: sent with each request that needs it. May block for a moment the first time."""
+    return (_HERE / "drill" / "faults.sh").read_bytes()

@@ -8,7 +8,7 @@ import hashlib
 import statistics
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
@@ -17,7 +17,6 @@ from quarterdeck.components.traffic.keepalived import RouterSettings, own_addres
 from quarterdeck.errors import (
     Conflict,
     LeaseLost,
-    PreconditionFailed,
     TimedOut,
     Unavailable,
 )
@@ -27,7 +26,7 @@ from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measur
 from quarterdeck.model.programs import Program
 from quarterdeck.model.promises import Promise
 from quarterdeck.model.searches import Found, Search, found
-from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
+from quarterdeck.model.seats import Endpoint
 from quarterdeck.model.units import (
     MachineState,
     Priority,
@@ -36,6 +35,7 @@ from quarterdeck.model.units import (
     UnitStatus,
     Volume,
 )
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
 from quarterdeck.sites.ssh.asking import QUICK, root_of
@@ -47,7 +47,7 @@ from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.parsing import parsing
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
-from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, Kept, files_archive, whose
+from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, files_archive, kept_record, unit_archive, whose
 
 T = TypeVar("T")
 
@@ -100,24 +100,22 @@ class SshSite(SshAttaching, SshFaults):
         """See Site: a file of this host is sent there, once."""
         doing = f"installing {program.name} on machine {machine}"
         host = self.host(machine)
-        if program.path is None:
-            raise PreconditionFailed(doing, f"site {self.name} runs files, not images", "name a file")
-        if not await asyncio.to_thread(is_program, program.path):
-            raise Unavailable(doing, f"{program.path} is no program")
+        path = self._file_of(doing, program)
+        if not await asyncio.to_thread(is_program, path):
+            raise Unavailable(doing, f"{path} is no program")
         errand = Errand(
             doing=doing,
             to=self._hosts.at(host.login),
             host=f"{host.name} of {self.name}",
             program=program,
-            file=Path(program.path),
+            file=Path(path),
             plane=self._fence.plane if self._fence is not None else "",
         )
         return await self._sender.install(errand, fetch=self._settings.fetch_on_host)
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
-        host, role = self._stand(machine)
-        kept = Kept.of(machine, role, spec)
+        host, role = self._machine(machine)
         async with self._unit_locks[machine, spec.name]:
             await self._ask(
                 host,
@@ -126,19 +124,19 @@ class SshSite(SshAttaching, SshFaults):
                 "fresh" if spec.fresh else "again",
                 doing=f"starting {spec.name} on machine {machine}",
                 deadline=_START + spec.stop_timeout,
-                body=kept.archive(spec.files),
+                body=unit_archive(machine, role, UnitRecord.of(spec), spec.files),
             )
 
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site."""
-        host, role = self._stand(machine)
+        host, role = self._machine(machine)
         doing = f"reloading {spec.name} on machine {machine}"
         async with self._unit_locks[machine, spec.name]:
             kept = await self._kept(host, spec.name, doing)
             if kept is None:
                 raise Conflict(doing, "it does not run as the one that is given")
-            wanted = Kept.of(machine, role, spec).as_started(kept)
-            await self._ask(host, "reload", spec.name, doing=doing, deadline=QUICK, body=wanted.archive(spec.files))
+            body = unit_archive(machine, role, UnitRecord.of(spec).as_started(kept), spec.files)
+            await self._ask(host, "reload", spec.name, doing=doing, deadline=QUICK, body=body)
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
         """See Site."""
@@ -165,15 +163,16 @@ class SshSite(SshAttaching, SshFaults):
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
         """See Site."""
-        host, doing = self.host(machine), f"guarding {unit} on machine {machine}"
+        (host, role), doing = self._machine(machine), f"guarding {unit} on machine {machine}"
         async with self._unit_locks[machine, unit]:
             kept = await self._kept(host, unit, doing)
             if kept is not None and (guarded := kept.guarded(str(needs), boot_argv)) != kept:
-                await self._ask(host, "keep", unit, doing=doing, deadline=QUICK, body=guarded.archive())
+                body = unit_archive(machine, role, guarded)
+                await self._ask(host, "keep", unit, doing=doing, deadline=QUICK, body=body)
 
-    async def _kept(self, host: Host, unit: str, doing: str) -> Kept | None:
+    async def _kept(self, host: Host, unit: str, doing: str) -> UnitRecord | None:
         said = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
-        return Kept.read(doing, said) if said else None
+        return kept_record(doing, said) if said else None
 
     async def remove_unit(self, machine: str, unit: str) -> None:
         """See Site."""
@@ -268,10 +267,6 @@ class SshSite(SshAttaching, SshFaults):
             await self._delete_attached(host, name)
         await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
 
-    async def storage_classes(self) -> tuple[str, ...]:
-        """See Site."""
-        return tuple(self._classes)
-
     async def free_bytes(self, machine: str, storage_class: str) -> int:
         """See Site."""
         host, doing = self.host(machine), f"reading the free space of machine {machine}"
@@ -285,33 +280,16 @@ class SshSite(SshAttaching, SshFaults):
         """See Site: each host has its own limits, which are tried there."""
         return await require_instances(self, self._settings, doing, replicas)
 
-    async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """See Site."""
-        host = self.host(machine)
-        taken = await self._listening(host, machine)
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+        doing = f"looking what listens on machine {machine}"
+        said = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
+        with parsing(doing, said) as text:
+            return listening_ends(text, hosts)
 
-        def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
-            return ledger.allocated(
-                machine=machine, hosts=(host.address,), plane=plane, replica=replica, ports=ports, listening=taken
-            )
-
-        return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
-
-    async def occupy(self, machine: str, taken: TakenSeat) -> None:
-        """See Site."""
-        doing = f"noting the seat of replica {taken.replica} on machine {machine}"
-        await self._changed(machine, doing, lambda ledger: (ledger.occupied(taken), None))
-
-    async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
-        """See Site."""
+    async def _ledger(self, machine: str) -> Ledger:
         doing = f"looking who sits where on machine {machine}"
         said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
-        return ledger_of(doing, machine, said).taken if said else ()
-
-    async def release(self, machine: str, plane: str, replica: str) -> None:
-        """See Site."""
-        doing = f"letting go of the seat of replica {replica} on machine {machine}"
-        await self._changed(machine, doing, lambda ledger: (ledger.released(plane, replica), None))
+        return ledger_of(doing, machine, said) if said else Ledger()
 
     async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
         """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
@@ -331,18 +309,6 @@ class SshSite(SshAttaching, SshFaults):
                 continue
             return result
         raise TimedOut(doing, f"others have changed it {_TRIES} times meanwhile")
-
-    async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
-        """See Site."""
-        host = self.host(machine)
-        taken = await self._listening(host, machine)
-        return tuple(port for port in ports if Endpoint(host.address, port) in taken)
-
-    async def _listening(self, host: Host, machine: str) -> frozenset[Endpoint]:
-        doing = f"looking what listens on machine {machine}"
-        said = await self._ask(host, "listening", doing=doing, deadline=QUICK)
-        with parsing(doing, said) as text:
-            return listening_ends(text, (host.address,))
 
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site."""

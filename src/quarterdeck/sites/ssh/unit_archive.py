@@ -8,12 +8,13 @@ import json
 import re
 import tarfile
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import PurePosixPath
 
 from quarterdeck.components.traffic.keepalived import KEEPALIVED
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.units import MachineRole, Priority, UnitFile, UnitSpec, hashes_of, without_flags
+from quarterdeck.model.units import MachineRole, Priority, UnitFile
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh.parsing import parsing
 
 UNITS = PurePosixPath("/var/lib/quarterdeck/units")
@@ -24,121 +25,53 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
 _PAUSE = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """What a host keeps of a unit, so that it can be told again with a change. Of ``argv`` all but the first ``given``
-    matter only at the first start.
+def unit_archive(machine: str, role: MachineRole, record: UnitRecord, files: Iterable[UnitFile] = ()) -> bytes:
+    """A unit of a machine in this role. Raises InvalidInput for a file that is not below the unit's folder."""
+    members = [
+        (PurePosixPath("record"), _lines(machine, role, record).encode(), 0o600),
+        (PurePosixPath("spec.json"), json.dumps(asdict(record), indent=1).encode(), 0o600),
+        (PurePosixPath("exec"), " ".join(map(quoted, record.argv)).encode(), 0o600),
+        (PurePosixPath("env"), "".join(f"{key}={_value(value)}\n" for key, value in record.env).encode(), 0o600),
+    ]
+    folder = UNITS / record.name / "files"
+    members += [("files" / _below(folder, each.path), each.content, each.mode) for each in files]
+    return _tar(members)
+
+
+def kept_record(doing: str, said: bytes) -> UnitRecord:
+    """What a host kept of a unit. Raises Corrupt."""
+    with parsing(doing, said, "start the unit again") as text:
+        return UnitRecord.from_fields(json.loads(text))
+
+
+def account_of(role: MachineRole, record: UnitRecord) -> str:
+    """The user that a unit runs as: one for members of etcd, one for the rest of control planes, one for edges, and one
+    for what may change the host's network.
     """
+    if record.name == KEEPALIVED:
+        return "quarterdeck-vrrp"
+    if role is not MachineRole.CONTROL:
+        return "quarterdeck-edge"
+    return "quarterdeck-etcd" if record.needs is not None else "quarterdeck-api"
 
-    machine: str
-    role: MachineRole
-    name: str
-    argv: tuple[str, ...]
-    given: int
-    env: tuple[tuple[str, str], ...]
-    stop_timeout: float
-    digest: str
-    weight: int
-    needs: str | None
-    owns: tuple[str, ...]
-    files: tuple[tuple[str, str], ...]
-    restart_pause: float
-    low_ports: bool
-    after: tuple[str, ...]
 
-    @classmethod
-    def of(cls, machine: str, role: MachineRole, spec: UnitSpec) -> Kept:
-        """A unit of a machine in this role."""
-        return cls(
-            machine=machine,
-            role=role,
-            name=spec.name,
-            argv=spec.argv + spec.boot_argv,
-            given=len(spec.argv),
-            env=spec.env,
-            stop_timeout=spec.stop_timeout,
-            digest=spec.digest,
-            weight=WEIGHT[spec.priority],
-            needs=None if spec.needs is None else str(spec.needs),
-            owns=tuple(map(str, (*spec.owns, *spec.writes))),
-            files=hashes_of(spec.files),
-            restart_pause=spec.restart_pause,
-            low_ports=spec.low_ports,
-            after=spec.after,
-        )
-
-    @classmethod
-    def read(cls, doing: str, said: bytes) -> Kept:
-        """What was kept. Raises Corrupt."""
-        with parsing(doing, said, "start the unit again") as text:
-            found = json.loads(text)
-            return cls(
-                machine=found["machine"],
-                role=MachineRole(found["role"]),
-                name=found["name"],
-                argv=tuple(found["argv"]),
-                given=found["given"],
-                env=tuple((key, value) for key, value in found["env"]),
-                stop_timeout=found["stop_timeout"],
-                digest=found["digest"],
-                weight=found["weight"],
-                needs=found["needs"],
-                owns=tuple(found["owns"]),
-                files=tuple((path, known) for path, known in found["files"]),
-                restart_pause=found["restart_pause"],
-                low_ports=found["low_ports"],
-                after=tuple(found["after"]),
-            )
-
-    def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> Kept:
-        """The same unit, which never starts without ``needs``; see ``Site.guard_unit``."""
-        given = len(without_flags(self.argv[: self.given], boot_argv))
-        return replace(self, argv=without_flags(self.argv, boot_argv) + boot_argv, given=given, needs=needs)
-
-    def as_started(self, before: Kept) -> Kept:
-        """The same unit, started as one that runs is: with the arguments of that one's first start, and its data."""
-        return replace(self, argv=self.argv[: self.given] + before.argv[before.given :], needs=before.needs)
-
-    @property
-    def account(self) -> str:
-        """The user that it runs as: one for members of etcd, one for the rest of control planes, one for edges, and one
-        for what may change the host's network.
-        """
-        if self.name == KEEPALIVED:
-            return "quarterdeck-vrrp"
-        if self.role is not MachineRole.CONTROL:
-            return "quarterdeck-edge"
-        return "quarterdeck-etcd" if self.needs is not None else "quarterdeck-api"
-
-    def archive(self, files: Iterable[UnitFile] = ()) -> bytes:
-        """The archive. Raises InvalidInput for a file that is not below its folder."""
-        members = [
-            (PurePosixPath("record"), self._record().encode(), 0o600),
-            (PurePosixPath("spec.json"), json.dumps(asdict(self), indent=1).encode(), 0o600),
-            (PurePosixPath("exec"), " ".join(map(quoted, self.argv)).encode(), 0o600),
-            (PurePosixPath("env"), "".join(f"{key}={_value(value)}\n" for key, value in self.env).encode(), 0o600),
-        ]
-        folder = UNITS / self.name / "files"
-        members += [("files" / _below(folder, each.path), each.content, each.mode) for each in files]
-        return _tar(members)
-
-    def _record(self) -> str:
-        program = json.dumps([self.name, self.argv[: self.given], self.env, self.stop_timeout])
-        lines = [
-            f"machine {self.machine}",
-            f"account {self.account}",
-            f"digest {self.digest}",
-            f"program {hashlib.sha256(program.encode()).hexdigest()}",
-            f"weight {self.weight}",
-            f"stop {self.stop_timeout:g}",
-            f"pause {max(self.restart_pause, _PAUSE):g}",
-            *([f"needs {self.needs}"] if self.needs is not None else []),
-            *(["low-ports yes"] if self.low_ports else []),
-            *(f"owns {each}" for each in self.owns),
-            *(f"after {each}" for each in self.after),
-            *(f"file {known} {path}" for path, known in self.files),
-        ]
-        return "\n".join(lines) + "\n"
+def _lines(machine: str, role: MachineRole, record: UnitRecord) -> str:
+    program = json.dumps([record.name, record.argv[: record.given], record.env, record.stop_timeout])
+    lines = [
+        f"machine {machine}",
+        f"account {account_of(role, record)}",
+        f"digest {record.digest}",
+        f"program {hashlib.sha256(program.encode()).hexdigest()}",
+        f"weight {WEIGHT[record.priority]}",
+        f"stop {record.stop_timeout:g}",
+        f"pause {max(record.restart_pause, _PAUSE):g}",
+        *([f"needs {record.needs}"] if record.needs is not None else []),
+        *(["low-ports yes"] if record.low_ports else []),
+        *(f"owns {each}" for each in (*record.owns, *record.writes)),
+        *(f"after {each}" for each in record.after),
+        *(f"file {known} {path}" for path, known in record.files),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def files_archive(files: Iterable[UnitFile]) -> bytes:

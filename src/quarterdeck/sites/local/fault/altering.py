@@ -6,7 +6,7 @@ import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
-from quarterdeck.sites.local.processes import stat_of
+from quarterdeck.linux.table import stat_of
 
 #: What is written in place of each of its characters; of all others one of the two.
 _OTHER = (b"-", b"+")
@@ -40,5 +40,6 @@ def _occurrences(content: mmap.mmap, wanted: bytes) -> Iterator[int]:
 
 def all_stopped(pid: int) -> bool:
     """Whether no thread of a process runs (proc(5): T, or it is tracing-stopped)."""
-    found = map(stat_of, Path("/proc", str(pid), "task").iterdir())
+    threads = Path("/proc", str(pid), "task").iterdir()
+    found = (stat_of(f"{pid}/task/{each.name}") for each in threads)
     return all(fields[0] in b"Tt" for fields in found if fields is not None)

@@ -6,14 +6,14 @@ import asyncio
 import os
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from quarterdeck import clocks
-from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
+from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.sites.base.faults import FaultySite, Made, needs_well
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.fault.altering import all_stopped, alter_text, has_text
 from quarterdeck.sites.local.fault.guard import Guard
@@ -22,7 +22,7 @@ from quarterdeck.sites.local.fault.tracing import TRACED, cannot_trace
 from quarterdeck.sites.local.kept_stands import keep_stand
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
-from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.settings import Stand, StorageClass
 from quarterdeck.sites.local.volumes import set_aside
 
 _ONE_CLOCK = (
@@ -52,26 +52,13 @@ def _keep(folder: Path, stand: Stand) -> None:
     keep_stand(folder, stand)
 
 
-@dataclass(slots=True)
-class _Owned:
-    """A fault that this process made."""
-
-    fault: Fault
-    guard: Guard
-
-
-class LocalFaults(LocalMachines):
+class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard]):
     """The port ``Faults`` for the machines of a local site."""
 
     @cached_property
     def _book(self) -> FaultBook:
         """All faults that are made at the site, whoever made them."""
         return FaultBook(self._site_folder / "faults")
-
-    @cached_property
-    def _owned(self) -> dict[str, _Owned]:
-        """Those of this process, by machine."""
-        return {}
 
     async def facts(self, below: str = "") -> SiteFacts:
         """See Site. What nobody undid though its time is over, is undone by whoever looks."""
@@ -95,50 +82,37 @@ class LocalFaults(LocalMachines):
             return cannot_trace()
         return _ONE_CLOCK if kind is FaultKind.SET_CLOCK else ""
 
-    async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """See Faults."""
-        where, doing = self._machine(fault.machine), f"having {fault.words}"
-        if why := self.cannot_make(fault.kind):
-            raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
-        try:
-            await where.reach()
-        except Unavailable as error:
-            raise Conflict(doing, error.seen, "wait until that machine is well") from error
+    async def _require_well(self, fault: Fault, doing: str) -> None:
+        with needs_well(doing):
+            where = await self._reached(fault.machine)
         if fault.unit:
             await self._pid(where, fault.unit, doing)
-        if fault.kind in MOMENTARY:
-            await self._kill(where, fault.unit, doing)
-            return
-        if fault.kind is FaultKind.CORRUPT:
-            await self._corrupt(where, fault, doing)
-            return
-        made = await self._written_down(where, fault, seconds, doing)
+
+    async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
+        where = self._machine(fault.machine)
+        written = await self._written_down(where, fault, seconds, doing)
         try:
             await on_disk(where.name, _keep, where.folder, where.stand)
             guard = await Guard.start(self._home, self._isolation.name, self.name, where.name, doing)
         except BaseException:
             await on_disk(where.name, self._book.end, where.name)
             raise
-        self._owned[where.name] = _Owned(fault, guard)
+        self._made[where.name] = Made(fault, guard)
         try:
-            await self._make(where, made, seconds)
+            await self._make(where, written, seconds)
         except BaseException:
             await self.undo_fault(fault)
             raise
 
-    async def undo_fault(self, fault: Fault) -> str:
-        """See Faults."""
-        owned = self._owned.get(fault.machine)
-        if owned is None or owned.fault != fault:
-            return ""
+    async def _end(self, made: Made[Guard]) -> str:
+        fault = made.fault
         try:
-            left = await owned.guard.end()
+            left = await made.hold.end()
         except Unavailable:  # somebody killed it: then it is for us
             left = ""
-        made = await on_disk(fault.machine, self._book.of, fault.machine)
-        if made is not None and made.fault == fault:
-            left = await self._undo(made)
-        del self._owned[fault.machine]
+        written = await on_disk(fault.machine, self._book.of, fault.machine)
+        if written is not None and written.fault == fault:
+            left = await self._undo(written)
         return left
 
     async def faults_made(self) -> tuple[Fault, ...]:
@@ -190,19 +164,20 @@ class LocalFaults(LocalMachines):
                 # Its program must not come to start in between: then it would find its data.
                 await on_disk(where.name, set_aside, Path(made.volume), Path(made.aside))
                 if unit:
-                    await self._kill(where, unit, f"having {made.fault.words}")
+                    await self._kill_unit(where, unit, f"having {made.fault.words}")
             case FaultKind.SLOW_DISK | FaultKind.FILL_DISK:
                 pass  # its guard has made it: the tracers are to be its children
             case _:
                 raise NotImplementedError(made.fault.kind)
 
-    async def _corrupt(self, where: LocalMachine, fault: Fault, doing: str) -> None:
+    async def _corrupt(self, fault: Fault, doing: str) -> None:
         """Alter a text while its unit stands still: it is mapped into memory (bbolt), so that the unit has it altered
         then as well. Should nobody live to let the unit go, its machine does.
         """
-        made = await on_disk(where.name, self._book.of, where.name)
-        if made is not None:
-            raise Conflict(doing, made.fault.words, "one fault at a time on each machine")
+        where = self._machine(fault.machine)
+        written = await on_disk(where.name, self._book.of, where.name)
+        if written is not None:
+            raise Conflict(doing, written.fault.words, "one fault at a time on each machine")
         volume = await on_disk(where.name, self._volumes(where.name).folder_of, fault.volume)
         if volume is None or not await on_disk(where.name, has_text, volume / fault.path, fault.text):
             raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
@@ -221,7 +196,10 @@ class LocalFaults(LocalMachines):
         await on_disk(name, self._book.end, name)
         return left
 
-    async def _kill(self, where: LocalMachine, unit: str, doing: str) -> None:
+    async def _kill(self, fault: Fault, doing: str) -> None:
+        await self._kill_unit(self._machine(fault.machine), fault.unit, doing)
+
+    async def _kill_unit(self, where: LocalMachine, unit: str, doing: str) -> None:
         """Kill its process behind its supervisor's back, and no other that may have its number by now."""
         pid = await self._pid(where, unit, doing)
         try:

@@ -18,6 +18,7 @@ from typing import Self
 
 from quarterdeck.errors import NotFound, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.package import python_path
+from quarterdeck.runner import last_line
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, undo
 from quarterdeck.sites.local.fault.tracing import TRACED, traced
@@ -79,8 +80,8 @@ class Guard:
             await process.wait()
             raise TimedOut(doing, f"not done after {_UNDOING:.0f} s") from error
         if process.returncode != 0:
-            last = complaint.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-            raise Unavailable(doing, last[0])
+            last = last_line(complaint.decode(errors="replace")) or f"exit code {process.returncode}"
+            raise Unavailable(doing, last)
         return said.decode().strip()
 
 

@@ -18,12 +18,13 @@ from functools import partial
 from pathlib import Path
 
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.linux.calls import end_with_parent
 from quarterdeck.model.faults import SLOW_SYNC, FaultKind
 from quarterdeck.model.units import UnitStatus
+from quarterdeck.runner import last_line
 from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import processes_of
-from quarterdeck.sites.local.supervisor.machine_init import PR_SET_PDEATHSIG, prctl
 from quarterdeck.sites.local.supervisor.own_user import has_rights
 from quarterdeck.sites.local.supervisor.records import read_record
 
@@ -157,7 +158,7 @@ class _Tracing:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, TRACER: self._machine.mark},
-            preexec_fn=partial(_end_with, os.getpid()),
+            preexec_fn=partial(end_with_parent, os.getpid(), signal.SIGTERM),
         )
         self._tracers[pid] = tracer
         clock = asyncio.get_running_loop().time
@@ -167,8 +168,8 @@ class _Tracing:
                 if not Path("/proc", str(pid)).exists():
                     return  # who starts it again is looked for soon
                 assert tracer.stderr is not None
-                said = (await tracer.stderr.read()).decode(errors="replace").strip().splitlines()
-                raise Unavailable(doing, said[-1] if said else f"it ended with {tracer.returncode}")
+                said = last_line((await tracer.stderr.read()).decode(errors="replace"))
+                raise Unavailable(doing, said or f"it ended with {tracer.returncode}")
             if clock() > end:
                 tracer.terminate()
                 raise TimedOut(doing, f"not done after {_ATTACHING:.0f} s")
@@ -182,10 +183,3 @@ def _is_traced(pid: int, tracer: int) -> bool:
         return all(wanted in (each / "status").read_text() for each in Path("/proc", str(pid), "task").iterdir())
     except (FileNotFoundError, ProcessLookupError):
         return False  # it, or a thread, has just ended
-
-
-def _end_with(parent: int) -> None:
-    """In the child: end when the guard does."""
-    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before that

@@ -1,7 +1,6 @@
 """Data that a unit must not start without, and the marker that says that there was some.
 
-etcd that is started on an empty folder founds a new, empty cluster or joins one as if it had never promised anything:
-whoever lost its data must not come back as if nothing had been. The marker is in the unit's own folder, which is the
+Why that matters: see ``sites.base.records.refusal``. The marker is in the unit's own folder, which is the
 machine's: the volume that it speaks of may be another disk, and may be gone.
 """
 
@@ -13,12 +12,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.local.supervisor.records import UnitRecord
+from quarterdeck.sites.base.records import UnitRecord, refusal
 
 MARKER = "had-data"
 
 
-def refusal(folder: Path, record: UnitRecord, *, fresh: bool) -> str:
+def refused(folder: Path, record: UnitRecord, *, fresh: bool) -> str:
     """Why the unit in ``folder`` must not be started now; "" when it may be. ``fresh``: it is to begin without data."""
     if record.needs is None:
         return ""
@@ -30,10 +29,7 @@ def refusal(folder: Path, record: UnitRecord, *, fresh: bool) -> str:
         # A full disk must not keep it from its data: the marker is tried again at each look.
         with suppress(OSError):
             mark(folder)
-        return ""
-    if is_marked(folder):
-        return f"its data {record.needs} was there and is gone: put it back"
-    return "" if fresh else f"it has no data yet at {record.needs}, and nobody asked it to begin without"
+    return refusal(record.needs, there=there, had_data=there or is_marked(folder), fresh=fresh)
 
 
 def note_data(folder: Path, record: UnitRecord) -> bool:

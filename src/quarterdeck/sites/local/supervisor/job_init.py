@@ -1,26 +1,26 @@
 """The parent of a job: runs it to its end, and takes along all that it started.
 
-Run as a script with only the standard library (``python -I -S job_init.py ARGV...``). Ends as the job does. When its
-standard input is closed, nobody waits for the job any more, or whoever did is dead: then the job is killed.
+Run by ``package.isolated`` with the job's argv. Ends as the job does. When its standard input is closed, nobody waits
+for the job any more, or whoever did is dead: then the job is killed.
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
-PR_SET_CHILD_SUBREAPER = 36  # whatever of the job loses its parent becomes our child
+from quarterdeck.linux.calls import adopt_orphans
+from quarterdeck.linux.table import children
+
 EX_NOT_STARTED = 127
 
 
 def main() -> int:
     """The job's exit code; negative for the signal that ended it."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0)
+    adopt_orphans()
     try:
         job = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
@@ -39,7 +39,7 @@ def main() -> int:
 def _end_children() -> None:
     """Kill until there is none: those of the killed become ours."""
     while True:
-        for pid in _children():
+        for pid in children():
             os.kill(pid, signal.SIGKILL)  # ours until we have waited for it
         try:
             os.waitpid(-1, 0)
@@ -47,21 +47,8 @@ def _end_children() -> None:
             return
 
 
-def _children() -> list[int]:
-    found: list[int] = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                stat = (entry / "stat").read_bytes()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            parent = int(stat[stat.rindex(b")") + 2 :].split()[1])
-            if parent == os.getpid():
-                found.append(int(entry.name))
-    return found
-
-
-if __name__ == "__main__":
+def run() -> None:
+    """What ``package.isolated`` runs: ends as the job does."""
     ended_with = main()
     if ended_with < 0:
         if -ended_with != signal.SIGKILL:

@@ -1,7 +1,7 @@
 """The first process of a machine: keeps its supervisord running, and is the parent of whatever gets lost.
 
-Run as a script with only the standard library (``python -I -S machine_init.py FOLDER``, the module search path
-as JSON on standard input), so that it starts fast and stays small. It goes into the background; the command
+Run by ``package.isolated`` with the machine's folder, and the module search path of supervisord as JSON on standard
+input; it imports little, so that it starts fast and stays small. It goes into the background; the command
 itself ends with 0 when supervisord answers, else with 1 and a line on standard error.
 
     machine_init        subreaper: orphans of the machine become its children
@@ -11,7 +11,6 @@ itself ends with 0 when supervisord answers, else with 1 and a line on standard 
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -19,18 +18,11 @@ import sys
 import time
 from pathlib import Path
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
+from quarterdeck.linux.calls import adopt_orphans, end_with_parent
+from quarterdeck.linux.table import children
+
 READY_FD = "QUARTERDECK_READY_FD"
 LONGEST_PAUSE = 5.0  # seconds between two starts of a supervisord that keeps dying
-
-
-def prctl(option: int, argument: int) -> None:
-    """prctl(2); raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(argument), 0, 0, 0) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def main() -> int:
@@ -48,7 +40,7 @@ def main() -> int:
     os.close(reader)
     os.setsid()
     _leave_streams()
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     _run(search_path, writer)
     return 0
 
@@ -69,9 +61,10 @@ def _run(search_path: list[str], ready: int) -> None:
     pause = 0.1
     while True:
         started = time.monotonic()
+        me = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become_supervisord(search_path, ready)
+            _become_supervisord(me, search_path, ready)
         if ready >= 0:
             os.close(ready)
             ready = -1
@@ -82,12 +75,9 @@ def _run(search_path: list[str], ready: int) -> None:
         time.sleep(pause)
 
 
-def _become_supervisord(search_path: list[str], ready: int) -> None:
+def _become_supervisord(parent: int, search_path: list[str], ready: int) -> None:
     try:
-        parent = os.getppid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+        end_with_parent(parent, signal.SIGKILL)
         sys.path[:] = search_path
         if ready >= 0:
             os.environ[READY_FD] = str(ready)
@@ -107,7 +97,7 @@ def _become_supervisord(search_path: list[str], ready: int) -> None:
 def _kill_children() -> None:
     """Kill all children until there are none: those of a killed child become ours."""
     while True:
-        for pid in _children():
+        for pid in children():
             os.kill(pid, signal.SIGKILL)
         try:
             os.waitpid(-1, 0)
@@ -115,20 +105,6 @@ def _kill_children() -> None:
             return
 
 
-def _children() -> list[int]:
-    me = os.getpid()
-    found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib would double the time
-        if not entry.isdigit():
-            continue
-        try:
-            stat = Path("/proc", entry, "stat").read_bytes()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(stat[stat.rindex(b")") + 2 :].split()[1]) == me:
-            found.append(int(entry))
-    return found
-
-
-if __name__ == "__main__":
+def run() -> None:
+    """What ``package.isolated`` runs."""
     sys.exit(main())

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.local.supervisor.records import FILES, UnitRecord
+from quarterdeck.sites.base.records import UnitRecord
+from quarterdeck.sites.local.supervisor.records import FILES
 
 #: The first of the numbers that neither people nor containers are given (systemd: docs/UIDS-GIDS.md), and how many of
 #: them are used.

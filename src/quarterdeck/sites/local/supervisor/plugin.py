@@ -8,7 +8,6 @@ that a frozen machine reads long after its caller gave up must not be carried ou
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -24,13 +23,14 @@ from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt, QuarterdeckError
+from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
 from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire
 from quarterdeck.sites.local.supervisor.machine_init import READY_FD
-from quarterdeck.sites.local.supervisor.records import UnitRecord, read_record, unit_folders
+from quarterdeck.sites.local.supervisor.records import read_record, unit_folders
 from quarterdeck.sites.local.supervisor.unit import UnitConfig, UnitProcess
 from quarterdeck.sites.local.supervisor.unit_files import owner_of, put_staged, remove_watched
-from quarterdeck.turns import take_short_turns
 
 PROMPT = 0.02  # seconds; supervisord by itself looks once a second
 PASSING = frozenset((ProcessStates.STARTING, ProcessStates.BACKOFF, ProcessStates.STOPPING, ProcessStates.EXITED))
@@ -83,7 +83,6 @@ class MachineInterface:
         self._options = supervisord.options
         self._units = Path.cwd() / "units"
         self._fences = Fences(Path.cwd() / "fences")
-        self._libc = ctypes.CDLL(None)
         self._courtesy = Courtesy()
         self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller, self._courtesy)
         # A unit is a session, which is more than supervisor's process group, and what the kernel shares fairly.
@@ -160,7 +159,7 @@ class MachineInterface:
             raise RPCError(Faults.FAILED, process.refused)
         return True
 
-    def read_again(self, name: str, expires: float, fence: str) -> bool:
+    def read_again(self, name: str, expires: float, fence: str = "") -> bool:
         """Know a unit that runs as its record says by now: its files were changed. Fine if there is none."""
         self.admit(expires, fence)
         process = self._find(name)
@@ -231,7 +230,7 @@ class MachineInterface:
         return None if group is None else group.processes[name]
 
     def _add(self, folder: Path, record: UnitRecord) -> UnitProcess:
-        config = UnitConfig(self._options, folder, record, self._libc, self._courtesy)
+        config = UnitConfig(self._options, folder, record, self._courtesy)
         self._supervisord.add_process_group(ProcessGroupConfig(self._options, record.name, 999, [config]))
         process: UnitProcess = self._supervisord.process_groups[record.name].processes[record.name]
         return process

@@ -4,7 +4,6 @@ supervisord is.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shlex
 import signal
@@ -22,11 +21,12 @@ from supervisor.states import ProcessStates
 
 from quarterdeck.components.endings import BEGINS, CANNOT_START, ENDED, ending
 from quarterdeck.errors import Corrupt
+from quarterdeck.linux.calls import end_with_parent
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
-from quarterdeck.sites.local.supervisor.data_guard import note_data, refusal
-from quarterdeck.sites.local.supervisor.machine_init import PR_SET_PDEATHSIG
+from quarterdeck.sites.local.supervisor.data_guard import note_data, refused
 from quarterdeck.sites.local.supervisor.own_user import give_again
-from quarterdeck.sites.local.supervisor.records import FILES, LOG, RECORD, UnitRecord, is_altered, read_record
+from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, RECORD, is_altered, read_record
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
@@ -61,7 +61,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
         """
         self.config.read_again()
-        self.refused = refusal(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
+        self.refused = refused(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
             self.config.record
         )
         if self.refused:
@@ -106,16 +106,14 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             self._ended_by_itself = False
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         if pid:
-            self.config.courtesy.begins(pid, self.config.record.nice)
+            self.config.courtesy.begins(pid, NICE[self.config.record.priority])
         return pid
 
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
         supervisord = os.getppid()
         if self.config.record.uid is not None:
-            _become(self.config.record.uid)  # before prctl: a change of user takes back what that asks for
-        self.config.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != supervisord:
-            os._exit(127)  # it died before it was asked to take us along
+            _become(self.config.record.uid)  # before the next: a change of user takes that back
+        end_with_parent(supervisord, signal.SIGKILL)
         for number in (*HANDLED, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
@@ -193,11 +191,10 @@ def _become(user: int) -> None:
 class UnitConfig(ProcessConfig):  # type: ignore[misc]
     """A unit as supervisor wants it."""
 
-    def __init__(self, options: Any, folder: Path, record: UnitRecord, libc: ctypes.CDLL, courtesy: Courtesy) -> None:
+    def __init__(self, options: Any, folder: Path, record: UnitRecord, courtesy: Courtesy) -> None:
         self.folder = folder
         self.record = record
         self.marked = record.needs is None
-        self.libc = libc
         self.courtesy = courtesy
         nothing = dict.fromkeys(ProcessConfig.req_param_names)
         settings = {

@@ -8,10 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_beside
-from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.units import UnitFile, UnitSpec
+from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.data_guard import note_data
 from quarterdeck.sites.local.supervisor.own_user import give_user
-from quarterdeck.sites.local.supervisor.records import FILES, REMOVED, UnitRecord, read_record, write_record
+from quarterdeck.sites.local.supervisor.records import FILES, REMOVED, read_record, write_record
 
 
 def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
@@ -135,14 +136,3 @@ def keep_record(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> N
     if known != wanted:
         write_record(folder, wanted)
     note_data(folder, wanted)
-
-
-def is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
-    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
-    if status.digest != wanted.digest:
-        return False
-    if status.state is UnitState.RUNNING:
-        return True
-    if status.refused and wanted.fresh:
-        return False  # what it may not do by itself is asked of it
-    return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv

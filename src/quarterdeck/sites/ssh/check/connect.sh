@@ -1,12 +1,14 @@
+# shellcheck shell=bash
 # Connects to each of NAME ADDRESS PORTS BULK..., all at once: PORTS with commas, and one that takes 64 KiB ("-": none).
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
 connect() {  # NAME ADDRESS PORT
   local took code
+  # shellcheck disable=SC2016 # the other bash expands it
   took=$(timeout 3 "$BASH" -c 's=$EPOCHREALTIME; exec 3<> "/dev/tcp/$0/$1" && echo "$s $EPOCHREALTIME"' "$2" "$3" 2> /dev/null)
   code=$?
   case $code in
-    0) say open "$1" "$3" ${took% *} ${took#* } ;;
+    0) say open "$1" "$3" "${took% *}" "${took#* }" ;;
     124) say silent "$1" "$3" ;;
     *) say refused "$1" "$3" ;;
   esac
@@ -14,9 +16,10 @@ connect() {  # NAME ADDRESS PORT
 
 send() {  # NAME ADDRESS PORT
   local said
+  # shellcheck disable=SC2016 # the other bash expands it
   said=$(timeout 8 "$BASH" -c 'exec 3<> "/dev/tcp/$0/$1" && head -c 65536 /dev/zero >&3 && read -r -t 6 -u 3 said &&
     echo "$said"' "$2" "$3" 2> /dev/null)
-  [ "$said" = ok ] && say came "$1" || say lost "$1"
+  if [ "$said" = ok ]; then say came "$1"; else say lost "$1"; fi
 }
 
 while [ $# -ge 4 ]; do

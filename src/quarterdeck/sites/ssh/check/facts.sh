@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What a host is, in lines of words with tabs between them. It changes nothing: the file whose writing it times goes.
 # CLASS=FOLDER...: where volumes are to be ("": below quarterdeck's own folder)
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
@@ -45,6 +46,7 @@ for each; do
   read -r blocks size < <(stat -f -c '%a %S' "$folder")
   say class "$class" "$folder" yes "$((blocks * size))"
   if ! file=$(mktemp "$folder/.quarterdeck-check.XXXXXX" 2>&1); then
+    # shellcheck disable=SC2034 # "mounted" of trial.sh, which runs before this one, reads it
     FOLDER=$folder
     [ "$(id -u)" = 0 ] || file=$(mounted write)
     [ -z "$file" ] || say unwritable "$class" "${file//[$'\n\t']/ }"

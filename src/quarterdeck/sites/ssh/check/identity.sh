@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Which machine a host is, in lines of words with tabs between them. It reads only what any user may read.
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Listens at ADDRESS PORT... for as long as its standard input is open, and for two minutes at most, and says of each port
 # whether that works. Who connects may send 64 KiB, and is told that they have come: what is lost on the way in large
 # packets alone is found out so.

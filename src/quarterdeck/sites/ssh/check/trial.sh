@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Tries what will be done on a host later: writes where programs, units and accounts will be, and executes what it wrote,
 # also through systemd. Lines of words with tabs between them. The files that it writes go.
 say() { local IFS=$'\t'; printf '%s\n' "$*"; }

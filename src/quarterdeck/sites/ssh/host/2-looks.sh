@@ -13,8 +13,8 @@ ask_look() {  # BELOW CLASS=PATH...: all units, and all volumes with what is in 
 COMPARED=3  # seconds
 
 look_units() {
-  local name names=() asked=() services=() changed=() files=() block=0 key value at
-  local -A state=() pid=() since=() stamp=() altered=()
+  local name names=() asking=() services=() changed=() compared=() block=0 key value at
+  local -A states=() processes=() starts_at=() stamp=() altered=()
   uptime_now
   local up=$((${UPTIME%.*} * 1000000)) now=$EPOCHSECONDS
   for name in "$UNITS"/*/record; do
@@ -22,28 +22,32 @@ look_units() {
     name=${name%/record}; name=${name##*/}
     record_of "$name" || continue
     names+=("$name")
-    if calm_pid "$name"; then state[$name]=calm pid[$name]=$PID
-    else asked+=("$name"); services+=("quarterdeck-$name.service"); fi
+    if calm_pid "$name"; then states[$name]=calm processes[$name]=$PID
+    else asking+=("$name"); services+=("quarterdeck-$name.service"); fi
     value=''
     [ ! -e "$RUN/units/$name/compared" ] || read -r value key < "$RUN/units/$name/compared"
     if [ -n "$value" ] && [ $((now - value)) -ge 0 ] && [ $((now - value)) -lt $COMPARED ]; then altered[$name]=$key
-    else changed+=("$name"); files+=("$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"}); fi
+    else changed+=("$name"); compared+=("$UNITS/$name/record" ${R_FILES[@]+"${R_FILES[@]#* }"}); fi
   done
-  if [ ${#asked[@]} -gt 0 ]; then
+  if [ ${#asking[@]} -gt 0 ]; then
     while IFS='=' read -r key value; do  # a block of lines for each, in this order
       case $key in
-        '') block=$((block + 1)) ;; ActiveState) state[${asked[block]}]=$value ;; MainPID) pid[${asked[block]}]=$value ;;
-        ExecMainStartTimestampMonotonic) since[${asked[block]}]=$value ;;
+        '') block=$((block + 1)) ;;
+        ActiveState) states[${asking[block]}]=$value ;;
+        MainPID) processes[${asking[block]}]=$value ;;
+        ExecMainStartTimestampMonotonic) starts_at[${asking[block]}]=$value ;;
       esac
     done < <(systemctl show -p ActiveState,MainPID,ExecMainStartTimestampMonotonic "${services[@]}")
   fi
   if [ ${#changed[@]} -gt 0 ]; then
-    while IFS='|' read -r key value; do stamp[$key]=$value; done < <(stat -c '%n|%i %z %s' "${files[@]}" 2> /dev/null)
+    while IFS='|' read -r key value; do
+      stamp[$key]=$value
+    done < <(stat -c '%n|%i %z %s' "${compared[@]}" 2> /dev/null)
     for name in "${changed[@]}"; do compare_unit "$name" "$now"; altered[$name]=$ALTERED; done
   fi
   for name in ${names[@]+"${names[@]}"}; do
-    [ -n "${state[$name]:-}" ] || fail $UNAVAILABLE "systemd does not say what its units do"
-    look_unit "$name" "${state[$name]}" "${pid[$name]:-0}" "${since[$name]:-0}" "$up" "${altered[$name]}"
+    [ -n "${states[$name]:-}" ] || fail $UNAVAILABLE "systemd does not say what its units do"
+    look_unit "$name" "${states[$name]}" "${processes[$name]:-0}" "${starts_at[$name]:-0}" "$up" "${altered[$name]}"
   done
   look_files
 }
@@ -138,7 +142,8 @@ read_root() {  # $1: CLASS=PATH, or CLASS=@PATH where each volume is mounted by 
 is_allowed() { [ "$ROOT" = "$LIB/volumes/$CLASS" ] || is_listed paths "$ROOT"; }
 
 is_away() {  # a disk that is not mounted is not lost data, but not known
-  [ $MOUNTS = no ] && [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
+  [ "$MOUNTS" = no ] && [ "$ROOT" != "$LIB/volumes/$CLASS" ] &&
+    [ -e "$LIB/classes/$CLASS" ] && [ ! -e "$ROOT/.quarterdeck" ]
 }
 
 require_there() { ! is_away || fail $UNAVAILABLE "the disk of storage class $CLASS is not mounted at $ROOT"; }

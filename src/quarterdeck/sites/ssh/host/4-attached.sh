@@ -82,9 +82,9 @@ ask_claim() {  # CLASS=@PATH NAME NOW: it is to be attached here, to a folder th
   locked; admit
   attachable "$1" "$2"; require_number "$3"
   folder=$LIB/attached/$CLASS
-  mkdir -p "$folder" "$ROOT" && chmod 711 "$ROOT" || full
+  { mkdir -p "$folder" "$ROOT" && chmod 711 "$ROOT"; } || full
   [ -e "$folder/.root" ] || put "$folder/.root" 644 <<< "$ROOT"
-  mounted "$ROOT/$2" || mkdir -p -m 700 "$ROOT/$2" || full
+  mounted "$ROOT/$2" || [ -d "$ROOT/$2" ] || mkdir -m 700 "$ROOT/$2" || full
   put "$folder/$2" 644 <<< "$3"
 }
 
@@ -92,7 +92,8 @@ ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volume
   locked; admit
   attachable "$1" "$2"
   is_attached "$2" || fail $UNAVAILABLE "nothing is mounted at $ROOT/$2"
-  chmod 700 "$ROOT/$2" && give quarterdeck-etcd "$ROOT/$2" || fail $UNAVAILABLE "what is in $ROOT/$2 cannot be given to others"
+  { chmod 700 "$ROOT/$2" && give quarterdeck-etcd "$ROOT/$2"; } ||
+    fail $UNAVAILABLE "what is in $ROOT/$2 cannot be given to others"
   measure_volume "$2"
 }
 

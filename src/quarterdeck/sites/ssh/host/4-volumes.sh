@@ -3,7 +3,7 @@ ask_create() {  # CLASS=PATH NAME; prints what ask_volumes does
   class_root "$1"; require_name "$2"
   [ "$ROOT" = "$LIB/volumes/$CLASS" ] || { [ -d "$ROOT" ] || fail $UNAVAILABLE "there is no folder $ROOT: make it, or mount its disk"; }
   require_there
-  mkdir -p "$ROOT" && chmod 711 "$ROOT" || full
+  { mkdir -p "$ROOT" && chmod 711 "$ROOT"; } || full
   if [ "$ROOT" != "$LIB/volumes/$CLASS" ] && [ ! -e "$LIB/classes/$CLASS" ]; then
     : > "$ROOT/.quarterdeck" || full
     put "$LIB/classes/$CLASS" 644 <<< "$ROOT"
@@ -45,7 +45,7 @@ find_volume() {  # NAME CLASS=PATH...: sets FOUND; what cannot be looked at is n
   for each in "$@"; do
     class_root "$each"
     if is_away; then away=$CLASS; continue; fi
-    [ $MOUNTS = no ] || is_attached "$name" || continue
+    [ "$MOUNTS" = no ] || is_attached "$name" || continue
     [ ! -d "$ROOT/$name" ] || { FOUND=$ROOT/$name; return 0; }
   done
   [ -z "$away" ] || fail $UNAVAILABLE "the disk of storage class $away is not mounted"

@@ -48,9 +48,9 @@ unpacked() {  # $1: a file of the archive on stdin, $2: bytes that it has
 }
 
 download() {  # $1: address, $2: what has come of it, $3: what all of it is to be called. It goes on where the last try ended
-  local has=0 before code errors=$SESSION/errors-$ID tries
+  local has=0 before code errors=$SESSION/errors-$ID
   command -v curl wget > /dev/null || fail $PRECONDITION "it has neither curl nor wget to download with"
-  for tries in 1 2 3 4 5; do
+  for _ in 1 2 3 4 5; do
     [ ! -e "$2" ] || has=$(stat -c %s "$2")
     before=$has
     requested "$1" "$has" 2> "$errors" | head -c $((MOST - has)) >> "$2"

@@ -60,6 +60,7 @@ prepare() {
   done
   [ ${#lines[@]} -eq 0 ] || printf '%s\n' "${lines[@]}" | systemd-sysusers - || return 1
   label "$SELF"
+  forget_faults
   find "$LIB/tmp" -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
   while read -r each; do  # folders of sessions that were killed
     flock -n "$each" true && rm -rf "$each"
@@ -93,7 +94,7 @@ carry_out() {  # as ``answer``
   [ "${UPTIME%.*}" -lt "$2" ] || fail $LATE "it comes too late"
   shift 2
   exec < /dev/null {REPLIES}>&-
-  if [ -e "$FAULT" ]; then suffering "$1" || exit 0; fi
+  suffers "$1" || exit 0
   "ask_${1//-/_}" "${@:2}"
 }
 
@@ -126,8 +127,10 @@ call_serve() {  # DIGEST OWNER, and what sshd says of the connection: the client
     [ "$PLANE" = - ] || (require_name "$PLANE") || break
     # What was cut off while it was sent is not carried out in part.
     [ "$size" = 0 ] || { head -c "$size" > "$SESSION/in-$id" && [ "$(stat -c %s "$SESSION/in-$id")" = "$size" ]; } || break
+    set -f
     # shellcheck disable=SC2086 # they are words, and globs are off
-    set -f; set -- $words; set +f
+    set -- $words
+    set +f
     [ "$(type -t "ask_${1//-/_}")" = function ] || break
     answer "$id" "$expires" "$@" &
   done

@@ -1,0 +1,1 @@
+"""Asking DNS servers."""

@@ -1,0 +1,88 @@
+"""The system calls that Python 3.11 has no function for. All raise OSError. Imports little: first processes of machines
+use it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Put this process into new namespaces of the kinds in ``flags``."""
+    _checked(_LIBC.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Move this thread into the namespace that ``descriptor`` is open on.
+
+    A user namespace can only be joined by a process with a single thread (EINVAL otherwise).
+    """
+    _checked(_LIBC.setns(descriptor, kind), "setns")
+
+
+def signal_on_parents_death(number: int) -> None:
+    """Have the kernel send this process a signal when the thread that started it ends (0: never)."""
+    _checked(_LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0), "prctl")
+
+
+def end_with_parent(parent: int, number: int) -> None:
+    """In a child: have the kernel send it a signal when ``parent`` ends. Ends this process if that is so already.
+
+    A change of user takes it back.
+    """
+    signal_on_parents_death(number)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Have descendants of this process whose parents end become its children."""
+    _checked(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0), "prctl")
+
+
+def inotify_instance() -> int:
+    """A new inotify instance."""
+    return _checked(_LIBC.inotify_init1(os.O_CLOEXEC), "inotify_init1")
+
+
+def kernel_call(number: int, *arguments: object) -> int:
+    """What the system call of that number gives: for those that the C library has no function for."""
+    return _checked(_LIBC.syscall(number, *arguments), f"system call {number}")
+
+
+def open_namespace(pid: int | str, kind: str) -> int:
+    """A descriptor on a process's namespace: ``kind`` is ``user`` or ``net``."""
+    return os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def map_users(pid: int) -> None:
+    """Give a process's new user namespace its users: as root, all that root has; otherwise root for oneself.
+
+    user_namespaces(7): one line with the writer's own id is all that a process without privileges may write, and
+    only after setgroups has been denied.
+    """
+    folder = Path("/proc") / str(pid)
+    if os.geteuid() == 0:
+        for kind in ("uid_map", "gid_map"):
+            ranges = [line.split() for line in Path("/proc/self", kind).read_text().splitlines()]
+            same = "".join(f"{first} {first} {count}\n" for first, _outside, count in ranges)
+            (folder / kind).write_text(same)
+        return
+    (folder / "setgroups").write_text("deny")
+    (folder / "uid_map").write_text(f"0 {os.geteuid()} 1\n")
+    (folder / "gid_map").write_text(f"0 {os.getegid()} 1\n")
+
+
+def _checked(result: int, name: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+    return result

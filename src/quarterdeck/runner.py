@@ -1,0 +1,127 @@
+"""Running a program to its end, with a deadline, so that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+from quarterdeck.errors import TimedOut
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a program ended. ``code``: its exit code, or minus the signal that killed it. ``output`` and ``errors``: what
+    it wrote to stdout and stderr.
+    """
+
+    code: int
+    output: str
+    errors: str
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words."""
+        return f"ended with {self.code}" if self.code >= 0 else f"was killed by signal {-self.code}"
+
+    @property
+    def last_words(self) -> str:
+        """The last line that it wrote, to stderr if it wrote anything there; else how it ended."""
+        return last_line(self.errors) or last_line(self.output) or self.how
+
+
+class Start(Protocol):
+    """Starts a process, in a session of its own."""
+
+    def __call__(self, *argv: str, stdin: int, stdout: int, stderr: int) -> Awaitable[asyncio.subprocess.Process]:
+        """Raises OSError where it cannot be started."""
+        ...
+
+
+def start(*, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Start:
+    """Starts it in ``folder`` with ``environment``, or else in those of this process."""
+
+    async def started(*argv: str, stdin: int, stdout: int, stderr: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=folder,
+            env=None if environment is None else dict(environment),
+            start_new_session=True,  # so that the whole group can be killed
+        )
+
+    return started
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    doing: str,
+    deadline: float,
+    by: Start | None = None,
+    given: bytes | None = None,
+    wholly: bool = False,
+) -> Ended:
+    """Run ``argv`` for at most ``deadline`` seconds, with ``given`` on its standard input.
+
+    It and its process group are killed when the time is up and when the caller is cancelled; ``wholly``: also when it
+    has ended by itself. What it wrote is read from files, so that a program which it left behind, and which still has
+    its output, keeps nobody waiting. Raises TimedOut, ``doing`` that, and OSError when it cannot be started.
+    """
+    stdin = asyncio.subprocess.DEVNULL if given is None else asyncio.subprocess.PIPE
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        process = await (by or start())(*argv, stdin=stdin, stdout=output.fileno(), stderr=errors.fileno())
+        try:
+            async with asyncio.timeout(deadline):
+                await process.communicate(given)
+        except TimeoutError:
+            raise _overdue(doing, argv, deadline, _text(errors) or _text(output)) from None
+        finally:
+            if wholly or process.returncode is None:
+                kill_group(process.pid)
+            await process.wait()
+        assert process.returncode is not None
+        return Ended(process.returncode, _text(output), _text(errors))
+
+
+def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> Ended:
+    """The same without an event loop, and in the session of this process: systemctl may ask at the terminal. Only the
+    program itself is killed when the time is up.
+    """
+    try:
+        done = subprocess.run(argv, input=given.encode(), capture_output=True, timeout=deadline, check=False)
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or error.stdout or b"").decode(errors="replace")
+        raise _overdue(doing, argv, deadline, said) from None
+    return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def kill_group(pid: int) -> None:
+    """Kill a process that leads a process group, and all of its group. Fine if there is none any more."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def last_line(said: str) -> str:
+    """The last line of an output that says anything."""
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
+
+
+def _overdue(doing: str, argv: Sequence[str], deadline: float, said: str) -> TimedOut:
+    last = last_line(said)
+    seen = f"{argv[0]} has not ended within {deadline:g} s: it was killed"
+    return TimedOut(doing, f"{seen} ({last})" if last else seen)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")

@@ -1,0 +1,52 @@
+# Faults, for drills. What makes them comes with the request for one (sites/ssh/drill/faults.sh), and goes with the last.
+
+FAULT=$LIB/fault FAULTS=$LIB/faults
+# Nothing else is taken for it: whoever may only "serve" does not choose what runs as root.
+FAULTS_DIGEST=@FAULTS_DIGEST@
+
+ask_faults() { [ ! -e "$FAULT/said" ] || cat "$FAULT/said"; }  # what is made, as its maker calls it
+
+ask_fault() { with_faults make_fault "$@"; }
+
+ask_kill_unit() { with_faults kill_unit "$@"; }
+
+ask_corrupt() { with_faults corrupt "$@"; }
+
+ask_undo_fault() { with_faults undo_fault "$@"; }
+
+with_faults() {  # FUNCTION SIZE ARGUMENTS...; with SIZE bytes of what has that function, and then what it is given
+  local call=$1 size=$2 digest; shift 2
+  require_number "$size"
+  digest=$(head -c "$size" "$BODY" | sha256sum)
+  [ "${digest%% *}" = "$FAULTS_DIGEST" ] || fail $INVALID "these are not the faults of this quarterdeck"
+  locked fault
+  trap leave_no_faults EXIT
+  put "$FAULTS" 644 < <(head -c "$size" "$BODY")
+  tail -c +$((size + 1)) "$BODY" > "$BODY.given" && mv -fT "$BODY.given" "$BODY" || full
+  # shellcheck disable=SC1090 # it is checked with this script
+  . "$FAULTS"
+  "$call" "$@"
+}
+
+leave_no_faults() { [ -e "$FAULT/about" ] || rm -f "$FAULTS"; }  # under the lock
+
+suffers() {  # $1: what is asked: whether the host answers it, though a fault is made
+  [ -e "$FAULT" ] && [ -e "$FAULTS" ] || return 0
+  # shellcheck disable=SC1090 # it is checked with this script
+  . "$FAULTS" 2> /dev/null || return 0  # it was undone just now
+  suffering "$1"
+}
+
+call_undo_fault() {
+  locked fault
+  trap leave_no_faults EXIT
+  [ -e "$FAULTS" ] || return 0
+  # shellcheck disable=SC1090 # it is checked with this script
+  . "$FAULTS"
+  undo_fault > /dev/null
+}
+
+forget_faults() {  # what brought them was killed before it made any
+  [ -e "$FAULTS" ] || return 0
+  (exec {LOCK}>> "$LIB/locks/fault" && flock -n "$LOCK" && leave_no_faults) || true
+}
