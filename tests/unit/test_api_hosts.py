@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.documents import dump_yaml, load
@@ -170,18 +171,18 @@ def test_a_class_with_commands_is_reattachable() -> None:
     assert san.attach == ("san", "attach", "{volume}", "{host}:{path}")
 
 
-def test_a_local_site_takes_no_hosts_and_says_so_by_the_field() -> None:
+def test_a_local_site_takes_no_hosts_and_says_so_by_the_field(golden: Golden) -> None:
     head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
-    with pytest.raises(InvalidInput, match=r"spec\.hosts: unknown field"):
+    with golden.raises(InvalidInput):
         load(f"{head}spec: {{hosts: []}}", "x")
 
 
-def test_a_site_does_not_become_one_of_another_kind() -> None:
+def test_a_site_does_not_become_one_of_another_kind(golden: Golden) -> None:
     (hosts,) = load(document(), "x")
     local = Site.model_validate_json('{"metadata": {"name": "rack"}}')
     assert isinstance(hosts, Site)
     for before, after in ((local, hosts), (hosts, local)):
-        with pytest.raises(InvalidInput, match=r"spec\.driver: cannot be changed once the site exists"):
+        with golden.raises(InvalidInput):
             applied_site(before, after)
 
 
