@@ -18,7 +18,8 @@ from support.watched import watched
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.model.components import Component
 
-pytestmark = pytest.mark.timeout(600)
+#: A soak: tests/loop has lives in which one comes and goes, test_change_in_place flags that roll and are given up.
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 
 NAME, CLOUD = "demo", Component.CLOUD_CONTROLLER_MANAGER
 #: A node as a kubelet registers it that was told of an external cloud provider, and a Service that wants an address.

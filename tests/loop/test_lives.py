@@ -17,9 +17,9 @@ from quarterdeck.engine.workspace.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
-MOST = sized(smoke=1, full=6, soak=60)
+MOST = sized(smoke=1, full=4, soak=60)
 #: The same of what happens to the world.
-FEW = sized(smoke=1, full=3, soak=30)
+FEW = sized(smoke=1, full=2, soak=30)
 pytestmark = pytest.mark.timeout(sized(smoke=300, full=900, soak=7200))
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.controlplane import ETCD_ELECTION
 from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.plane.drills import DrillSchedule
-from quarterdeck.components.tuning import Tuning
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
 from quarterdeck.drills.finding import HOLD, Finding, finding, hold_of
@@ -209,7 +209,7 @@ def test_a_full_disk_costs_the_members_on_its_machine() -> None:
 
 
 def test_a_slow_disk_is_found_by_a_manager_and_a_leader_that_has_one_is_still_followed() -> None:
-    assert DISK.slow < SLOW_SYNC < Tuning().election, "else nobody calls it slow, or the members elect another one"
+    assert DISK.slow < SLOW_SYNC < ETCD_ELECTION / 1000, "else nobody calls it slow, or the members elect another one"
 
 
 def test_what_is_named_must_be_there_and_have_a_meaning() -> None:

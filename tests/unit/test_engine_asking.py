@@ -8,11 +8,13 @@ import socket
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.asking import all_or_none, or_none
+from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
@@ -96,3 +98,30 @@ async def test_no_socket_is_left_open_or_to_the_garbage_collector_however_often_
         assert open_sockets() <= before + 1
         gc.collect()
     assert [str(each.message) for each in dropped] == []
+
+
+async def test_what_is_asked_at_once_is_known_or_not_each_by_itself() -> None:
+    async def answers() -> int:
+        return 7
+
+    async def does_not() -> int:
+        raise Unavailable("asking", "nothing answers")
+
+    assert await all_or_none([answers, does_not, answers]) == [7, None, 7]
+
+
+async def test_who_is_cancelled_before_a_question_was_asked_leaves_no_coroutine_behind() -> None:
+    asked: list[int] = []
+
+    async def ask(number: int) -> None:
+        asked.append(number)
+
+    task = asyncio.create_task(all_or_none(partial(ask, number) for number in range(3)))
+    await asyncio.sleep(0)  # the questions are due, and none has had its turn
+    task.cancel()
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        gc.collect()
+    assert (asked, [str(each.message) for each in warned]) == ([], [])

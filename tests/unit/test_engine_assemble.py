@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.engine.observation.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.memory import Memory, Replica
@@ -25,7 +25,7 @@ KNOWN = World(
     now=5.0,
     front="east",
 )
-PLACE = Place(units={each: f"demo-east-1-{each}" for each in Component}, volume="demo-east-1", storage_class="standard")
+PLACE = Place(units={each: f"demo-east-1-{each}" for each in NAMED}, volume="demo-east-1", storage_class="standard")
 UNITS = tuple(
     UnitStatus(name=name, state=UnitState.RUNNING, digest=f"{component}-digest")
     for component, name in PLACE.units.items()
@@ -81,7 +81,7 @@ def test_what_was_seen_is_in_the_world() -> None:
         True,
         "",
     )
-    assert {fact.unit(each) for each in Component} == {UnitState.RUNNING}
+    assert {fact.unit(each) for each in NAMED} == {UnitState.RUNNING}
     assert [each.name for each in seen.machines] == ["east-a1"], "neither the edge's nor what is declared no more"
     assert (seen.membership, seen.wrong) == (
         Membership(members=(), leader=None),
@@ -95,7 +95,7 @@ def test_what_was_seen_is_in_the_world() -> None:
 UNKNOWN = ReplicaFact(
     name="east-1",
     machine=MachineState.UNREACHABLE,
-    units=tuple((each, UnitState.UNKNOWN) for each in Component),
+    units=tuple((each, UnitState.UNKNOWN) for each in NAMED),
     ready=None,
 )
 
@@ -131,7 +131,7 @@ def test_a_program_that_ends_again_and_again_is_told_of_the_replica_it_is_of() -
 
 def test_a_unit_that_its_machine_does_not_know_is_absent() -> None:
     fact = world(with_machine(replace(UP, units=UNITS[:1]))).replica("east-1")
-    assert [state for _, state in fact.units] == [UnitState.RUNNING, *[UnitState.ABSENT] * (len(Component) - 1)]
+    assert [state for _, state in fact.units] == [UnitState.RUNNING, *[UnitState.ABSENT] * (len(NAMED) - 1)]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ async def with_data() -> SmallPlane:
 
 def of_a_cloud(small: SmallPlane, cloud: CloudControllerManager | None) -> SmallPlane:
     small.plane.revisions = with_cloud(small.plane.revisions, cloud)
-    world = replace(small.world, memory=small.plane.memory, cloud=small.plane.revisions.cloud)
+    world = replace(small.world, memory=small.plane.memory, programs=small.plane.revisions.programs)
     return replace(small, world=world)
 
 
@@ -168,7 +168,7 @@ async def test_what_a_revision_has_no_more_is_gone_with_its_certificates_and_not
     small = await in_a_cloud()
     await start_unit(small.plane, step(StartUnit), small.world)
     before = await certificates_of(small.plane, small.record("east-1"))
-    assert before.cloud_controller_manager is not None
+    assert before.pairs["cloud_controller_manager"] is not None
     await stop_unit(small.plane, step(StopUnit), small.world)
     assert await units(small) == {UNIT: UnitState.STOPPED}, "it rests for another revision"
     assert await certificates_of(small.plane, small.record("east-1")) == before

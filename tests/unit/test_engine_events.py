@@ -11,7 +11,7 @@ from model.worlds import empty, settled
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
@@ -105,7 +105,7 @@ def test_of_a_machine_that_is_gone_nothing_else_is_told(world: World, state: Mac
 
 
 def test_lost_data_and_failing_programs_are_told(world: World) -> None:
-    units = tuple((each, UnitState.FAILED if each is Component.SCHEDULER else UnitState.RUNNING) for each in Component)
+    units = tuple((each, UnitState.FAILED if each == Component.SCHEDULER else UnitState.RUNNING) for each in NAMED)
     hurt = with_fact(world, "east-2", lambda fact: replace(fact, has_data=False, units=units))
     assert warnings(replace(hurt, plane_name="alpha")) == {
         ("DataLost", "the data of east-2 is gone from machine east-b1"),
@@ -119,7 +119,7 @@ def test_lost_data_and_failing_programs_are_told(world: World) -> None:
 
 def test_etcd_may_exit_once_its_member_was_taken_out(world: World) -> None:
     assert world.membership is not None
-    units = tuple((each, UnitState.FAILED if each is Component.ETCD else UnitState.RUNNING) for each in Component)
+    units = tuple((each, UnitState.FAILED if each == Component.ETCD else UnitState.RUNNING) for each in NAMED)
     exits = with_fact(world, "east-2", lambda fact: replace(fact, units=units))
     assert [reason for reason, _ in warnings(exits)] == ["UnitFailed"]
     left = tuple(each for each in world.membership.members if each.replica != "east-2")

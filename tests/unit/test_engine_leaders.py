@@ -15,7 +15,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.status.leaders import Leader, leaders, leading, lease_facts
 from quarterdeck.kube.port import Address
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.slots import Slot
@@ -28,7 +28,7 @@ HOLDER = "vm_c1795596-5f4e"
 def world(plane: Plane, *, stopped: Iterable[str] = (), leading: tuple[Leadership, ...] = ()) -> World:
     def fact(name: str) -> ReplicaFact:
         state = UnitState.UNKNOWN if name in stopped else UnitState.RUNNING
-        units = tuple((each, state) for each in Component)
+        units = tuple((each, state) for each in NAMED)
         return ReplicaFact(name=name, machine=MachineState.UP, units=units)
 
     slot = Slot(site="east", zone="a")

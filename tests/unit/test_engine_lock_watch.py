@@ -65,7 +65,7 @@ async def plane(fake: FakePlane) -> Plane:
 
 def controller(plane: Plane, replica: str, manager: Manager = Manager.KUBE) -> Address:
     (port,) = CATALOGUE[manager.component].ports
-    return server_address(plane.memory.replica(replica), port)
+    return server_address(plane.memory.replica(replica), port.name)
 
 
 def takes(fake: FakePlane, plane: Plane, lock: str, replica: str, manager: Manager = Manager.KUBE) -> None:

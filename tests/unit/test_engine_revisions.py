@@ -29,7 +29,7 @@ from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.units import StartUnit
@@ -189,7 +189,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     plane = (await small_plane()).plane
     first, second = template(), template(encryption=Encryption(secrets=False))
     plane.revisions = Revisions(goal="alpha-b", templates={"alpha-a": first, "alpha-b": second})
-    plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in Component}
+    plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in NAMED}
     site = Recording(plane.sites["east"])
     plane.sites = {"east": cast("Site", site)}
     stored = await plane.store.get(PlaneSecrets, plane.name)

@@ -90,7 +90,7 @@ class Lab:
     def holds(self, plane: Plane, lock: str, replica: str, manager: Manager, *, ago: float = 1.0) -> None:
         """A plane's manager has a lock, renewed so many seconds ago, and says so."""
         (port,) = CATALOGUE[manager.component].ports
-        where = server_address(plane.memory.replica(replica), port)
+        where = server_address(plane.memory.replica(replica), port.name)
         self.fake.kube.leaders[where] = self.fake.kube.leaders.get(where, frozenset()) | {lock}
         self.lease(lock, f"{replica}_1f", ago=ago, program="ccm" if manager is CLOUD else manager.value)
 

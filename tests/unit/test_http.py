@@ -16,7 +16,8 @@ import pytest
 from quarterdeck import http
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.http import Answer, Http, NoAnswer
-from quarterdeck.pki.authority import Request, Usage, create_authority, issue
+from quarterdeck.pki.authority import create_authority, issue
+from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.tls import client_context
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from support.components import ALWAYS
 
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.health import READYZ, READYZ_FOUNDED
@@ -53,7 +54,7 @@ class Canned:
 @pytest.fixture(scope="module")
 def secrets() -> PlaneSecrets:
     now = datetime.now(UTC)
-    names = ReplicaNames(replica="r1", addresses=("127.0.0.1",), service_ip="10.96.0.1")
+    names = ReplicaNames(replica="r1", addresses=("127.0.0.1",), service_ip="10.96.0.1", programs=ALWAYS)
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 
@@ -61,7 +62,7 @@ def secrets() -> PlaneSecrets:
 async def server(secrets: PlaneSecrets, tmp_path: Path) -> AsyncIterator[Canned]:
     issued = secrets.replica("r1")
     assert issued is not None
-    (tmp_path / "pem").write_bytes(issued.apiserver.certificate + issued.apiserver.key)
+    (tmp_path / "pem").write_bytes(issued.pairs["apiserver"].certificate + issued.pairs["apiserver"].key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pem")
     canned = Canned(Address("127.0.0.1", 0))

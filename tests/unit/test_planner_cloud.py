@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from model.stories import told, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, settled
+from support.components import ALWAYS
 
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
 from quarterdeck.model.steps.units import StopUnit
@@ -104,8 +105,8 @@ def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_sa
     assert all(CLOUD in each.units for _, each in done.replicas)
     for each in world.memory.replicas:
         assert is_due(view(world), each, CLOUD)
-        assert is_due(view(replace(world, cloud=frozenset())), each, SCHEDULER)
-        assert not is_due(view(replace(world, cloud=frozenset())), each, CLOUD)
+        assert is_due(view(replace(world, programs=Programs())), each, SCHEDULER)
+        assert not is_due(view(replace(world, programs=Programs())), each, CLOUD)
     missing = with_unit(world, "east-3", CLOUD, UnitState.FAILED)
     assert f"{CLOUD} of east-3 to run" in whats(is_settled(view(missing)))
     assert [told(each) for each in control(view(with_unit(world, "east-3", CLOUD, UnitState.STOPPED))).steps] == [
@@ -119,7 +120,7 @@ def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -
     assert isinstance(step, StopUnit)
     assert (step.component, step.replica) == (CLOUD, "east-2")
     done = settled(truth)
-    assert all(each.units == frozenset(programs()) for _, each in done.replicas)
+    assert all(each.units == frozenset(ALWAYS) for _, each in done.replicas)
     stopped: World = with_unit(observe(done), "east-2", CLOUD, UnitState.STOPPED)
     assert [told(each) for each in dismiss(view(stopped)).steps] == [f"StopUnit {CLOUD} of east-2"]
     for state in (UnitState.ABSENT, UnitState.UNKNOWN):

@@ -9,15 +9,13 @@ import pytest
 from model.faults import faults
 from model.stories import kind, told
 from model.worlds import empty, machines, moving, settled, wanted
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import controllers
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import RemoveMember, Swap
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
-
-CONTROLLERS = controllers()
 
 SHAPES = ((1, 1), (3, 3), (1, 3), (3, 1), (5, 5), (5, 3))
 

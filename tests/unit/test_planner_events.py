@@ -10,7 +10,7 @@ from model.stories import about_to, all_told, is_done, steps_until, told, until,
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
@@ -23,7 +23,8 @@ from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, Membership, ReplicaFact, World
 from quarterdeck.planner.clusters import ask
-from quarterdeck.planner.events import dissolve, is_stale, left_behind, renew, wants_events
+from quarterdeck.planner.events import dissolve, left_behind, renew
+from quarterdeck.planner.members import is_stale, wants_events
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rule import Ask
@@ -198,7 +199,7 @@ def test_who_is_no_member_any_more_keeps_no_cluster_from_going() -> None:
     silent = ReplicaFact(
         name="east-9",
         machine=MachineState.UNREACHABLE,
-        units=tuple((each, UnitState.UNKNOWN) for each in Component),
+        units=tuple((each, UnitState.UNKNOWN) for each in NAMED),
         ready=None,
     )
     world = replace(
@@ -281,7 +282,7 @@ def test_another_member_comes_only_when_nothing_of_the_one_before_is_left() -> N
     lost = until(truth.with_replica("east-2", replace(truth.replica("east-2"), events_data=False)), about_to(StopUnit))
     world = observe(lost)
     assert all_told(renew(view(world))) == ["StopUnit etcd-events of east-2"]
-    silent = with_fact(world, "east-2", lambda fact: replace(fact, units=tuple((each, UNKNOWN) for each in Component)))
+    silent = with_fact(world, "east-2", lambda fact: replace(fact, units=tuple((each, UNKNOWN) for each in NAMED)))
     assert not renew(view(silent)).steps
     assert not renew(view(replace(world, cordoned=("east-2",)))).steps
     assert not renew(view(replace(world, events_membership=None))).steps

@@ -9,7 +9,7 @@ import pytest
 from model.stories import about_to, is_done, steps_until, told, until, whats, with_fact
 from model.worlds import empty
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap
@@ -117,7 +117,7 @@ def used(
 
 def test_a_machine_whose_replica_was_removed_and_stopped_is_free_again() -> None:
     assert placed(used()) == [("east-3", "east-a1")]
-    assert placed(used(units=tuple((each, UnitState.STOPPED) for each in Component))) == [("east-3", "east-a1")]
+    assert placed(used(units=tuple((each, UnitState.STOPPED) for each in NAMED))) == [("east-3", "east-a1")]
 
 
 def test_machines_that_may_still_hold_data_come_last() -> None:
@@ -147,7 +147,7 @@ def test_a_machine_whose_replica_may_be_a_member_is_not_free(world: World) -> No
     assert busy(world, world.memory.replica("east-1"))
 
 
-@pytest.mark.parametrize("component", Component)
+@pytest.mark.parametrize("component", NAMED)
 @pytest.mark.parametrize("state", [state for state in UnitState if state not in IDLE])
 def test_a_machine_on_which_anything_may_run_is_not_free(component: Component, state: UnitState) -> None:
     assert busy(used(units=((component, state),)), BEFORE)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from model.stories import told, whats, with_fact, with_unit
 from model.worlds import BETWEEN, FORMER, NEW, changing
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import AdoptRevision
@@ -121,7 +122,7 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
         lambda fact: replace(
             fact,
             machine=MachineState.UNREACHABLE,
-            units=tuple((each, UnitState.UNKNOWN) for each in Component),
+            units=tuple((each, UnitState.UNKNOWN) for each in NAMED),
         ),
     )
     machine = world.memory.replica("east-2").machine

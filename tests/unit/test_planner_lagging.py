@@ -52,7 +52,7 @@ def slow(truth: Truth, *names: str, component: Component = ETCD) -> Truth:
     """Members that are behind, and do not catch up until they are killed."""
     for name in names:
         replica = truth.replica(name)
-        member = "member" if component is ETCD else "events"
+        member = "member" if component == ETCD else "events"
         found = getattr(replica, member)
         late = replace(replica, slow=replica.slow | {component}, **{member: replace(found, behind=2)})
         truth = truth.with_replica(name, late)

@@ -235,7 +235,7 @@ def test_a_member_is_not_started_on_a_folder_that_was_not_seen() -> None:
             lambda fact: replace(
                 fact,
                 units=tuple(
-                    (unit, UnitState.STOPPED if unit is Component.ETCD else state) for unit, state in fact.units
+                    (unit, UnitState.STOPPED if unit == Component.ETCD else state) for unit, state in fact.units
                 ),
                 has_data=has_data,
             ),

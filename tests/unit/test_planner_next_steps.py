@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from model.stories import serving, with_fact
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen, Where, joined
 from quarterdeck.model.memory import KeptData, LeftBehind
 from quarterdeck.model.units import MachineState, UnitState
@@ -61,7 +61,7 @@ def test_a_machine_with_data_that_is_kept_and_one_that_a_replica_was_taken_from(
 @pytest.mark.parametrize("component", [Component.ETCD, Component.APISERVER])
 def test_a_program_on_it(component: Component) -> None:
     def cut_off(world: World) -> World:
-        units = tuple((each, UnitState.UNKNOWN) for each in Component)
+        units = tuple((each, UnitState.UNKNOWN) for each in NAMED)
         return with_fact(
             world, "east-1", lambda fact: replace(fact, machine=MachineState.UNREACHABLE, units=units, why=WHY)
         )

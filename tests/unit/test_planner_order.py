@@ -220,7 +220,7 @@ def without(component: Component, world: World) -> World:
     """That unit of one of three does not run."""
 
     def changed(fact: ReplicaFact) -> ReplicaFact:
-        ready = fact.ready and component is not Component.APISERVER
+        ready = fact.ready and component != Component.APISERVER
         return replace(fact, ready=ready, units=tuple(each for each in fact.units if each[0] is not component))
 
     return with_fact(world, "east-2", changed)

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from model.stories import is_done, planned, told, until, whats, with_fact
 from model.worlds import empty, settled
+from support.components import having
 
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
@@ -105,7 +106,7 @@ def test_a_quorum_that_only_has_to_be_started_is_not_lost() -> None:
     """All have come back after a loss of power, and two of them are just starting."""
     world = observe(left_of_three(consent=YES))
     for name in ("east-2", "east-3"):
-        units = tuple((each, UnitState.STOPPED) for each in Component)
+        units = tuple((each, UnitState.STOPPED) for each in NAMED)
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, units=units, has_data=True))  # noqa: B023
     found = survivors(world)
     assert found is not None
@@ -283,7 +284,7 @@ def test_nothing_starts_before_the_data_is_there_and_a_restore_that_broke_off_is
 
 def test_the_database_is_not_copied_while_the_survivor_writes_to_it() -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
-    units = tuple((each, UnitState.STOPPING if each is Component.ETCD else UnitState.STOPPED) for each in Component)
+    units = tuple((each, UnitState.STOPPING if each == Component.ETCD else UnitState.STOPPED) for each in NAMED)
     ending = with_fact(observe(truth), "east-1", lambda fact: replace(fact, units=units))
     assert not any(isinstance(step, RestoreMember | StartUnit) for step in plan(ending).now)
 
@@ -326,7 +327,7 @@ def test_no_slot_is_taken_to_be_filled_by_what_is_of_an_epoch_that_is_over_while
 
 
 def test_no_replica_of_before_founds_the_new_cluster_for_events() -> None:
-    truth = settled(replace(empty("east", 3), separate=frozenset({""})))
+    truth = settled(replace(empty("east", 3), programs=having(events=("",))))
     truth = with_power(replace(truth, consent=YES), DEAD, "east-2", "east-3")
     truth = until(truth, lambda now, _: now.memory.epoch == 1)
     truth = until(truth, lambda now, _: now.memory.events.exists)

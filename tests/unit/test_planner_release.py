@@ -9,7 +9,7 @@ import pytest
 from model.stories import about_to, told, until, with_balancers, with_fact
 from model.worlds import empty, moving, settled
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
@@ -119,7 +119,7 @@ def taken(world: World) -> list[str]:
 
 def with_units(world: World, state: UnitState, *components: Component) -> World:
     """Of every replica, just these units are in that state, and the others are idle."""
-    units = tuple((dict.fromkeys(Component, UnitState.STOPPED) | dict.fromkeys(components, state)).items())
+    units = tuple((dict.fromkeys(NAMED, UnitState.STOPPED) | dict.fromkeys(components, state)).items())
     for name in EAST:
         world = with_fact(world, name, lambda fact: replace(fact, units=units))
     return world
@@ -156,7 +156,7 @@ def test_a_load_balancer_in_a_crash_loop_goes_from_a_site_that_the_plane_has_lef
 
 @pytest.mark.parametrize("state", [UnitState.RUNNING, UnitState.FAILED, UnitState.STOPPING])
 def test_programs_stop_from_the_last_that_was_started_to_the_first(state: UnitState) -> None:
-    started = list(Component)
+    started = list(NAMED)
     for count in range(len(started), 0, -1):
         now = with_units(nameless(), state, *started[:count])
         assert taken(now) == [f"StopUnit {started[count - 1]} of {name}" for name in EAST]
@@ -164,7 +164,7 @@ def test_programs_stop_from_the_last_that_was_started_to_the_first(state: UnitSt
     assert taken(with_units(nameless(), UnitState.ABSENT, *started)) == [f"ReleaseReplica {name}" for name in EAST]
 
 
-@pytest.mark.parametrize("unknown", [(Component.ETCD,), tuple(Component)])
+@pytest.mark.parametrize("unknown", [(Component.ETCD,), NAMED])
 def test_a_machine_of_which_anything_is_unknown_is_waited_for(unknown: tuple[Component, ...]) -> None:
     steps, waiting = take_down(with_units(nameless(), UnitState.UNKNOWN, *unknown))
     assert steps == ()

@@ -9,8 +9,9 @@ from functools import cache
 import pytest
 from model.stories import led_by, told, until, whats, with_balancers, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.components import NAMED, Component, Programs
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
@@ -20,8 +21,6 @@ from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revisi
 from quarterdeck.planner.rules.rolling import reject, roll
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
-
-CONTROLLERS = controllers()
 
 ETCD, APISERVER = Component.ETCD, Component.APISERVER
 STOPPED, FAILED = UnitState.STOPPED, UnitState.FAILED
@@ -78,15 +77,15 @@ def ending(world: World, name: str, component: Component) -> World:
 @pytest.mark.parametrize(
     ("restart", "stops"),
     [
-        ((ETCD,), set(Component) - {Component.EVENTS_ETCD}),
-        ((Component.EVENTS_ETCD,), set(Component) - {ETCD}),
+        ((ETCD,), set(NAMED) - {Component.EVENTS_ETCD}),
+        ((Component.EVENTS_ETCD,), set(NAMED) - {ETCD}),
         ((APISERVER,), {APISERVER, *CONTROLLERS, Component.CLOUD_CONTROLLER_MANAGER}),
         ((Component.SCHEDULER,), {Component.SCHEDULER}),
         ((), set()),
     ],
 )
 def test_what_depends_on_a_program_stops_with_it(restart: tuple[Component, ...], stops: set[Component]) -> None:
-    assert Change(restart=frozenset(restart)).stops == stops
+    assert Programs().with_dependents(Change(restart=frozenset(restart)).restart) == stops
 
 
 def test_a_change_that_no_program_is_made_from_is_adopted_as_it_is() -> None:

@@ -9,8 +9,9 @@ from functools import cache
 import pytest
 from model.stories import all_told, serving, until, whats, with_fact, with_member, with_unit
 from model.worlds import moving
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, Health, World
@@ -19,8 +20,6 @@ from quarterdeck.planner.rules.serving import control, retire, serve, serve_in_o
 from quarterdeck.planner.rules.serving import settled as as_wanted
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
-
-CONTROLLERS = controllers()
 
 EAST = ("east-1", "east-2", "east-3")
 WEST = ("west-4", "west-5")
@@ -201,7 +200,7 @@ def test_controllers_that_crash_again_and_again_are_stopped_too() -> None:
 
 
 def test_what_is_not_known_to_run_is_not_stopped() -> None:
-    unseen = but(moved(), *(unit("east-2", each, UnitState.UNKNOWN) for each in Component))
+    unseen = but(moved(), *(unit("east-2", each, UnitState.UNKNOWN) for each in NAMED))
     assert stopped(unseen) == controllers("east-1", "east-3")
     unseen = but(bare(), unit("east-2", Component.APISERVER, UnitState.UNKNOWN))
     assert stopped(unseen) == [("east-1", Component.APISERVER), ("east-3", Component.APISERVER)]

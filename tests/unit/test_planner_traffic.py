@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from model.stories import about_to, after_round, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty, moving, settled, wanted
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StartUnit, StopUnit
@@ -21,15 +22,13 @@ from quarterdeck.planner.simulated.things import DNS, edge, second
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
-CONTROLLERS = controllers()
-
 
 def told_of(now: Plan) -> list[str]:
     return [told(step) for step in now.now]
 
 
 def stops(now: Plan, component: Component = Component.APISERVER) -> bool:
-    return any(isinstance(step, StopUnit) and step.component is component for step in now.now)
+    return any(isinstance(step, StopUnit) and step.component == component for step in now.now)
 
 
 def serving_at_west(replicas: int = 3, to: int = 3) -> Truth:
@@ -153,11 +152,11 @@ def test_an_apiserver_stays_while_its_controllers_do_the_work() -> None:
 
     def alone(fact: ReplicaFact) -> ReplicaFact:
         running = {Component.ETCD, Component.APISERVER, Component.SCHEDULER}
-        units = ((each, UnitState.RUNNING if each in running else UnitState.STOPPED) for each in Component)
+        units = ((each, UnitState.RUNNING if each in running else UnitState.STOPPED) for each in NAMED)
         return replace(fact, units=tuple(units))
 
     def crashed(fact: ReplicaFact) -> ReplicaFact:
-        units = ((each, UnitState.FAILED if each is Component.SCHEDULER else state) for each, state in fact.units)
+        units = ((each, UnitState.FAILED if each == Component.SCHEDULER else state) for each, state in fact.units)
         return replace(fact, units=tuple(units))
 
     for name in ("east-1", "east-2", "east-3"):
@@ -199,7 +198,7 @@ def test_no_apiserver_starts_beside_a_learner() -> None:
     truth = moving(3, 3)
     while not (now := plan(observe(truth))).done:
         for step in now.now:
-            if isinstance(step, StartUnit) and step.component is Component.APISERVER:
+            if isinstance(step, StartUnit) and step.component == Component.APISERVER:
                 assert step.replica in {voter.replica for voter in truth.voters}
         truth = after_round(truth, now)
 

@@ -11,7 +11,7 @@ from model.worlds import FORMER, NEW, changing, creating
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import NoteUnready, RejectRevision
@@ -88,7 +88,7 @@ def learner(world: World) -> World:
 
 
 def unseen(world: World) -> World:
-    units = tuple((component, UnitState.UNKNOWN) for component in Component)
+    units = tuple((component, UnitState.UNKNOWN) for component in NAMED)
     return with_fact(
         world,
         name(world),

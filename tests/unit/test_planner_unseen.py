@@ -9,7 +9,7 @@ from model.faults import BEHIND
 from model.stories import about_to, is_done, planned, told, until, whats, with_fact, with_member
 from model.worlds import empty, moving, settled
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.placing import ReleaseReplica
@@ -22,7 +22,7 @@ from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import all_of, edge
 from quarterdeck.planner.simulated.truth import Truth
 
-UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
+UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in NAMED)
 
 
 def unseen(world: World, name: str, health: Health = Health.UNREACHABLE) -> World:

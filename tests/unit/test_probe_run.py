@@ -14,10 +14,10 @@ import pytest
 from probe_lab import Act, Exchange, FakeApiserver, until
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.probe.network import Direct, Network, SourceLost
+from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.result import Failure, ProbeResult
 from quarterdeck.probe.run import Probe
-from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings
+from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings, SourceLost
 
 #: Long enough for a machine that is busy with other things: only the tests of what never comes wait less.
 SETTINGS = ProbeSettings(id="t", rate=50, timeout=20.0, slots=4)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import cast
 
 import pytest
+from support.components import rules_of
+from support.templates import but, template
 
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.pod_security import pod_security_problems
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.trial import configurations
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.reconcile.drive import Engine
@@ -26,7 +27,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.upstream.catalog import Program
 from quarterdeck.upstream.upstream import Upstream
 from quarterdeck.yaml_text.streams import first_document
@@ -38,8 +39,8 @@ ETCD, API, KCM, SCHEDULER, CLOUD = (
     Component.SCHEDULER,
     Component.CLOUD_CONTROLLER_MANAGER,
 )
-PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16")
-PROGRAMS = {each: PurePosixPath("/programs") / each for each in Component}
+PLANE = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"})
+PROGRAMS = {each: PurePosixPath("/programs") / each for each in NAMED}
 
 
 class Told:
@@ -50,9 +51,9 @@ class Told:
         self.asked: list[Component] = []
 
     async def failures(
-        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+        self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
-        del plane
+        del template
         assert {*components} <= {*programs}
         self.asked += components
         return {each: words for each, words in self.words.items() if each in components}
@@ -63,7 +64,13 @@ class Told:
 
 async def test_all_programs_of_a_new_plane_are_tried() -> None:
     trials = Told()
-    await require_start(trials, replace(PLANE, separate_events=True), None, PROGRAMS)
+    await require_start(
+        trials,
+        "demo",
+        but(PLANE, etcd={"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")}),
+        None,
+        PROGRAMS,
+    )
     assert trials.asked == [ETCD, API, KCM, SCHEDULER]
 
 
@@ -71,19 +78,19 @@ async def test_all_programs_of_a_new_plane_are_tried() -> None:
     ("changed", "tried"),
     [
         (PLANE, []),
-        (replace(PLANE, name="other", endpoint_name="other.example"), []),
-        (replace(PLANE, extra_args={SCHEDULER: {"v": "2"}}), [SCHEDULER]),
-        (replace(PLANE, extra_args={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
-        (replace(PLANE, audit=Audit(policy="kind: Policy")), [API]),
-        (replace(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
-        (replace(PLANE, etcd="3.6.15"), [ETCD]),
-        (replace(PLANE, kubernetes="1.36.2"), [API, KCM, SCHEDULER]),
-        (replace(PLANE, quota_bytes=2**30), [ETCD]),
+        (but(PLANE, endpoint_name="other.example"), []),
+        (but(PLANE, flags={SCHEDULER: {"v": "2"}}), [SCHEDULER]),
+        (but(PLANE, flags={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
+        (but(PLANE, policy="kind: Policy"), [API]),
+        (but(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
+        (but(PLANE, etcd={"version": "3.6.15"}), [ETCD]),
+        (but(PLANE, kubernetes_version="v1.36.2"), [API, KCM, SCHEDULER]),
+        (but(PLANE, etcd={"quota_bytes": 2**30}), [ETCD]),
     ],
 )
-async def test_a_change_tries_what_it_touches_alone(changed: PlaneSettings, tried: list[Component]) -> None:
+async def test_a_change_tries_what_it_touches_alone(changed: ReplicaTemplate, tried: list[Component]) -> None:
     trials = Told()
-    await require_start(trials, changed, PLANE, PROGRAMS)
+    await require_start(trials, "demo", changed, PLANE, PROGRAMS)
     assert trials.asked == tried
 
 
@@ -91,26 +98,26 @@ async def test_a_users_program_is_tried_where_it_is_a_file() -> None:
     file = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
     image = CloudControllerManager(image="registry.example/ccm:v1")
     with_file, with_image = Told(), Told()
-    programs = {each: path for each, path in PROGRAMS.items() if each is not CLOUD}
-    await require_start(with_file, replace(PLANE, cloud=file), PLANE, programs)
-    await require_start(with_image, replace(PLANE, cloud=image), PLANE, programs)
+    programs = {each: path for each, path in PROGRAMS.items() if each != CLOUD}
+    await require_start(with_file, "demo", but(PLANE, cloud_controller_manager=file), PLANE, programs)
+    await require_start(with_image, "demo", but(PLANE, cloud_controller_manager=image), PLANE, programs)
     assert (with_file.asked, with_image.asked) == ([KCM, CLOUD], [KCM])
 
 
 async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_are() -> None:
     trials = Told(kube_scheduler="exit code 1: unknown flag: --x", etcd="exit code 2: no")
     with pytest.raises(InvalidInput) as caught:
-        await require_start(trials, PLANE, None, PROGRAMS)
+        await require_start(trials, "demo", PLANE, None, PROGRAMS)
     assert str(caught.value) == (
         "trying the programs of plane demo: kube-scheduler does not start: exit code 1: unknown flag: --x; "
         "etcd does not start: exit code 2: no; correct spec.extraArgs.kubeScheduler and spec.extraArgs.etcd, or what"
         " else of the spec it names (--no-trial accepts it all the same)"
     )
-    await require_start(NoTrials(), PLANE, None, PROGRAMS)
+    await require_start(NoTrials(), "demo", PLANE, None, PROGRAMS)
 
 
 def test_files_of_machines_are_no_part_of_what_is_tried() -> None:
-    named = replace(PLANE, extra_args={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
+    named = but(PLANE, flags={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
     assert configurations(named) == configurations(PLANE)
 
 
@@ -170,7 +177,7 @@ def test_flags_that_name_files_of_a_machine_are_refused(
     component: Component, flag: str, value: str, instead: str
 ) -> None:
     with pytest.raises(InvalidInput, match=rf"\.{flag}: .* is a file of one machine.*{instead}"):
-        refuse_host_files(component, {flag: value})
+        refuse_host_files(rules_of(component), {flag: value})
 
 
 @pytest.mark.parametrize(
@@ -203,7 +210,7 @@ def test_other_flags_are_not(flag: str, value: str) -> None:
 )
 def test_what_is_gone_or_not_supported_is_refused_in_those_words(component: Component, flag: str, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        refuse_dangerous(component, {flag: "x"})
+        refuse_dangerous(rules_of(component), {flag: "x"})
 
 
 HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: demo}\n"

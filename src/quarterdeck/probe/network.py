@@ -12,16 +12,7 @@ from dns.rdatatype import RdataType
 
 from quarterdeck import dialing
 from quarterdeck.dns.questions import Reply, ask_server
-from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.probe.target import Source
-
-
-class SourceLost(QuarterdeckError):
-    """The host from which is probed is not there any more. That says nothing of the plane, so it is no Unavailable,
-    which clients count as a failed request.
-    """
-
-    exit_code = Unavailable.exit_code
 
 
 class Network(Protocol):

@@ -20,8 +20,7 @@ from dns.rdatatype import RdataType
 
 from quarterdeck.dns.questions import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.probe.network import SourceLost
-from quarterdeck.probe.target import Source
+from quarterdeck.probe.target import Source, SourceLost
 from quarterdeck.sites.ssh.shells import Link, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
@@ -13,7 +14,7 @@ from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.conditions import ConditionStatus
 from quarterdeck.engine.background.tending import tend
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.asking import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Part, Slow, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes
@@ -73,9 +74,7 @@ class WatchMembers:
         """Of the members that are well: since the last reading."""
         names = {record.name for record in plane.memory.replicas}
         members = {record.name: record for record in plane.memory.replicas if _is_well(world, record, cluster)}
-        said = await asyncio.gather(
-            *(or_none(plane.etcd.times(metrics_url(each, cluster))) for each in members.values())
-        )
+        said = await all_or_none(partial(plane.etcd.times, metrics_url(each, cluster)) for each in members.values())
         membership = world.of(cluster).membership
         voters = [each.id for each in membership.members if not each.learner] if membership is not None else []
         syncs, trips = dict[str, float](), dict[str, float]()

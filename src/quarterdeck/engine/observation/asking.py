@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from quarterdeck.errors import Unavailable
@@ -26,3 +27,16 @@ async def or_none(asked: Awaitable[T]) -> T | None:
         if error.reason is not Reason.DENIED:
             raise
         return None
+
+
+async def all_or_none(calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T | None]:
+    """The answers to questions that are asked at once, each as ``or_none`` has it.
+
+    Calls, and not what they return: whoever is cancelled before a question was asked leaves no coroutine behind that
+    nobody awaits, of which Python would warn.
+    """
+
+    async def answered(call: Callable[[], Awaitable[T]]) -> T | None:
+        return await or_none(call())
+
+    return await asyncio.gather(*map(answered, calls))

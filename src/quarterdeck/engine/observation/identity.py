@@ -6,12 +6,12 @@ revision alone betrays it; one that has another plane's data has another cluster
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.asking import all_or_none, or_none
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.model.clusters import Cluster
@@ -60,6 +60,6 @@ async def _note(plane: Plane, cluster: Cluster) -> None:
 
 async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:
     """The cluster's id, by all members that answer; 0 if they do not agree."""
-    heard = await asyncio.gather(*(or_none(etcd.status(url)) for url in urls))
+    heard = await all_or_none(partial(etcd.status, url) for url in urls)
     ids = {status.cluster_id for status in heard if status is not None}
     return ids.pop() if len(ids) == 1 else 0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.name_seen import see_name
@@ -23,7 +25,6 @@ from quarterdeck.engine.workspace import cordons
 from quarterdeck.engine.workspace.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS, NameFact
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import MachineState
@@ -106,6 +107,7 @@ class Observer:
             via=plane.revisions.via,
             apart=plane.revisions.apart,
             changes=plane.revisions.changes,
+            programs=plane.revisions.programs,
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),
             cordoned=plane.resource.spec.cordoned,
@@ -124,8 +126,6 @@ class Observer:
         return replace(
             known,
             storage_class=template.etcd.storage_class,
-            separate=plane.revisions.separate,
-            cloud=plane.revisions.cloud,
             events_class=events.storage_class if events is not None else "",
         )
 
@@ -134,9 +134,9 @@ class Observer:
         names = self._names(memory, also)
         sites, etcd, events, name = await asyncio.gather(
             self._sites.observe(names),
-            self._dated(self._etcd_facts(memory, Cluster.MAIN)),
-            self._dated(self._etcd_facts(memory, Cluster.EVENTS)),
-            self._dated(see_name(self.plane)),
+            self._dated(partial(self._etcd_facts, memory, Cluster.MAIN)),
+            self._dated(partial(self._etcd_facts, memory, Cluster.EVENTS)),
+            self._dated(partial(see_name, self.plane)),
         )
         fact = name.said or NameFact(known=False)
         lifetime = replace(self._known(), record_ttl=fact.ttl).lifetime + self.settings.drain
@@ -182,9 +182,9 @@ class Observer:
         membership = await observer.observe(memory.of(cluster))
         return EtcdFacts(membership=membership, wrong=observer.wrong, words=observer.words)
 
-    async def _dated(self, asked: Awaitable[T]) -> Dated[T]:
+    async def _dated(self, ask: Callable[[], Awaitable[T]]) -> Dated[T]:
         at = self.plane.steady()
-        return Dated(at, await asked)
+        return Dated(at, await ask())
 
     def _names(self, memory: Memory, also: Iterable[str]) -> tuple[str, ...]:
         """The sites that have, or are to have, anything of the plane, and ``also`` these."""
@@ -196,7 +196,7 @@ class Observer:
 
     def _place(self, record: Replica) -> Place:
         return Place(
-            units={component: self.plane.unit(record, component) for component in Component},
+            units={component: self.plane.unit(record, component) for component in CATALOGUE},
             volume=volume_name(self.plane, record),
             storage_class=record.storage_class,
             events=self._events_volume(record),

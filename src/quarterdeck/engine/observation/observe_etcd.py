@@ -6,11 +6,12 @@ import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, owners, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
-from quarterdeck.engine.observation.asking import SOON, or_none
+from quarterdeck.engine.observation.asking import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.identity import foreign, set_back
 from quarterdeck.engine.observation.lagging import Distance, Pursuit
 from quarterdeck.engine.observation.silence import Silence, Word
@@ -147,8 +148,8 @@ class EtcdObserver:
     async def _ask_all(self, memory: Memory, wrong: Mapping[str, str]) -> dict[str, str]:
         """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
         asked = [each for each in candidates(self.plane, self.cluster) if each.name not in wrong]
-        heard = await asyncio.gather(
-            *(or_none(self.plane.etcd.status(client_url(each, self.cluster), within=SOON)) for each in asked)
+        heard = await all_or_none(
+            partial(self.plane.etcd.status, client_url(each, self.cluster), within=SOON) for each in asked
         )
         return {each.name: foreign(memory, status) for each, status in zip(asked, heard, strict=True)}
 
@@ -215,7 +216,7 @@ class EtcdObserver:
 
     async def _leaderless(self, urls: Sequence[str]) -> bool:
         """Whether members answer, and none of them knows a leader."""
-        said = await asyncio.gather(*(or_none(self.plane.etcd.status(url, within=SOON)) for url in urls))
+        said = await all_or_none(partial(self.plane.etcd.status, url, within=SOON) for url in urls)
         heard = [status for status in said if status is not None]
         return bool(heard) and all(status.leader_id == 0 for status in heard)
 
@@ -326,8 +327,9 @@ class EtcdObserver:
 
     def _space(self, status: MemberStatus) -> Space:
         """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
-        wanted = self.plane.settings
-        quota = wanted.quota_bytes if self.cluster is Cluster.MAIN else wanted.events_quota_bytes
+        etcd = self.plane.wanted.etcd
+        apart = etcd.events if self.cluster is Cluster.EVENTS else None
+        quota = apart.quota_bytes if apart is not None else etcd.quota_bytes
         return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.assemble import Dated, Place
 from quarterdeck.engine.observation.restless import Restless
 from quarterdeck.model.memory import Memory, Replica
@@ -43,7 +44,7 @@ class SitesObserver:
     async def observe(self, names: Sequence[str]) -> SeenSites:
         """One look at each of these sites."""
         at = self.plane.steady()
-        found = await asyncio.gather(*(or_none(self.plane.site(name).facts(WRITE_AHEAD_LOG)) for name in names))
+        found = await all_or_none(partial(self.plane.site(name).facts, WRITE_AHEAD_LOG) for name in names)
         return {name: Dated(at, facts) for name, facts in zip(names, found, strict=True)}
 
     def restless(self, memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> frozenset[tuple[str, str]]:

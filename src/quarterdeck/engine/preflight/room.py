@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.etcd.facts import MemberStatus
 from quarterdeck.model.measures import FreeMemory
@@ -100,8 +101,8 @@ async def _room(site: Site, machines: Sequence[Machine]) -> int:
 
 
 async def _statuses(move: Move) -> list[MemberStatus]:
-    asked = (or_none(move.plane.etcd.status(url)) for url in client_urls(move.plane))
-    return [status for status in await asyncio.gather(*asked) if status is not None]
+    said = await all_or_none(partial(move.plane.etcd.status, url) for url in client_urls(move.plane))
+    return [status for status in said if status is not None]
 
 
 def _mib(size: int) -> str:

@@ -11,6 +11,7 @@ from quarterdeck.addons.content import Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.components import Component
 from quarterdeck.sites.port import Site
 from quarterdeck.upstream.target import Target, fault
 
@@ -57,4 +58,5 @@ def kept_for_cloud(plane: Plane) -> Content | None:
     stays as long as any replica has one.
     """
     names = {plane.revisions.goal, *(each.revision for each in plane.memory.replicas)}
-    return for_cloud() if names & plane.revisions.cloud else None
+    there = plane.revisions.programs.having(Component.CLOUD_CONTROLLER_MANAGER)
+    return for_cloud() if names & there else None

@@ -340,7 +340,7 @@ class SshSite(SshAttaching, SshFaults):
         """See ChecksStorage."""
         from quarterdeck.sites.ssh.storage_check import check_storage  # few ever do
 
-        return check_storage(self, storage_class, volume, first, second)
+        return check_storage(self, self, storage_class, volume, first, second)
 
     async def destroy(self) -> None:
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
