@@ -22,6 +22,7 @@ from quarterdeck.api.controlplane import (
     new_control_plane,
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
+from quarterdeck.engine.background.long_tasks import LongTasks
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.reconcile.drive import Engine, _Hold, _require_accepted
 from quarterdeck.engine.workspace import operations
@@ -260,8 +261,9 @@ async def test_nobody_acts_by_what_a_newer_version_wrote_and_this_one_does_not_k
         await changed(store, replicas=5)
     engine = Engine(home=home(store), upstream=cast("Upstream", None), asker=ASKER)
     guard = cast("LeaseGuard", SimpleNamespace(check=held, lease=None))
+    tasks, troubles = cast("LongTasks", None), cast("Troubles", None)
     with pytest.raises(Corrupt, match=f"{part}.tier"):
-        await engine._drive(_Hold(name="alpha", guard=guard, troubles=cast("Troubles", None), rest=None))
+        await engine._drive(_Hold(name="alpha", guard=guard, tasks=tasks, troubles=troubles, rest=None))
 
 
 async def held() -> None:

@@ -20,7 +20,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.members import AddLearner, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, TransferLeadership
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
@@ -29,6 +29,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.upkeep import AGAIN, make_room
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.dry_run import dry_run
+from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.space import lacks_quota
 from quarterdeck.planner.view import view
@@ -56,6 +57,14 @@ def full(*spaces: Space | None, noted: Full | None = NOTED, leader: str = "east-
     members = tuple(member(number, space) for number, space in enumerate(spaces, 1))
     raised = Membership(members=members, leader=leader, alarms=(f"memberID:1 alarm:{alarm} ",))
     return replace(world, now=0.0, membership=raised, memory=replace(world.memory, full=noted))
+
+
+def with_power(truth: Truth, power: Power, replica: str) -> Truth:
+    """The machine of a replica in that state."""
+    name = truth.machine_of(replica).name
+    return tick(
+        replace(truth, machines=tuple(replace(e, power=power) if e.name == name else e for e in truth.machines))
+    )
 
 
 def changed(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
@@ -168,6 +177,27 @@ def test_a_larger_quota_reaches_three_members_one_by_one_while_the_alarm_is_on()
     told = way(truth)
     assert len([each for each in told if each.startswith("StopUnit etcd")]) == 3
     assert not [each for each in told if "east-4" in each]
+
+
+def test_members_that_are_not_wanted_get_no_larger_quota_and_go_while_the_alarm_is_on() -> None:
+    (truth,) = runs_out(replace(changing(3, 1, ETCD_RESTARTS, roomy=True), leader="east-3"))
+    told = way(truth)
+    assert "TransferLeadership east-1" in told
+    assert told.index("RemoveMember east-2") < told.index("StopUnit etcd of east-1") < told.index("Disarm")
+
+
+def test_a_dead_member_that_is_not_wanted_goes_first_while_the_alarm_is_on() -> None:
+    (truth,) = runs_out(changing(3, 1, ETCD_RESTARTS, roomy=True))
+    told = way(with_power(truth, Power.OFF, "east-3"))
+    assert told.index("RemoveMember east-3") < told.index("StopUnit kube-apiserver of east-2")
+
+
+def test_a_learner_is_promoted_where_a_voter_can_take_its_larger_quota_only_then() -> None:
+    truth = until(changing(1, 3, ETCD_RESTARTS, roomy=True), about_to(Promote))
+    first = next(each for each in plan(observe(truth)).now if isinstance(each, Promote))
+    (cramped,) = runs_out(apply(truth, first))
+    told = way(cramped)
+    assert told.index("Promote east-3") < told.index("StopUnit etcd of east-1") < told.index("Disarm")
 
 
 def test_a_change_that_makes_no_room_does_not_stop_the_only_apiserver_while_the_alarm_is_on() -> None:
