@@ -117,135 +117,51 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ("placement: {site: east}, endpiont: {}", "spec.endpiont: unknown field; did you mean 'endpoint'?"),
-        ("placement: {site: east, ste: a}", "spec.placement.ste: unknown field; did you mean 'site'?"),
-        ("site: a, placement: {site: a}", "spec.site: unknown field; did you mean 'placement.site'?"),
-        (
-            "placement: {site: east}, kubernetes_version: v1.36.3",
-            "spec.kubernetes_version: unknown field; did you mean 'kubernetesVersion'?",
-        ),
-        (
-            "placement: {site: a}, encryption: {foo: 1}",
-            "spec.encryption.foo: unknown field; there are secrets",
-        ),
-        ("placement: {}", "spec.placement.site: required, but missing"),
-        ("replicas: 1", "spec.placement: required, but missing"),
-        (
-            "placement: {site: a}, replicas: 4",
-            "spec.replicas: must be 1, 3, 5 or 7, not 4 (an even number survives no more failures than one less)",
-        ),
-        (
-            f"placement: {{site: {'a' * 21}}}",
-            "spec.placement.site: has 21 characters; at most 20 are allowed",
-        ),
-        ("placement: {site: a}, replicas: 9", "spec.replicas: must be 1, 3, 5 or 7, not 9"),
-        ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3, 5 or 7, not '3'"),
-        ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3, 5 or 7, not True"),
-        ("placement: {site: a}, paused: 1", "spec.paused: must be true or false, not 1"),
-        ("placement: {site: a, zones: [a, a]}", "spec.placement.zones: names a zone twice"),
-        (
-            "placement: {site: a, zones: [a, 3]}",
-            "spec.placement.zones[1]: must be text (in quotes), not 3",
-        ),
-        (
-            "placement: {site: a}, kubernetesVersion: 1.36",
-            "spec.kubernetesVersion: must be text (in quotes), not 1.36",
-        ),
-        (
-            "placement: {site: a}, kubernetesVersion: latest",
-            "spec.kubernetesVersion: 'latest' is not a version of the form 1.36.3",
-        ),
-        (
-            "placement: {site: a}, etcd: {quotaBytes: 8GB}",
-            "spec.etcd.quotaBytes: '8GB' is not a number of bytes, such as 8Gi or 500M",
-        ),
-        (
-            "placement: {site: a}, etcd: {heartbeatMilliseconds: 400}",
-            "spec.etcd.electionMilliseconds: 1000 is less than five heartbeats of 400; etcd refuses that",
-        ),
-        (
-            "placement: {site: a}, endpoint: {ttl: 500ms}",
-            "spec.endpoint.ttl: '500ms' is not a whole number of seconds",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: dns}",
-            "spec.endpoint.mode: must be 'hosts', 'rfc2136', 'unmanaged' or 'address', not 'dns'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address}",
-            "spec.endpoint.address: required in mode 'address'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, name: a.b}",
-            "spec.endpoint.name: contradicts mode 'address', which has no name",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: a.b}",
-            "spec.endpoint.address: 'a.b' is not an IP address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {address: 192.0.2.1}",
-            "spec.endpoint.address: contradicts mode 'hosts'; it belongs to mode 'address'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged}",
-            "spec.endpoint.name: required in mode 'unmanaged': the name whose records you make",
-        ),
-        (
-            "placement: {site: a}, endpoint: {resolvers: [{address: 192.0.2.53}]}",
-            "spec.endpoint.resolvers: contradicts mode 'hosts'; they belong to mode 'unmanaged'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, leadsTo: apiservers}",
-            "spec.endpoint.leadsTo: 'apiservers' contradicts mode 'unmanaged': nobody follows readiness by hand",
-        ),
-        (
-            "placement: {site: a}, endpoint: {leadsTo: promoted}",
-            "spec.endpoint.leadsTo: 'promoted' contradicts mode 'hosts'; it is for an address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, leadsTo: promoted, port: 7443}",
-            "spec.endpoint.port: contradicts leadsTo 'promoted': clients come to the port that apiservers have",
-        ),
-        (
-            "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
-            "spec.endpoint.port: contradicts leadsTo 'apiservers': clients come to the port that these have",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
-            "spec.endpoint.resolvers[0].address: 'dns.a.b' is not an IP address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: rfc2136}",
-            "spec.endpoint.rfc2136: required in mode 'rfc2136'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {name: 10.0.0.1}",
-            "spec.endpoint.name: '10.0.0.1' is an address, not a DNS name",
-        ),
-        (
-            "placement: {site: a}, serviceCidr: 10.96.0.1/16",
-            "spec.serviceCidr: '10.96.0.1/16' is not a network such as 10.96.0.0/16 (10.96.0.1/16 has host bits set)",
-        ),
-        ("placement: {site: a}, serviceCidr: 10.0.0.0/8", "spec.serviceCidr: prefix /8 is not between /12 and /29"),
-        (
-            "placement: {site: a}, audit: {policyFile: policy.yaml}",
-            "spec.audit.policyFile: 'policy.yaml' is not an absolute path",
-        ),
-        (
-            "placement: {site: a}, extraArgs: {etcd: {--debug: true}}",
-            "spec.extraArgs.etcd.--debug: is not the name of a flag (it is given without dashes in front)",
-        ),
-        (
-            "placement: {site: a}, extraArgs: {apiserver: {v: 2}}",
-            "spec.extraArgs.apiserver: unknown field; did you mean 'kubeApiserver'?",
-        ),
+        "placement: {site: east}, endpiont: {}",
+        "placement: {site: east, ste: a}",
+        "site: a, placement: {site: a}",
+        "placement: {site: east}, kubernetes_version: v1.36.3",
+        "placement: {site: a}, encryption: {foo: 1}",
+        "placement: {}",
+        "replicas: 1",
+        "placement: {site: a}, replicas: 4",
+        f"placement: {{site: {'a' * 21}}}",
+        "placement: {site: a}, replicas: 9",
+        "placement: {site: a}, replicas: '3'",
+        "placement: {site: a}, replicas: true",
+        "placement: {site: a}, paused: 1",
+        "placement: {site: a, zones: [a, a]}",
+        "placement: {site: a, zones: [a, 3]}",
+        "placement: {site: a}, kubernetesVersion: 1.36",
+        "placement: {site: a}, kubernetesVersion: latest",
+        "placement: {site: a}, etcd: {quotaBytes: 8GB}",
+        "placement: {site: a}, etcd: {heartbeatMilliseconds: 400}",
+        "placement: {site: a}, endpoint: {ttl: 500ms}",
+        "placement: {site: a}, endpoint: {mode: dns}",
+        "placement: {site: a}, endpoint: {mode: address}",
+        "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, name: a.b}",
+        "placement: {site: a}, endpoint: {mode: address, address: a.b}",
+        "placement: {site: a}, endpoint: {address: 192.0.2.1}",
+        "placement: {site: a}, endpoint: {mode: unmanaged}",
+        "placement: {site: a}, endpoint: {resolvers: [{address: 192.0.2.53}]}",
+        "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, leadsTo: apiservers}",
+        "placement: {site: a}, endpoint: {leadsTo: promoted}",
+        "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, leadsTo: promoted, port: 7443}",
+        "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
+        "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
+        "placement: {site: a}, endpoint: {mode: rfc2136}",
+        "placement: {site: a}, endpoint: {name: 10.0.0.1}",
+        "placement: {site: a}, serviceCidr: 10.96.0.1/16",
+        "placement: {site: a}, serviceCidr: 10.0.0.0/8",
+        "placement: {site: a}, audit: {policyFile: policy.yaml}",
+        "placement: {site: a}, extraArgs: {etcd: {--debug: true}}",
+        "placement: {site: a}, extraArgs: {apiserver: {v: 2}}",
     ],
 )
-def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, said: str) -> None:
-    assert problem(spec) == said
+def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, golden: Golden) -> None:
+    golden(problem(spec))
 
 
 def test_a_name_of_rfc2136_must_be_in_its_zone(golden: Golden) -> None:

@@ -244,22 +244,22 @@ def problems(text: str, head: str = "apiVersion: audit.k8s.io/v1\nkind: Policy\n
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    "rule",
     [
-        ("{level: Everything}", "rules[0].level: 'Everything' is not one of the levels"),
-        ("{verbs: [get]}", "rules[0].level: is missing"),
-        ("{level: None, omitStages: [Sent]}", "rules[0].omitStages[0]: 'Sent' is not a stage"),
-        ("{level: None, nonResourceURLs: ['/a*b']}", "rules[0].nonResourceURLs[0]: '/a*b' must begin with /"),
-        ("{level: None, nonResourceURLs: [healthz]}", "rules[0].nonResourceURLs[0]: 'healthz' must begin with /"),
-        ("{level: None, nonResourceURLs: [/x], namespaces: [a]}", "rules[0].nonResourceURLs: a rule is either"),
-        ("{level: None, nonResourceURLs: [/x], resources: [{group: ''}]}", "rules[0].nonResourceURLs: a rule is"),
-        ("{level: None, resources: [{group: apps/v1}]}", "rules[0].resources[0].group: 'apps/v1' is not the name"),
-        ("{level: None, resources: [{resourceNames: [a]}]}", "rules[0].resources[0].resourceNames: is given without"),
-        ("level", "rules[0]: must be a mapping"),
+        "{level: Everything}",
+        "{verbs: [get]}",
+        "{level: None, omitStages: [Sent]}",
+        "{level: None, nonResourceURLs: ['/a*b']}",
+        "{level: None, nonResourceURLs: [healthz]}",
+        "{level: None, nonResourceURLs: [/x], namespaces: [a]}",
+        "{level: None, nonResourceURLs: [/x], resources: [{group: ''}]}",
+        "{level: None, resources: [{group: apps/v1}]}",
+        "{level: None, resources: [{resourceNames: [a]}]}",
+        "level",
     ],
 )
-def test_audit_rules_that_no_apiserver_takes_are_named_with_their_path(rule: str, said: str) -> None:
-    assert problems(f"rules: [{rule}]").startswith(said)
+def test_audit_rules_that_no_apiserver_takes_are_named_with_their_path(rule: str, golden: Golden) -> None:
+    golden(problems(f"rules: [{rule}]"))
 
 
 def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good_ones_are_not(golden: Golden) -> None:
@@ -277,21 +277,21 @@ def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given",
     [
-        ({"defaults": {"enforce": "strict"}}, "defaults.enforce: 'strict' is not a level"),
-        ({"defaults": {"warn-version": "1.30"}}, "defaults.warn-version: '1.30' is not a version"),
-        ({"defaults": {"audit-version": "v1"}}, "defaults.audit-version: 'v1' is not a version"),
-        ({"defaults": {"enforced": "baseline"}}, "defaults.enforced: unknown field"),
-        ({"exemptions": {"users": ["a"]}}, "exemptions.users: unknown field"),
-        ({"default": {}}, "default: unknown field"),
-        ({"defaults": "baseline"}, "defaults: must be a mapping"),
-        ({"apiVersion": "pod-security.admission.config.k8s.io/v2"}, "apiVersion: 'v2' is not a version"),
+        {"defaults": {"enforce": "strict"}},
+        {"defaults": {"warn-version": "1.30"}},
+        {"defaults": {"audit-version": "v1"}},
+        {"defaults": {"enforced": "baseline"}},
+        {"exemptions": {"users": ["a"]}},
+        {"default": {}},
+        {"defaults": "baseline"},
+        {"apiVersion": "pod-security.admission.config.k8s.io/v2"},
     ],
 )
-def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict[str, object], said: str) -> None:
+def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict[str, object], golden: Golden) -> None:
     base = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}
-    assert pod_security_problems({**base, **given})[0].startswith(said)
+    golden(pod_security_problems({**base, **given})[0])
     right = {"enforce": "baseline", "enforce-version": "v1.36", "audit": "restricted", "warn-version": "latest"}
     assert pod_security_problems({**base, "defaults": right, "exemptions": {"namespaces": ["kube-system"]}}) == ()
 
