@@ -32,7 +32,6 @@ from quarterdeck.engine.status.leaders import leaders
 from quarterdeck.engine.workspace.cloud import admit_cloud
 from quarterdeck.engine.workspace.operations import asks_for_addons, goal_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StartUnit, StopUnit
@@ -61,11 +60,7 @@ def program(path: Path, content: bytes, mode: int = 0o755) -> CloudControllerMan
     return CloudControllerManager(program=PurePosixPath(path))
 
 
-def site(*capabilities: Capability) -> Site:
-    return cast("Site", SimpleNamespace(name="east", capabilities=frozenset(capabilities)))
-
-
-FILES = site(Capability.PATHS)
+FILES = cast("Site", SimpleNamespace(name="east"))
 
 
 def test_a_program_is_one_that_this_machine_can_run(tmp_path: Path) -> None:
@@ -110,7 +105,6 @@ def test_an_image_is_refused_where_sites_run_files(golden: Golden) -> None:
     wanted = asked(CloudControllerManager(image="registry.example/ccm:v1"))
     with golden.raises(PreconditionFailed):
         admit_cloud(wanted, FILES, None)
-    admit_cloud(wanted, site(Capability.IMAGES), None)
 
 
 # What runs

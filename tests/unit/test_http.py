@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
+import subprocess
+import sys
 import tracemalloc
+from asyncio import sslproto
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,7 +19,7 @@ from support.golden import Golden
 
 from quarterdeck import http
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.http import Answer, Http, NoAnswer
+from quarterdeck.http import Answer, Http, NoAnswer, keep_small_tls_buffers
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.tls import client_context
@@ -263,7 +266,11 @@ class Authority:
         return context
 
 
-async def test_a_connection_that_is_secured_does_not_take_a_quarter_of_a_megabyte(tmp_path: Path) -> None:
+async def test_a_connection_of_a_manager_that_is_secured_does_not_take_a_quarter_of_a_megabyte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", sslproto.SSLProtocol.max_size)  # to be put back
+    keep_small_tls_buffers()
     authority = Authority(tmp_path)
     server, client = Server(tls=authority.server()), Http(client_context(authority.pair.certificate))
     await server.open()
@@ -329,3 +336,17 @@ async def test_a_handshake_that_nobody_answers_ends_at_its_deadline_and_leaves_n
         for _ in range(2):
             await ended.acquire()
     await client.close()
+
+
+def test_importing_quarterdeck_changes_nothing_in_asyncio() -> None:
+    """It may be a part of somebody else's program."""
+    program = """
+from asyncio import sslproto
+before = sslproto.SSLProtocol.max_size
+import quarterdeck.app.face, quarterdeck.app.serving
+from quarterdeck.http import keep_small_tls_buffers
+assert sslproto.SSLProtocol.max_size == before
+keep_small_tls_buffers()
+assert sslproto.SSLProtocol.max_size < before
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

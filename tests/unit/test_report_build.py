@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
+from pages.report_schema import document
 from report_lab import MACHINE, SECONDS, STARTED, ZERO, Journal, journal, operation, probe_result, report
 from support.golden import Golden
 
@@ -19,7 +19,6 @@ from quarterdeck.report.build import build, this_machine
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Outcome, Phase, Place, Role, StepOutcome, dump, load
-from quarterdeck.report.schema_doc import document
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.report.words import headline, milliseconds, seconds, summary, times
 
@@ -251,11 +250,6 @@ def test_a_report_of_a_later_version_or_a_broken_one_is_refused_with_what_to_do(
     with pytest.raises(Corrupt, match="seconds"):
         load(json.dumps({**document, "seconds": "long"}).encode())
     assert load(json.dumps({**document, "addedLater": 1}).encode()) == report()
-
-
-def test_the_documented_schema_is_the_schema() -> None:
-    page = Path(__file__).parents[2] / "docs" / "report-schema.md"
-    assert page.read_text() == document(), "run: python -m quarterdeck.report.schema_doc > docs/report-schema.md"
 
 
 def test_the_documentation_says_something_of_every_field() -> None:

@@ -26,7 +26,7 @@ from quarterdeck.model.memory import (
     Timeline,
 )
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Role, Slot
+from quarterdeck.model.slots import Slot
 
 #: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
 EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
@@ -37,7 +37,6 @@ class SlotStatus(Model):
 
     site: str
     zone: str
-    role: Role = Role.VOTER
 
 
 class EndpointStatus(Model):

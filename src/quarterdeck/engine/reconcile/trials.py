@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from typing_extensions import override
+
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, flags_field
 from quarterdeck.components.trial import configurations
@@ -27,13 +29,13 @@ class Trials(Protocol):
         ...
 
 
-class NoTrials:
+class NoTrials(Trials):
     """Tries nothing: for those who cannot wait."""
 
+    @override
     async def failures(
         self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
-        """See ``Trials``."""
         del template, components, programs
         return {}
 

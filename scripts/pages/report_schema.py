@@ -1,11 +1,10 @@
-"""docs/report-schema.md, made from the schema: ``python -m quarterdeck.report.schema_doc > docs/report-schema.md``."""
+"""docs/report-schema.md, made from the schema of reports."""
 
 from __future__ import annotations
 
 import enum
 import inspect
 import re
-import sys
 from types import ModuleType
 
 from pydantic import BaseModel
@@ -65,7 +64,3 @@ def _type(annotation: object) -> str:
 
 def _first_paragraph(item: type) -> str:
     return " ".join((inspect.getdoc(item) or "").split("\n\n")[0].split())
-
-
-if __name__ == "__main__":
-    sys.stdout.write(document())
