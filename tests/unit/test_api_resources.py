@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
+from support.golden import Golden
 
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import Metadata
@@ -109,29 +109,26 @@ def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ("zones: []", "spec.zones: is empty; a site has at least one zone"),
-        ("zones: [a, a]", "spec.zones: names a zone twice"),
-        ("machinesPerZone: 100", "spec.machinesPerZone: makes 300 machines; at most 200 are allowed"),
-        ("machinesPerZone: 0", "spec.machinesPerZone: must be greater than or equal to 1, not 0"),
-        ("storageClasses: []", "spec.storageClasses: is empty; a site has at least one storage class"),
-        ("storageClasses: [{name: a}, {name: a}]", "spec.storageClasses: names a storage class twice"),
-        (
-            "storageClasses: [{name: a, pth: /x}]",
-            "spec.storageClasses[0].pth: unknown field; did you mean 'path'?",
-        ),
-        ("floatingAddresses: true", "spec.floatingAddresses: is for sites of isolation netns only"),
-        ("isolation: vm", "spec.isolation: must be 'loopback' or 'netns', not 'vm'"),
-        ("driver: vm", "spec.driver: must be 'local' or 'ssh'"),
-        ("driver: 5", "spec.driver: must be 'local' or 'ssh'"),
+        "zones: []",
+        "zones: [a, a]",
+        "machinesPerZone: 100",
+        "machinesPerZone: 0",
+        "storageClasses: []",
+        "storageClasses: [{name: a}, {name: a}]",
+        "storageClasses: [{name: a, pth: /x}]",
+        "floatingAddresses: true",
+        "isolation: vm",
+        "driver: vm",
+        "driver: 5",
     ],
 )
-def test_a_bad_site_is_refused(spec: str, said: str) -> None:
+def test_a_bad_site_is_refused(spec: str, golden: Golden) -> None:
     head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
     with pytest.raises(InvalidInput) as caught:
         load(f"{head}spec: {{{spec}}}", "x")
-    assert caught.value.seen == said
+    golden(caught.value.seen)
 
 
 def goal_at_east() -> Goal:
@@ -185,7 +182,7 @@ def test_applying_changes_the_users_half_alone() -> None:
     assert applied.status.port_offset == 7
 
 
-def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_cannot() -> None:
+def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_cannot(golden: Golden) -> None:
     tsig = {"keyName": "k.test", "secretFile": "/key"}
     updated = {
         "mode": "rfc2136",
@@ -196,31 +193,30 @@ def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_c
     stored = changed(new_control_plane("a", site="east"), endpoint=updated)
     assert applied_plane(stored, changed(stored, endpoint=by_hand)).spec.endpoint.mode is EndpointMode.UNMANAGED
     for other in ({"mode": "hosts", "name": "a.x.test"}, {"mode": "address", "address": "192.0.2.1"}):
-        with pytest.raises(InvalidInput, match=r"spec\.endpoint\.mode: cannot be changed"):
+        with golden.raises(InvalidInput):
             applied_plane(stored, changed(stored, endpoint=other))
 
 
-def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:
+def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
-    with pytest.raises(InvalidInput, match=r"spec\.serviceCidr: cannot be changed") as caught:
+    with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, serviceCidr="10.97.0.0/16", endpoint={"name": "b.example"}))
-    assert "spec.endpoint: cannot be changed once the plane exists" in str(caught.value)
     # The default name spelled out is the same name.
     applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ({"kubernetesVersion": "v1.35.7"}, "spec.kubernetesVersion: cannot be changed once the plane exists (from v"),
-        ({"etcd": {"version": "3.6.15"}}, "to 3.6.15): upgrades are not there yet"),
-        ({"serviceCidr": "10.97.0.0/16"}, "to 10.97.0.0/16): Services that exist have addresses of it"),
-        ({"endpoint": {"port": 7443}}, "(from unset to 7443): clients have the endpoint in their kubeconfigs"),
+        {"kubernetesVersion": "v1.35.7"},
+        {"etcd": {"version": "3.6.15"}},
+        {"serviceCidr": "10.97.0.0/16"},
+        {"endpoint": {"port": 7443}},
     ],
 )
-def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object], said: str) -> None:
+def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object], golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
-    with pytest.raises(InvalidInput, match=re.escape(said)):
+    with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, **spec))
 
 
@@ -244,11 +240,11 @@ def test_what_replicas_are_rendered_from_can_be_changed_and_has_files_read_anew(
     assert applied.status.revision == ""
 
 
-def test_applying_an_outdated_document_is_a_conflict() -> None:
+def test_applying_an_outdated_document_is_a_conflict(golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
     stored = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="9")})
     wanted = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="8")})
-    with pytest.raises(Conflict, match="resourceVersion 9"):
+    with golden.raises(Conflict):
         applied_plane(stored, wanted)
 
 

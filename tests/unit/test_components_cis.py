@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
+from support.golden import Golden
 from support.templates import but, template
 
 from quarterdeck.api.plane.cloud import CloudControllerManager
@@ -224,9 +225,9 @@ def test_the_table_in_the_docs_names_each_check_and_says_what_the_units_show() -
     ],
 )
 def test_an_argument_that_would_undo_the_plane_is_refused_with_the_reason(
-    component: Component, flag: str, value: str
+    component: Component, flag: str, value: str, golden: Golden
 ) -> None:
-    with pytest.raises(InvalidInput, match=rf"setting --{flag} of {component}: .{{12,}}"):
+    with golden.raises(InvalidInput):
         check_extra_args(but(PLANE, flags={component: {flag: value}}))
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr, ValidationError
+from support.golden import Golden
 from support.joining_lab import JoiningLab
 from support.small_plane import NAME, SmallPlane, small_plane
 
@@ -70,39 +71,39 @@ def test_a_program_is_one_that_this_machine_can_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "says"),
+    ("content", "mode"),
     [
-        (b"#!/bin/sh\n", 0o644, "is not executable"),
-        (b"", 0o755, "is empty"),
-        (b"text", 0o755, "is not a 64-bit Linux program"),
-        (b"\x7fELF", 0o755, "is not a 64-bit Linux program"),
+        (b"#!/bin/sh\n", 0o644),
+        (b"", 0o755),
+        (b"text", 0o755),
+        (b"\x7fELF", 0o755),
     ],
 )
 def test_what_is_no_program_is_refused_before_anything_is_written_down(
-    tmp_path: Path, content: bytes, mode: int, says: str
+    tmp_path: Path, content: bytes, mode: int, golden: Golden
 ) -> None:
     wanted = asked(program(tmp_path / "ccm", content, mode))
-    with pytest.raises(InvalidInput, match=says) as refused:
+    with golden.raises(InvalidInput) as refused:
         admit_cloud(wanted, FILES, None)
     assert f"spec.cloudControllerManager.program: {tmp_path}/ccm" in refused.value.seen
 
 
-@pytest.mark.parametrize(("where", "says"), [("", "is no file"), ("none", "is not there")])
-def test_so_is_what_is_no_file(tmp_path: Path, where: str, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+@pytest.mark.parametrize("where", ["", "none"])
+def test_so_is_what_is_no_file(tmp_path: Path, where: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         admit_cloud(asked(CloudControllerManager(program=PurePosixPath(tmp_path / where))), FILES, None)
 
 
-def test_a_file_that_went_since_it_was_named_holds_up_no_other_change(tmp_path: Path) -> None:
+def test_a_file_that_went_since_it_was_named_holds_up_no_other_change(tmp_path: Path, golden: Golden) -> None:
     named = CloudControllerManager(program=PurePosixPath(tmp_path / "gone"))
     admit_cloud(asked(named), FILES, asked(named))
-    with pytest.raises(InvalidInput, match="is not there"):
+    with golden.raises(InvalidInput):
         admit_cloud(asked(named), FILES, asked(MANAGER))
 
 
-def test_an_image_is_refused_where_sites_run_files() -> None:
+def test_an_image_is_refused_where_sites_run_files(golden: Golden) -> None:
     wanted = asked(CloudControllerManager(image="registry.example/ccm:v1"))
-    with pytest.raises(PreconditionFailed, match="site east runs programs that are files, and no images"):
+    with golden.raises(PreconditionFailed):
         admit_cloud(wanted, FILES, None)
 
 

@@ -13,6 +13,7 @@ import yaml
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from support.components import ALWAYS
+from support.golden import Golden
 
 from quarterdeck.components.apiserver_config import encryption_configuration
 from quarterdeck.components.credentials import EncryptionKey, KeyPair, PlaneSecrets, ReplicaSecrets
@@ -259,10 +260,10 @@ def test_what_is_not_secrets_is_corrupt(change: str) -> None:
         decode(change)
 
 
-def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets) -> None:
+def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets, golden: Golden) -> None:
     document = json.loads(encode(plane))
     document["version"] = 3
-    with pytest.raises(Corrupt, match="version 3"):
+    with golden.raises(Corrupt):
         decode(json.dumps(document))
 
 
@@ -297,12 +298,12 @@ def test_keys_are_never_in_a_representation(plane: PlaneSecrets) -> None:
     assert repr(plane.encryption_keys[0].secret) not in text
 
 
-def test_an_expired_certificate_is_named_with_its_dates(plane: PlaneSecrets) -> None:
+def test_an_expired_certificate_is_named_with_its_dates(plane: PlaneSecrets, golden: Golden) -> None:
     check_secrets(plane, NOW)
     with pytest.raises(PreconditionFailed) as caught:
         check_secrets(plane, NOW + LEAF_LIFETIME)
     assert "manager" in caught.value.doing
-    assert "expired on 2027-03-01 12:00:00 UTC" in caught.value.seen
+    golden(caught.value.seen)
 
 
 def test_a_clock_that_was_set_back_is_told_from_an_expired_certificate(issued: ReplicaSecrets) -> None:

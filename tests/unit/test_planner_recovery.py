@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, told, until, whats, with_fact
+from model.stories import doing, is_done, told, until, whats, with_fact
 from model.worlds import empty, settled
 from support.components import having
+from support.golden import Golden
 
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
@@ -70,12 +71,12 @@ def of(world: World) -> list[str]:
 # --- whether it is lost ---------------------------------------------------------------------------------------------
 
 
-def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost() -> None:
+def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost(golden: Golden) -> None:
     world = replace(observe(settled(empty("east", 1))), membership=None)
     world = replace(world, words=(replace(word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
     found = plan(world).waiting[0]
-    assert found.what == "voter 90, which belongs to no replica, to come back with the data"
-    assert "'quarterdeck recover demo'" in found.then
+    golden(found.what)
+    golden(found.then)
 
 
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
@@ -178,16 +179,16 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
 
 
 @pytest.mark.parametrize(
-    ("seen", "revision", "said"),
+    ("seen", "revision"),
     [
-        (5, 5, "nothing that was ever seen: east-1 has etcd revision 5, and 5 is the last"),
-        (0, 5, "nothing that was ever seen: east-1 has etcd revision 5;"),
-        (2_000, 5, "etcd revisions 6 to 2,000: east-1 has etcd revision 5, and the plane was last seen at 2,000"),
+        (5, 5),
+        (0, 5),
+        (2_000, 5),
     ],
 )
-def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, said: str) -> None:
+def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
     found = loss(Memory(revision=seen), word("east-1", 7, revision))
-    assert found.startswith(said)
+    golden(found)
     assert "after that" in found
 
 
@@ -207,32 +208,32 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
 def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
     truth = left_of_three(consent=consent)
     truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
-    assert planned(truth) == []
+    assert doing(truth) == []
 
 
 def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
     noted = left_of_three(CUT_OFF, YES)
     noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
-    assert planned(noted) == []
+    assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
-    assert planned(told_so)[0].startswith("BeginEpoch")
+    assert doing(told_so)[0].startswith("BeginEpoch")
 
 
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
     patience = left_of_three().settings.patience
     lost = left_of_three(consent=Consent(automatic=True))
     lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
-    assert planned(replace(lost, now=patience - 1)) == []
-    assert planned(replace(lost, now=patience))[0].startswith("BeginEpoch")
+    assert doing(replace(lost, now=patience - 1)) == []
+    assert doing(replace(lost, now=patience))[0].startswith("BeginEpoch")
     cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
     cut_off = replace(cut_off, now=9 * patience, memory=replace(cut_off.memory, quorum_lost=0.0))
-    assert planned(cut_off) == []
+    assert doing(cut_off) == []
 
 
 def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
     truth = left_of_three(consent=Consent(automatic=True))
-    assert planned(truth) == ["NoteQuorum"]
+    assert doing(truth) == ["NoteQuorum"]
     truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
     truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
     assert truth.elected is not None
@@ -301,7 +302,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     assert any("etcd of east-1 to end" in each for each in whats(plan(world)))
 
 
-def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data() -> None:
+def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data(golden: Golden) -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
     (restore,) = plan(observe(truth)).now
     failing = (Failing(step=bare(restore), told="there is no room"),)
@@ -311,7 +312,7 @@ def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data
         truth = apply(truth, step)
     world = replace(observe(truth), failing=failing)
     assert of(world) == []
-    assert "there is no room" in whats(plan(world))
+    golden(whats(plan(world)))
 
 
 def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
@@ -424,7 +425,7 @@ def test_data_that_was_kept_goes_with_its_plane_and_not_before_all_else() -> Non
     truth = until(with_power(begun(), Power.ON, "east-2", "east-3"), is_done)
     truth = replace(truth, deleting=True)
     last = until(truth, lambda now, _: not now.memory.replicas)
-    assert planned(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
+    assert doing(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
     gone = until(last, is_done)
     assert gone.memory.kept == ()
 
