@@ -29,6 +29,10 @@ LOCAL_FIELDS = (
 )
 
 
+OWN_EDGES = [
+    {"name": f"own{at}", "address": f"192.0.2.{at}", "zone": "a", "roles": [role]}
+    for at, role in ((5, "control"), (6, "edge"), (7, "edge"))
+]
 TWO_EDGES = [*THREE, {"name": "five", "address": "192.0.2.5", "zone": "a", "role": "edge"}]
 
 
@@ -151,6 +155,12 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
          " 192.0.2.5, which is host five's own"),
         ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}}, "spec.edge.floatingAddresses[0]:"
          " '2001:db8::9' is no IPv4 address"),
+        ({"hosts": [host()], "edge": {"promotedAddresses": ["192.0.2.9"]}}, "spec.edge.promotedAddresses: go over to a"
+         " load balancer: give one host or more the role edge"),
+        ({"hosts": TWO_EDGES, "edge": {"promotedAddresses": ["192.0.2.9"]}},
+         "spec.edge.promotedAddresses: need hosts of role edge that have no replicas; one has both roles"),
+        ({"hosts": OWN_EDGES, "edge": {"floatingAddresses": ["192.0.2.9"], "promotedAddresses": ["192.0.2.9"]}},
+         "spec.edge.promotedAddresses: has 192.0.2.9, which floatingAddresses has as well"),
         ({"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}}, "spec.edge.external: is for sites"
          " without hosts of role edge; one is one"),
         ({"hosts": [host()], "edge": {"external": {"addresses": []}}}, "spec.edge.external.addresses: must be one"

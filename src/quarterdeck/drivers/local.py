@@ -7,6 +7,7 @@ from pathlib import Path
 
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
@@ -15,6 +16,7 @@ from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Site
+from quarterdeck.sites.vrrp import INSTALL_BOTH, why_not_here
 
 
 class LocalSites:
@@ -48,6 +50,8 @@ class LocalSites:
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
         spec = _local(resource)
+        if spec.floating_addresses and (missing := why_not_here()):
+            raise PreconditionFailed(f"letting addresses float at site {resource.name}", missing, INSTALL_BOTH)
         if spec.isolation is Isolation.NETNS:
             await Lab.open(self._folder)
 

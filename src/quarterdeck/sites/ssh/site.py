@@ -13,14 +13,12 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from quarterdeck.components.traffic.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
     LeaseLost,
     TimedOut,
     Unavailable,
 )
-from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
@@ -38,6 +36,7 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
+from quarterdeck.sites.ssh.addresses import SshAddresses
 from quarterdeck.sites.ssh.asking import QUICK, root_of
 from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
@@ -62,25 +61,10 @@ _SYNCS = 9
 _TRIES = 5
 
 
-class SshSite(SshAttaching, SshFaults):
-    """A site of hosts; offers the ports Site, Holds, SharesFloats and Faults. What is known of units and volumes is on
+class SshSite(SshAttaching, SshFaults, SshAddresses):
+    """A site of hosts; offers the ports Site, Holds, Floats, Leads and Faults. What is known of units and volumes is on
     the hosts.
     """
-
-    def floating(self, machine: str, number: int) -> str | None:
-        """See Floats: planes differ by port."""
-        del number
-        edges, addresses = self._settings.edges(), self._settings.floating_addresses
-        return own_address(machine, edges, addresses) if addresses and machine in edges else None
-
-    @property
-    def external(self) -> ExternalLoadBalancer | None:
-        """See LedFromOutside."""
-        return self._settings.external
-
-    def router(self, machine: str) -> RouterSettings:
-        """See SharesFloats."""
-        return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         """See Site."""
