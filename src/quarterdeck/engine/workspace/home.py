@@ -255,7 +255,8 @@ def _promoted(
         resource.metadata.name,
         resource.spec.endpoint,
         site,
-        [each for (at, _), each in machines.items() if at == site.name],
+        # a host can be a DNS server as well, which is another machine at the same address
+        [each for (at, _), each in machines.items() if at == site.name and each.role is not MachineRole.DNS],
         port=endpoint_port(resource),
         status_port=balancer_status_port(resource),
     )
