@@ -54,11 +54,11 @@ def sink(connection: socket.socket) -> None:
         connection.sendall(str(total).encode())
 
 
-def admin(connection: socket.socket) -> None:
-    """Say what an Envoy that serves says."""
+def healthy(connection: socket.socket) -> None:
+    """Say what an Envoy says that leads to an apiserver."""
     with connection:
         connection.recv(4096)
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nlistener_manager.workers_started: 1\n")
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\ncluster.apiservers.membership_healthy: 1\n")
 
 
 def at(own: str) -> object:
@@ -84,13 +84,12 @@ def do(verb: str, *args: object) -> object:  # noqa: C901
             handle = {"echo": echo, "sink": sink, "who": who}[str(kind)]
             threading.Thread(target=serve, args=(listener, handle), daemon=True).start()
             return "listening"
-        case ("floats", [str(port), str(own), str(path)]):
-            listener = socket.create_server(("0.0.0.0", int(port)))
+        case ("serves", [int(port), str(own), int(ready)]):
+            listener = socket.create_server(("0.0.0.0", port))
             threading.Thread(target=serve, args=(listener, at(own)), daemon=True).start()
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(path)
-            listener.listen()
-            threading.Thread(target=serve, args=(listener, admin), daemon=True).start()
+            if ready:
+                listener = socket.create_server(("127.0.0.1", ready))
+                threading.Thread(target=serve, args=(listener, healthy), daemon=True).start()
             return "listening"
         case ("close", [str(name)]):
             held.pop(name).close()

@@ -143,7 +143,7 @@ def _balancer(
         client=client,
         floating=Floating(
             own=vip,
-            unit=keepalived_unit(site.router(edge), folder),
+            unit=keepalived_unit(site.router(edge), folder, site.routing(edge, KEEPALIVED)),
             watched=served_file(folder, "demo", ready=STATUS, port=PORT),
             named=edge,
         ),
@@ -247,7 +247,7 @@ async def test_one_more_edge_is_made_known_while_the_address_stays_where_it_is(e
     for edge in EDGES:
         pid = edges.lab.sh(edge, "pgrep -o -x keepalived")
         settings = router_settings(edge, third, (edges.address,))
-        await edges.site.reload_unit(edge, keepalived_unit(settings, folder))
+        await edges.site.reload_unit(edge, keepalived_unit(settings, folder, edges.site.routing(edge, KEEPALIVED)))
 
         async def told(edge: str = edge) -> bool:
             said = edges.lab.sh(edge, "journalctl -q -o cat -u quarterdeck-keepalived | grep -c Reloading || true")

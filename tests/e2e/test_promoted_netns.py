@@ -12,6 +12,7 @@ from support.watched import watched
 
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.netns.layout import led_addresses
+from quarterdeck.sites.vrrp import why_not_here
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(600)]
 
@@ -39,6 +40,8 @@ def lab() -> Iterator[PlaneLab]:
     allowed, reason = asyncio.run(available())
     if not allowed:
         pytest.skip(f"this host does not allow network namespaces: {reason}")
+    if missing := why_not_here():
+        pytest.skip(missing)
     with plane_lab() as made:
         made.run("apply", "-f", str(made.file(SITE)))
         yield made

@@ -301,6 +301,7 @@ def _status_of(where: FakeMachine, unit: FakeUnit) -> UnitStatus:
         restarts=unit.restarts,
         refused=unit.refused,
         altered=any(where.files.get(file.path) != file for file in unit.spec.files),
+        note=unit.spec.note,
     )
 
 

@@ -47,7 +47,7 @@ from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
-from quarterdeck.planner import ailing, claims, machines, members, planner, resting, revisions, stage, view
+from quarterdeck.planner import ailing, claims, machines, members, planner, reading, resting, revisions, stage
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rule import Ask, Members, Rule
 from quarterdeck.planner.rules import (
@@ -363,7 +363,7 @@ def a_load_balancer_that_does_not_answer_is_none(patch: Patch) -> None:
         servers = {record.name for record in seen.servers}
         running = [balancer for balancer in world.balancers if balancer.running]
         leads = world.record == seen.door == world.memory.served_site
-        return seen.takeover and leads and all(view._carries(each, servers) for each in running)
+        return seen.takeover and leads and all(reading._carries(each, servers) for each in running)
 
     _may_drain(patch, may_drain)
 
@@ -411,7 +411,7 @@ def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
 
 
 def backends_leave_a_load_balancer_that_reaches_no_other(patch: Patch) -> None:
-    patch.setattr(view, "_carries", lambda balancer, servers: servers <= balancer.backends)
+    patch.setattr(reading, "_carries", lambda balancer, servers: servers <= balancer.backends)
 
 
 def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
@@ -589,7 +589,7 @@ def members_of_the_events_cluster_lose_their_data_before_they_are_taken_out(patc
 
 
 def what_is_left_of_a_cluster_founds_the_next_one(patch: Patch) -> None:
-    patch.setattr(view, "is_stale", lambda world, record: False)
+    patch.setattr(reading, "is_stale", lambda world, record: False)
 
 
 # --- room in etcd ---------------------------------------------------------------------------------------------------

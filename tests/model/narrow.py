@@ -18,8 +18,7 @@ from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
-from quarterdeck.planner import planner
-from quarterdeck.planner import view as views
+from quarterdeck.planner import planner, reading
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules import attaching, notes, serving, traffic, upkeep
 from quarterdeck.planner.view import View, view
@@ -286,7 +285,7 @@ def balancers_that_do_not_answer_are_forgotten(patch: Patch) -> None:
         leads = world.record == seen.door == world.memory.served_site
         known = [world.balancer(site) for site in seen.held]
         held = [each for each in known if each.reachable or not _site_is_up(world, each.site)]
-        return seen.takeover and leads and all(views._carries(each, servers) for each in held)
+        return seen.takeover and leads and all(reading._carries(each, servers) for each in held)
 
     for module in (traffic, serving):
         patch.setattr(module, "may_drain", may_drain)

@@ -88,8 +88,8 @@ def test_what_is_around_a_mutant_is_its_function() -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        "view.View.held: not self.expired(since) => self.expired(since)",
-        "view._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
+        "reading.Reading.held: not self.expired(since) => self.expired(since)",
+        "reading._carries: not servers.isdisjoint(balancer.healthy) => servers.isdisjoint(balancer.healthy)",
     ],
 )
 def test_a_mutant_of_a_rule_is_noticed(key: str) -> None:

@@ -1,4 +1,4 @@
-"""Has shellcheck look at every shell script. ``python -m runner.shell FOLDER``: the host script is joined there."""
+"""Has shellcheck look at every shell script. ``python -m runner.shell FOLDER``: what is in pieces is joined there."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from quarterdeck.sites import vrrp
 from quarterdeck.sites.ssh import script
 
 ROOT = Path(__file__).parents[2]
-#: Pieces of one script: what one of them sets another one reads.
-PIECES = ("src/quarterdeck/sites/ssh/host", "src/quarterdeck/sites/ssh/drill")
+#: Folders with pieces of scripts: what one of them sets another one reads.
+PIECES = ("src/quarterdeck/sites/ssh/host", "src/quarterdeck/sites/ssh/drill", "src/quarterdeck/sites/vrrp")
 _SHELLS = (b"/sh", b"/bash", b" sh", b" bash")
 _FOLDERS = ("src", "tests", "bench", "examples", ".ci")
 
@@ -35,9 +36,10 @@ def is_shell(path: Path) -> bool:
 def main(folder: Path) -> int:
     """The exit code of shellcheck: 0 if it finds nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    joined = folder / "host.sh"
-    joined.write_bytes(script.script() + b"\n" + script.faults())
-    argv = ["shellcheck", "--external-sources", "--source-path=SCRIPTDIR", str(joined), *map(str, scripts())]
+    joined = {folder / "host.sh": script.script() + b"\n" + script.faults(), folder / "vrrp.sh": vrrp.script()}
+    for path, text in joined.items():
+        path.write_bytes(text)
+    argv = ["shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *map(str, (*joined, *scripts()))]
     return subprocess.run(argv, cwd=ROOT, check=False).returncode
 
 

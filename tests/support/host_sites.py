@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
-from quarterdeck.components.traffic.keepalived import KEEPALIVED, RouterSettings, router_settings
+from quarterdeck.components.traffic.keepalived import KEEPALIVED, RouterSettings, Routing, router_settings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.findings import Checked, HostFinding
 from quarterdeck.model.units import Machine, MachineRole, UnitSpec, UnitState, UnitStatus
@@ -50,8 +50,13 @@ class RememberedSite:
 
     # addresses that float
 
-    def floating(self, machine: str, number: int) -> str | None:
+    cannot_route = ""
+
+    def floating(self, machine: str) -> str | None:
         raise NotImplementedError
+
+    def routing(self, machine: str, unit: str) -> Routing:
+        return Routing(argv=("/vrrp", unit))
 
     def router(self, machine: str) -> RouterSettings:
         return router_settings(machine, self._edges, self._spec.edge.floating_addresses)

@@ -73,7 +73,7 @@ async def test_nobody_remembers_an_address_that_the_network_leads_to_where_it_is
 
 async def test_what_could_have_it_is_left_on_no_machine_without_a_replica(small: SmallPlane) -> None:
     (record,) = small.plane.memory.replicas
-    site, unit = small.sites[record.site], f"{small.plane.name}-floating"
+    site, unit = small.sites[record.site], f"{small.plane.name}-keepalived"
     await site.start_unit(record.machine, UnitSpec(name=unit, argv=("/bin/true",)))
     await forget_address(small.plane, record.site, record.machine, "another")
     assert unit in {each.name for each in await site.units(record.machine)}

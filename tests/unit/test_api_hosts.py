@@ -25,6 +25,10 @@ THREE = [
 LOCAL = {"name": "standard"}
 
 
+OWN_EDGES = [
+    {"name": f"own{at}", "address": f"192.0.2.{at}", "zone": "a", "roles": [role]}
+    for at, role in ((5, "control"), (6, "edge"), (7, "edge"))
+]
 TWO_EDGES = [*THREE, {"name": "five", "address": "192.0.2.5", "zone": "a", "role": "edge"}]
 
 
@@ -126,6 +130,9 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
         {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.9", "192.0.2.9"]}},
         {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.5"]}},
         {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}},
+        {"hosts": [host()], "edge": {"promotedAddresses": ["192.0.2.9"]}},
+        {"hosts": TWO_EDGES, "edge": {"promotedAddresses": ["192.0.2.9"]}},
+        {"hosts": OWN_EDGES, "edge": {"floatingAddresses": ["192.0.2.9"], "promotedAddresses": ["192.0.2.9"]}},
         {"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}},
         {"hosts": [host()], "edge": {"external": {"addresses": []}}},
         {"hosts": [host()], "edge": {"external": {"addresses": ["198.51.100.1"], "command": ["lb"]}}},

@@ -13,11 +13,15 @@ from support.golden import Golden
 
 from quarterdeck.components.traffic.keepalived import (
     KEEPALIVED,
+    PromotedSettings,
+    Routing,
     configuration,
     keepalived_unit,
     not_usable,
     own_address,
     priority,
+    promoted_priority,
+    promoted_unit,
     router_ids,
     router_settings,
     served_file,
@@ -33,6 +37,8 @@ from quarterdeck.sites.ssh.unit_archive import account_of
 
 EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}
 FOLDER = PurePosixPath("/var/lib/quarterdeck/units/keepalived/files")
+ROUTING = Routing(argv=("/usr/local/lib/quarterdeck/host", "vrrp", KEEPALIVED))
+PROMOTED = PromotedSettings(unit="demo-keepalived", address="198.51.100.1", own="192.0.2.1", place=0, note="1 2 3 demo")
 
 
 def places(*addresses: str) -> dict[str, dict[str, int]]:
@@ -74,6 +80,26 @@ def test_priorities_move_an_address_for_a_failure_and_home_only_when_that_cuts_n
     assert all(1 <= priority(each, clients=True) <= 254 for each in range(edges))
 
 
+def test_a_promoted_address_stays_with_its_clients_until_nobody_serves_them_there() -> None:
+    assert promoted_priority(None, clients=True) > promoted_priority(0), "who has clients keeps it, named or not"
+    assert promoted_priority(None) < promoted_priority(7), "without clients it goes to those that are to have it"
+    for place in (None, 0, 1):
+        failing = promoted_priority(place, clients=True, serves=False)
+        assert failing < min(promoted_priority(None), promoted_priority(1)), "any other that serves is better"
+    assert promoted_priority(0, clients=True) <= 254
+    assert promoted_priority(0) > promoted_priority(1) > promoted_priority(2)
+
+
+def test_another_place_of_a_machine_is_a_change_of_files_alone() -> None:
+    former = replace(PROMOTED, place=None, note="4")
+    first, later = (promoted_unit(each, FOLDER, ROUTING) for each in (PROMOTED, former))
+    assert first.differs_in_files_alone(later)
+    assert first.digest != later.digest
+    assert "    priority 150\n" in first.files[0].content.decode()
+    assert "    priority 45\n" in later.files[0].content.decode()
+    assert "unicast" not in later.files[0].content.decode(), "it is heard by machines that come later"
+
+
 def test_router_ids_are_the_last_of_the_address_and_each_another() -> None:
     assert router_ids(("198.51.100.7", "198.51.100.9")) == (7, 9)
     assert router_ids(("198.51.100.7", "203.0.113.7", "203.0.113.8")) == (7, 8, 9)
@@ -81,11 +107,12 @@ def test_router_ids_are_the_last_of_the_address_and_each_another() -> None:
 
 
 def test_its_unit_is_of_a_user_of_its_own_whatever_the_role() -> None:
-    unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
-    record = UnitRecord.of(unit)
+    record = UnitRecord.of(keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER, ROUTING))
     assert account_of(MachineRole.EDGE, record) == "quarterdeck-vrrp"
+    assert account_of(MachineRole.CONTROL, replace(record, name="demo-keepalived")) == "quarterdeck-vrrp"
     assert account_of(MachineRole.EDGE, replace(record, name="demo-envoy")) == "quarterdeck-edge"
     assert served_file(FOLDER, "demo", ready=26443, port=6443).path == FOLDER / "live" / "demo"
+    assert served_file(FOLDER, "demo", ready=None, port=6443).content == b"- 6443\n"
 
 
 @pytest.mark.parametrize(
@@ -108,12 +135,14 @@ class Host:
         self.folder, self.files = folder, folder / "units" / KEEPALIVED / "files"
         self.files.mkdir(parents=True)
         (folder / "etc").mkdir()
+        (folder / "lib/tmp").mkdir(parents=True)
         (folder / "keepalived").write_text("#!/bin/sh\n")
         (folder / "keepalived").chmod(0o755)
         (folder / "etc/addresses").write_text("198.51.100.1\n198.51.100.2\n")
 
     def run(self, call: str) -> subprocess.CompletedProcess[str]:
-        here = f"UNITS={self.folder}/units RUN={self.folder} ETC={self.folder}/etc VRRP_BINARY={self.folder}/keepalived"
+        own = {"LIB": "lib", "UNITS": "units", "RUN": "", "ETC": "etc", "VRRP_BINARY": "keepalived"}
+        here = " ".join(f"{name}={self.folder}/{path}" for name, path in own.items())
         ip = 'ip() { [ "$6" = 192.0.2.1/32 ] && echo "2: ens3    inet 192.0.2.1/24 scope global ens3"; }'
         text = f'cd /; . {self.functions}; {here}; {ip}; as_vrrp() {{ "$@"; }}; {call}'
         bash = shutil.which("bash")
@@ -123,7 +152,7 @@ class Host:
     def take(self, text: str) -> str:
         (self.files / "keepalived.conf").write_text(text)
         (self.folder / "keepalived.conf").unlink(missing_ok=True)
-        done = self.run("take_routing")
+        done = self.run(f"take_routing {KEEPALIVED}")
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -139,13 +168,14 @@ GOOD = configuration(router_settings("e1", EDGES, ("198.51.100.1", "198.51.100.2
 def test_a_host_takes_what_is_rendered_and_puts_its_own_interface_in(host: Host) -> None:
     assert host.take(GOOD) == ""
     taken = (host.folder / "keepalived.conf").read_text()
-    assert taken.rstrip() == GOOD.replace("@INTERFACE@", "ens3").rstrip()
+    assert taken.rstrip() == GOOD.replace("@INTERFACE@", "ens3").replace("@STATE@", "/tmp").rstrip()
+    assert host.take(promoted_unit(PROMOTED, FOLDER, ROUTING).files[0].content.decode()) == ""
 
 
 @pytest.mark.parametrize(
     ("was", "becomes"),
     [
-        pytest.param("file /tmp/fails", "file /etc/shadow", id="another file that it reads"),
+        pytest.param("file @STATE@/fails", "file /etc/shadow", id="another file that it reads"),
         pytest.param("track_file fails", "vrrp_script x", id="a script"),
         pytest.param("state BACKUP", 'notify "/bin/sh"', id="a notification"),
         pytest.param("global_defs {", "include /tmp/more\nglobal_defs {", id="another file"),
@@ -167,9 +197,10 @@ def test_a_host_without_keepalived_says_so(host: Host, golden: Golden) -> None:
 
 
 def test_the_unit_runs_the_one_program_that_a_host_lets_it_run(host: Host) -> None:
-    unit = keepalived_unit(router_settings("e1", EDGES, ("198.51.100.1",)), FOLDER)
-    real = host.run('printf %s "$VRRP_PROGRAM"').stdout
-    assert " ".join(unit.argv) == real
+    real = host.run('printf %s "$SELF vrrp $VRRP"').stdout
+    assert " ".join(ROUTING.argv) == real
+    for name, expected in (("keepalived", 0), ("demo-keepalived", 0), ("demo-envoy", 1), ("keepalived-demo", 1)):
+        assert host.run(f"is_vrrp {name}").returncode == expected
 
 
 EDGE = DeclaredHost(name="e1", address="192.0.2.1", zone="a", roles=(MachineRole.EDGE,), login=Login(host="e1"))
@@ -190,3 +221,5 @@ def test_a_check_of_a_site_says_what_an_edge_lacks(said: str, checks: list[str])
     assert not [*judge_floating(replace(settings, floating_addresses=()), EDGE, facts)]
     replicas = replace(EDGE, roles=(MachineRole.CONTROL,))
     assert not [*judge_floating(settings, replicas, facts)]
+    promotes = replace(settings, floating_addresses=(), promoted_addresses=("198.51.100.1",))
+    assert [each.finding.check for each in judge_floating(promotes, replicas, facts)] == checks

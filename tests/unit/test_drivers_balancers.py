@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.plane.memory import MemoryStatus, Moment
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.traffic.keepalived import KEEPALIVED
+from quarterdeck.endpoint.addresses.promoted import PromotedAddress
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer
 from quarterdeck.endpoint.balancers.external import ExternalBalancer
 from quarterdeck.endpoint.port import LoadBalancer
-from quarterdeck.engine.workspace.home import _balancers
+from quarterdeck.engine.workspace.home import _balancers, _promoted
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer
 from quarterdeck.model.units import MachineRole, MachineState
@@ -129,3 +131,20 @@ def test_one_of_the_users_own_is_there_by_each_of_its_addresses(secrets: PlaneSe
     assert (one.address, two.address) == (BackendAddress("198.51.100.1", 6443), BackendAddress("198.51.100.2", 6443))
     assert one.command is two.command, "it is run once for both"
     assert not one.can_hold
+
+
+def test_a_promoted_address_is_had_by_the_edge_of_a_host_and_not_by_its_dns_server() -> None:
+    """Both are machines at the host's address, and the load balancer looks for the unit on its own machine."""
+    hosts = (
+        replace(EDGES[0], roles=(MachineRole.EDGE, MachineRole.DNS)),
+        replace(EDGES[1], roles=(MachineRole.CONTROL,)),
+    )
+    settings = SshSettings(name="rack", hosts=hosts, promoted_addresses=("192.0.2.200",))
+    wanted = plane("192.0.2.200")
+    endpoint = wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.PROMOTED})
+    wanted = wanted.model_copy(update={"spec": wanted.spec.model_copy(update={"endpoint": endpoint})})
+    site = open_ssh_site(settings, Hosts("tests"))
+    machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
+    found = _promoted(wanted, {"rack": site}, machines)
+    assert isinstance(found, PromotedAddress)
+    assert [each.name for each in found.machines] == ["e1-edge", "e2"]

@@ -10,9 +10,11 @@ import pytest
 from fakes.site import FakeSite
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.site import AddressSpace, LocalSpec
+from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import Sites
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.port import Site
@@ -86,3 +88,13 @@ async def test_what_planes_share_goes_with_the_hubs_that_were_ever_opened(driver
     assert sites.hub(AddressSpace.LOOPBACK) is hub
     assert await hub.volumes("hub-loopback-a1") == ()
     assert driver.opened == ["hub-loopback"]
+
+
+async def test_addresses_that_float_between_machines_of_this_host_need_what_the_distribution_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.sites.vrrp._KEEPALIVED", tmp_path / "keepalived")
+    spec = LocalSpec(isolation=Isolation.NETNS, edges=2, floating_addresses=True)
+    resource = SiteResource(metadata=Metadata(name="n1"), spec=spec)
+    with pytest.raises(PreconditionFailed, match=r"keepalived must be installed on this host.*install keepalived and"):
+        await LocalSites(tmp_path).require_allowed(resource)

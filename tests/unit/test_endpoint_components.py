@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.traffic.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls, backends_file, balancer_unit, tls_files
-from quarterdeck.components.traffic.floating import FloatingSettings, floating_unit
-from quarterdeck.endpoint.addresses.floating.agent import Orders
 from quarterdeck.model.endpoints import BackendAddress, Record
 
 MANAGER = "CN=quarterdeck,O=system:masters"
@@ -119,21 +117,3 @@ def test_a_load_balancer_listens_where_its_machine_may_have_an_address_one_day()
         assert each["freebind"] is True
         assert "198.18.0.2" in json.dumps(each["additional_addresses"])
     assert all("freebind" not in each and "additional_addresses" not in each for each in listeners(BALANCER))
-
-
-def test_what_an_edge_is_told_of_addresses_that_float_is_what_it_understands() -> None:
-    settings = FloatingSettings(
-        unit="demo-floating",
-        folder=PurePosixPath("/srv/demo-floating"),
-        edge="east-edge-2",
-        owners={"198.18.0.1": "east-edge", "198.18.0.2": "east-edge-2"},
-        port=6443,
-        talk=26443,
-        admin=PurePosixPath("/srv/demo-envoy/admin.sock"),
-        python=PurePosixPath("/usr/bin/python3"),
-        search_path="/opt/src",
-    )
-    unit = floating_unit(settings)
-    orders = Orders(**json.loads(unit.files[0].content))
-    assert (orders.edge, [*orders.owners], orders.talk) == ("east-edge-2", ["198.18.0.1", "198.18.0.2"], 26443)
-    assert unit.argv[-1] == str(unit.files[0].path)

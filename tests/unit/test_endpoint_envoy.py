@@ -14,6 +14,7 @@ from support.golden import Golden
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls
+from quarterdeck.endpoint.balancers import envoy
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
@@ -94,6 +95,7 @@ def edge(behaves: Behaves) -> Edge:
         own=FLOATS,
         unit=UnitSpec(name=ROUTER, argv=("/vrrp",)),
         watched=UnitFile(live / "demo", b"26443 6443\n"),
+        named=EDGE,
         expected=(UnitFile(live / "other", b"26453 6453\n"),),
     )
     envoy = Envoy(site)
@@ -219,10 +221,36 @@ async def test_a_load_balancer_is_there_as_long_as_its_machine_knows_of_it(
 async def test_what_moves_an_address_counts_as_left_unless_all_planes_share_it(edge: Edge) -> None:
     await edge.site.start_unit(EDGE, edge.floating.unit)
     assert not (await edge.balancer.observe()).left
-    alone = replace(edge.balancer, floating=replace(edge.floating, watched=None, expected=()))
+    alone = replace(edge.balancer, floating=None, promoted="demo-keepalived")
+    await edge.site.start_unit(EDGE, UnitSpec(name="demo-keepalived", argv=("/vrrp",)))
+    await edge.site.stop_unit(EDGE, "demo-keepalived")
     assert (await alone.observe()).left
     await alone.remove()
     assert not (await alone.observe()).left
+
+
+async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goes(
+    edge: Edge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is connected is told by its end, and who comes anew is not refused: the next machine has the address then."""
+    said: list[str] = []
+    plain = replace(edge.balancer, floating=None)
+    await plain.apply(BACKENDS)
+    await edge.site.start_unit(EDGE, UnitSpec(name="demo-keepalived", argv=("/vrrp",)))
+
+    async def waits(_: object, machine: str, unit: str, seconds: float) -> None:
+        there = {each.name for each in await edge.site.units(EDGE) if each.state is UnitState.RUNNING}
+        assert {"demo-envoy", "demo-keepalived"} <= there
+        assert (machine, unit, seconds > 5.0) == (EDGE, "demo-keepalived", True)
+        said.append("waits")
+
+    async def goes(site: FakeSite, machine: str, unit: str) -> None:
+        said.append(unit)
+
+    monkeypatch.setattr(envoy, "have_clients_wait", waits)
+    monkeypatch.setattr(FakeSite, "remove_unit", goes)
+    await replace(plain, promoted="demo-keepalived").remove()
+    assert said == ["waits", "demo-envoy", "demo-keepalived"]
 
 
 @pytest.mark.parametrize("last", ["install", "start_unit"])

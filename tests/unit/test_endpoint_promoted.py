@@ -1,9 +1,8 @@
-"""Who has an address that goes from machine to machine, by what the processes on these say."""
+"""Which machines are to have a promoted address, by the orders that they know of."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -11,54 +10,72 @@ from typing import cast
 
 import pytest
 
-from quarterdeck.endpoint.addresses.promoted import PromotedAddress
+from quarterdeck.components.traffic.keepalived import Routing, held_line
+from quarterdeck.endpoint.addresses.promoted import Order, PromotedAddress
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Claim
+from quarterdeck.model.endpoints import Claim, Ownership
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.port import Site
 
-A, UNIT = "100.64.64.1", "demo-floating"
+UNIT = "demo-keepalived"
 EDGE, ONE, TWO = "127.0.61.1", "127.0.61.2", "127.0.61.3"
+#: Where something listens as long as a test wants it to.
+ADDRESS = "127.0.61.9"
 MINE = Claim(owner="demo/1", token=7, addresses=frozenset({EDGE, ONE, TWO}))
 
 
 @dataclass
 class Machines:
-    """A site whose machines do as they are told at once: whoever has the newest orders has the address. ``off`` do not
-    answer, ``slow`` do not take it.
+    """A site whose machines do as they are told. ``off`` do not answer; on the ``deaf`` nobody's clients are held.
+    ``done``: what was started and reloaded, in this order.
     """
 
-    orders: dict[str, dict[str, object]] = field(default_factory=dict)
-    runs: dict[str, str] = field(default_factory=dict)
-    off: set[str] = field(default_factory=set)
-    slow: set[str] = field(default_factory=set)
-    name: str = "n1"
-    holder: str = ""
-    held: set[str] = field(default_factory=set)
-    deaf: bool = False
+    units_of: dict[str, UnitSpec] = field(default_factory=dict)
     states: dict[str, UnitState] = field(default_factory=dict)
+    served: dict[str, str] = field(default_factory=dict)
+    held: dict[str, bool] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    off: set[str] = field(default_factory=set)
+    deaf: set[str] = field(default_factory=set)
+    done: list[tuple[str, str]] = field(default_factory=list)
+    name: str = "n1"
+    cannot_route: str = ""
 
     def folder(self, machine: str, unit: str) -> PurePosixPath:
         return PurePosixPath("/machines", machine, unit)
 
+    def routing(self, machine: str, unit: str) -> Routing:
+        return Routing(argv=("/vrrp", unit))
+
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
-        if machine in self.off:
-            raise Unavailable("writing files", f"{machine} does not answer")
+        self._require(machine)
         (file,) = files
-        if file.path.name == "hold":
-            self.held = {*self.held, machine} if float(file.content) else self.held - {machine}
+        if file.path.parent.name == "live":
+            self.served[machine] = file.content.decode()
             return
-        self.orders[machine] = json.loads(file.content)
-        if machine not in self.slow:
-            self.holder = machine
+        milliseconds, number = map(int, file.content.split())
+        self.held[machine] = milliseconds > 0
+        if machine not in self.deaf:
+            self.said[machine] = f"something else\n{held_line(number)}\n"
+
+    async def logs(self, machine: str, unit: str, *, lines: int) -> str:
+        return self.said.get(machine, "")
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        self.runs[machine] = spec.name
+        self._require(machine)
+        self.units_of[machine] = spec
+        self.states[machine] = UnitState.RUNNING
+        self.done.append(("start", machine))
+
+    async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
+        self._require(machine)
+        assert self.units_of[machine].differs_in_files_alone(spec)
+        self.units_of[machine] = spec
+        self.done.append(("reload", machine))
 
     async def remove_unit(self, machine: str, unit: str) -> None:
-        self.runs.pop(machine, None)
-        self.orders.pop(machine, None)
+        del self.units_of[machine]
 
     async def facts(self, below: str = "") -> SiteFacts:
         return SiteFacts(
@@ -71,18 +88,20 @@ class Machines:
         )
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
+        self._require(machine)
         return self._units(machine)
 
-    def _units(self, machine: str) -> tuple[UnitStatus, ...]:
-        state = self.states.get(machine, UnitState.RUNNING)
-        return (UnitStatus(name=UNIT, state=state),) if machine in self.runs else ()
+    def priority(self, machine: str) -> str:
+        lines = self.units_of[machine].files[0].content.decode().splitlines()
+        return next(each.split()[-1] for each in lines if "priority" in each)
 
-    def says(self, machine: str) -> bytes:
-        newest = max(self.orders.values(), key=lambda each: cast("list[int]", each["number"]))
-        holds = [A] if self.holder == machine else []
-        told = {each: newest[each] for each in ("number", "leads", "owner", "token")}
-        held = machine in self.held and not self.deaf
-        return json.dumps({"edge": machine, "fit": True, "holds": holds, "held": held, **told}).encode()
+    def _units(self, machine: str) -> tuple[UnitStatus, ...]:
+        spec = self.units_of.get(machine)
+        return (UnitStatus(name=UNIT, state=self.states[machine], note=spec.note),) if spec is not None else ()
+
+    def _require(self, machine: str) -> None:
+        if machine in self.off:
+            raise Unavailable("asking", f"{machine} does not answer")
 
 
 def machine(name: str, address: str, role: MachineRole = MachineRole.CONTROL) -> Machine:
@@ -92,126 +111,138 @@ def machine(name: str, address: str, role: MachineRole = MachineRole.CONTROL) ->
 MACHINES = (machine("edge", EDGE, MachineRole.EDGE), machine("one", ONE), machine("two", TWO))
 
 
-class Agent(asyncio.DatagramProtocol):
-    def __init__(self, site: Machines, name: str) -> None:
-        self.site, self.name = site, name
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.DatagramTransport", transport)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        if self.name in self.site.orders and self.name not in self.site.off:
-            self.transport.sendto(self.site.says(self.name), addr)
-
-
 @dataclass
 class Made:
     site: Machines
     dns: PromotedAddress
+    server: asyncio.Server
 
 
 @pytest.fixture
 async def made() -> AsyncIterator[Made]:
-    site, loop = Machines(), asyncio.get_running_loop()
-    first, _ = await loop.create_datagram_endpoint(lambda: Agent(site, "edge"), local_addr=(EDGE, 0))
-    port = first.get_extra_info("sockname")[1]
-    rest = [
-        (await loop.create_datagram_endpoint(lambda each=each: Agent(site, each.name), local_addr=(each.address, port)))
-        for each in MACHINES[1:]
-    ]
+    site = Machines()
+
+    async def answers(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    server = await asyncio.start_server(answers, ADDRESS, 0)
     now = iter(range(1, 1_000))
     dns = PromotedAddress(
-        address=A,
+        plane="demo",
+        address=ADDRESS,
         site=cast("Site", site),
         machines=MACHINES,
         unit=UNIT,
-        port=6443,
-        talk=port,
+        port=server.sockets[0].getsockname()[1],
+        status_port=26443,
         ttl=5,
-        admin=lambda name: PurePosixPath("/machines", name, "admin.sock"),
-        python=PurePosixPath("/python"),
-        search_path="/src",
         steady=lambda: float(next(now)),
         patience=0.5,
     )
-    yield Made(site, dns)
-    for transport in (first, *(each for each, _ in rest)):
-        transport.close()
+    yield Made(site, dns, server)
+    server.close()
+    await server.wait_closed()
 
 
-async def test_there_is_no_record_before_anybody_has_orders(made: Made) -> None:
-    assert (await made.dns.look(A)).record is None
+@pytest.mark.parametrize("owner", ["demo/0a1b-2c", ""])
+def test_an_order_is_told_as_plain_words_and_read_again(owner: str) -> None:
+    order = Order((7, 12), Ownership(owner, 7), (ONE, TWO))
+    assert Order.read(order.note) == order
+    assert all(Order.read(each) is None for each in ("", "1", "1 2", "1 x 3 demo", "written by hand"))
+
+
+async def test_there_is_no_record_before_anybody_has_an_order(made: Made) -> None:
+    assert (await made.dns.look(ADDRESS)).record is None
+
+
+async def test_a_machine_that_is_to_have_it_goes_by_what_serves_there(made: Made) -> None:
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    seen = await made.dns.look(ADDRESS)
+    assert seen.record is not None
+    assert (seen.record.addresses, seen.record.ttl, seen.torn, seen.ownership) == ((ONE,), 5, "", MINE.ownership)
+    await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
+    assert made.site.served == {"one": f"- {made.dns.port}\n", "edge": f"26443 {made.dns.port}\n"}
+
+
+async def test_whoever_had_it_stands_by_once_the_others_do_and_runs_on(made: Made) -> None:
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
+    assert made.site.done == [("start", "one"), ("start", "edge"), ("reload", "one")]
+    assert (made.site.priority("edge"), made.site.priority("one")) == ("150", "45")
+    seen = await made.dns.look(ADDRESS)
+    assert (seen.record and seen.record.addresses, seen.torn, seen.others) == ((EDGE,), "", ())
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    assert made.site.done[3:] == [("reload", "one"), ("reload", "edge")]
+    assert (made.site.priority("edge"), made.site.priority("one")) == ("45", "150")
+
+
+async def test_a_machine_that_was_silent_is_told_of_the_newest_order_when_it_is_back(made: Made) -> None:
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    made.site.off.add("one")
+    await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
+    made.site.off.clear()
+    seen = await made.dns.look(ADDRESS)
+    assert seen.record is not None
+    assert (seen.record.addresses, seen.uneven) == ((EDGE,), True)
+    assert seen.torn == f"{UNIT} on one goes by an older order"
+    assert [each.addresses for each in seen.others if each] == [(ONE,)]
+    await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
+    assert (await made.dns.look(ADDRESS)).torn == ""
 
 
 @pytest.mark.parametrize("state", [UnitState.FAILED, UnitState.STOPPED, UnitState.UNKNOWN])
-async def test_a_process_that_does_not_run_and_that_its_machine_knows_of_counts_until_it_is_removed(
-    made: Made, state: UnitState
-) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
+async def test_a_unit_that_does_not_run_counts_until_it_is_removed(made: Made, state: UnitState) -> None:
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
     made.site.states["one"] = state
-    seen = await made.dns.look(A)
+    seen = await made.dns.look(ADDRESS)
     assert seen.record is not None
     assert (seen.record.addresses, seen.torn) == ((ONE,), f"{UNIT} does not run on one")
-    await made.dns.remove(A, MINE)
-    assert (await made.dns.look(A)).record is None
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    assert made.site.done == [("start", "one")] * 2, "it is started again"
+    await made.dns.remove(ADDRESS, MINE)
+    assert (await made.dns.look(ADDRESS)).record is None
 
 
 async def test_an_edge_that_is_silent_may_have_it(made: Made) -> None:
     made.site.off.add("edge")
     with pytest.raises(Unavailable, match="edge does not answer"):
-        await made.dns.look(A)
+        await made.dns.look(ADDRESS)
 
 
-async def test_the_newest_orders_are_the_record_and_whoever_had_it_need_not_be_told(made: Made) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
-    seen = await made.dns.look(A)
-    assert seen.record is not None
-    assert (seen.record.addresses, seen.record.ttl, seen.torn, seen.ownership) == ((ONE,), 5, "", MINE.ownership)
-    made.site.off.add("one")
-    await made.dns.set(A, (EDGE,), 5, MINE)
-    made.site.off.clear()
-    assert (await made.dns.observe(A)) == replace(seen.record, addresses=(EDGE,))
-    first, then = (made.site.orders[each]["number"] for each in ("one", "edge"))
-    assert first == [7, 1000]
-    assert then == [7, 2000]
-    assert (made.site.orders["one"]["admin"], made.site.orders["edge"]["admin"]) == ("", "/machines/edge/admin.sock")
-
-
-async def test_as_long_as_another_machine_has_it_not_all_is_as_it_was_ordered(made: Made) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
-    made.site.slow.add("edge")
-    with pytest.raises(TimedOut, match=r"100.64.64.1 is at one still"):
-        await made.dns.set(A, (EDGE,), 5, MINE)
-    seen = await made.dns.look(A)
-    assert [each.addresses for each in seen.others if each] == [(ONE,)]
-    made.site.holder = ""
-    assert "is not at edge yet" in (await made.dns.look(A)).torn
+async def test_an_order_after_which_nothing_answers_is_told(made: Made) -> None:
+    made.server.close()
+    await made.server.wait_closed()
+    with pytest.raises(TimedOut, match=rf"nothing answers at {ADDRESS}:\d+ after 0.5 s"):
+        await made.dns.set(ADDRESS, (ONE,), 5, MINE)
 
 
 async def test_an_older_driver_changes_nothing_and_nor_does_a_stranger(made: Made) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
     for claim in (replace(MINE, token=6), replace(MINE, owner="other/2")):
         with pytest.raises(Exception, match=r"newer driver|claimed by"):
-            await made.dns.set(A, (TWO,), 5, claim)
+            await made.dns.set(ADDRESS, (TWO,), 5, claim)
     with pytest.raises(PreconditionFailed, match="has no machine"):
-        await made.dns.set(A, ("10.0.0.9",), 5, MINE)
+        await made.dns.set(ADDRESS, ("10.0.0.9",), 5, MINE)
 
 
-async def test_who_is_connected_to_apiservers_themselves_can_be_held(made: Made) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
-    await made.dns.set(A, (EDGE,), 5, MINE)
+async def test_who_is_connected_to_apiservers_themselves_can_be_held(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
     await made.dns.hold(2.0)
-    assert made.site.held == {"one"}, "the load balancer holds its own"
+    assert made.site.held == {"one": True}, "the load balancer holds its own"
     await made.dns.let_go()
-    assert made.site.held == set()
-    made.site.deaf = True
+    assert made.site.held == {"one": False}
+    monkeypatch.setattr("quarterdeck.endpoint.clients_wait._HELD", 0.1)
+    made.site.deaf.add("one")
     with pytest.raises(Unavailable, match="not held in time"):
         await made.dns.hold(2.0)
 
 
 async def test_nothing_is_left_of_it_anywhere(made: Made) -> None:
-    await made.dns.set(A, (ONE,), 5, MINE)
-    await made.dns.set(A, (TWO,), 5, MINE)
-    await made.dns.remove(A, MINE)
-    assert made.site.runs == {}
-    assert (await made.dns.look(A)).record is None
+    await made.dns.set(ADDRESS, (ONE,), 5, MINE)
+    await made.dns.set(ADDRESS, (TWO,), 5, MINE)
+    await made.dns.remove(ADDRESS, MINE)
+    assert made.site.units_of == {}
+    assert (await made.dns.look(ADDRESS)).record is None

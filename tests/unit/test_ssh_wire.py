@@ -181,14 +181,16 @@ def test_an_argument_survives_a_unit_file(text: str) -> None:
 
 def test_a_look_is_read(golden: Golden) -> None:
     said = (
-        "unit\tm1\tp-etcd\trunning\tabc\t41\t-9\t1\tno\t\n"
-        "unit\tm1-edge\tp-envoy\tfailed\tdef\t\t3\t0\tyes\tits data is gone\n"
+        "unit\tm1\tp-etcd\trunning\tabc\t41\t-9\t1\tno\t7 12 one\t\n"
+        "unit\tm1-edge\tp-envoy\tfailed\tdef\t\t3\t0\tyes\t\tits data is gone\n"
         "files\tm1-edge\tq-envoy\n"
         "volume\tstandard\tp\tno\tb.wal\ta.wal\nvolume\tshared\tq\tyes\naway\tfast\n"
     )
     seen = read_look("looking", said.encode())
     assert seen.units_of("m1") == (
-        UnitStatus(name="p-etcd", state=UnitState.RUNNING, digest="abc", pid=41, exit_code=-9, restarts=1),
+        UnitStatus(
+            name="p-etcd", state=UnitState.RUNNING, digest="abc", pid=41, exit_code=-9, restarts=1, note="7 12 one"
+        ),
     )
     edge, other = seen.units_of("m1-edge")
     assert other == UnitStatus(name="q-envoy", state=UnitState.STOPPED, files_only=True)
@@ -200,7 +202,7 @@ def test_a_look_is_read(golden: Golden) -> None:
     )
     assert seen.away == ("fast",)
     assert read_look("looking", b"").units == ()
-    for wrong in (b"what\tever\n", b"unit\tm1\n", b"files\tm1\n", b"unit\tm1\tu\tsleeping\t\t\t\t0\tno\t\n"):
+    for wrong in (b"what\tever\n", b"unit\tm1\n", b"files\tm1\n", b"unit\tm1\tu\tsleeping\t\t\t\t0\tno\t\t\n"):
         with pytest.raises(Corrupt):
             read_look("looking", wrong)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.components.traffic.floating import led_unit_name
+from quarterdeck.components.traffic.keepalived import promoted_unit_name
 
 
 async def forget_address(plane: Plane, site: str, machine: str, gone: str) -> None:
@@ -12,4 +12,4 @@ async def forget_address(plane: Plane, site: str, machine: str, gone: str) -> No
     others = (each for each in plane.memory.replicas if each.name != gone)
     if promoted and all((each.site, each.machine) != (site, machine) for each in others):
         await plane.check()
-        await plane.site(site).remove_unit(machine, led_unit_name(plane.name))
+        await plane.site(site).remove_unit(machine, promoted_unit_name(plane.name))

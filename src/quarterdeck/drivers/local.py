@@ -10,6 +10,7 @@ from typing_extensions import override
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.site_driver import SiteDriver
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
@@ -18,6 +19,7 @@ from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.isolation import NetnsIsolation
 from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Site
+from quarterdeck.sites.vrrp import INSTALL_BOTH, why_not_here
 
 
 class LocalSites(SiteDriver):
@@ -51,6 +53,8 @@ class LocalSites(SiteDriver):
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
         spec = _local(resource)
+        if spec.floating_addresses and (missing := why_not_here()):
+            raise PreconditionFailed(f"letting addresses float at site {resource.name}", missing, INSTALL_BOTH)
         if spec.isolation is Isolation.NETNS:
             await Lab.open(self._folder)
 

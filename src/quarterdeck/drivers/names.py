@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -14,8 +13,7 @@ from quarterdeck import clocks
 from quarterdeck.api.plane.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.traffic.coredns import DnsSettings
-from quarterdeck.components.traffic.floating import led_unit_name
-from quarterdeck.drivers.balancers import balancer_admin
+from quarterdeck.components.traffic.keepalived import promoted_unit_name
 from quarterdeck.endpoint.addresses.promoted import PromotedAddress
 from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.endpoint.dns.fixed import FixedAddress
@@ -25,7 +23,6 @@ from quarterdeck.endpoint.port import Dns
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.input_files import UnreadableFileError, read_bytes
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.package import python_path
 from quarterdeck.sites.port import Site
 
 DNS_UNIT = "coredns"
@@ -100,21 +97,19 @@ async def _address(endpoint: Endpoint, _: Hub) -> Dns:
 
 
 def open_promoted(
-    plane: str, endpoint: Endpoint, site: Site, machines: Sequence[Machine], *, port: int, talk: int
+    plane: str, endpoint: Endpoint, site: Site, machines: Sequence[Machine], *, port: int, status_port: int
 ) -> Dns:
     """What keeps an address that leads to the only replica itself, or to the load balancer, at its ``site``."""
     assert endpoint.address is not None
     return PromotedAddress(
+        plane=plane,
         address=endpoint.address,
         site=site,
         machines=machines,
-        unit=led_unit_name(plane),
+        unit=promoted_unit_name(plane),
         port=port,
-        talk=talk,
+        status_port=status_port,
         ttl=endpoint.ttl,
-        admin=lambda machine: balancer_admin(site, machine, plane),
-        python=PurePosixPath(sys.executable),
-        search_path=python_path(),
         steady=clocks.steady,
     )
 

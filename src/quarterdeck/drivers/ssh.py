@@ -124,6 +124,7 @@ def _settings(resource: SiteResource) -> ssh.SshSettings:
         storage_classes=tuple(map(_class_of, spec.storage_classes)),
         fetch_on_host=spec.fetch_on_host,
         floating_addresses=spec.edge.floating_addresses,
+        promoted_addresses=spec.edge.promoted_addresses,
         external=ExternalLoadBalancer(outside.addresses, outside.command) if outside is not None else None,
     )
 

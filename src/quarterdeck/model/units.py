@@ -74,6 +74,8 @@ class UnitSpec:
 
     ``low_ports``: it listens at a port below 1024, and is let do so where it does not run as root. No part of the
     digest either.
+
+    ``note``: a line of plain words that its machine tells in each look (``UnitStatus.note``), for whoever wrote it.
     """
 
     name: str
@@ -90,6 +92,7 @@ class UnitSpec:
     restart_pause: float = 0.0
     after: tuple[str, ...] = ()
     low_ports: bool = False
+    note: str = ""
 
     def differs_in_files_alone(self, other: UnitSpec) -> bool:
         """Whether another spec is of the same program with the same arguments."""
@@ -108,6 +111,7 @@ class UnitSpec:
             *self.argv,
             *(f"{key}={value}" for key, value in self.env),
             repr(self.stop_timeout),
+            *([self.note] if self.note else []),
         ]
         state = hashlib.sha256("\0".join(parts).encode())
         for file in sorted(self.files, key=lambda each: each.path):
@@ -132,7 +136,7 @@ class UnitStatus:
     """What was seen of a unit. ``digest`` is that of the spec it was last started, or reloaded, with. ``refused``: why
     its machine does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
     ``altered``: somebody else has changed its files, or how it is started, since. ``files_only``: it is STOPPED, and
-    its files are all that there is of it: it was never started, or not removed wholly.
+    its files are all that there is of it: it was never started, or not removed wholly. ``note``: that of its spec.
     """
 
     name: str
@@ -144,6 +148,7 @@ class UnitStatus:
     refused: str = ""
     altered: bool = False
     files_only: bool = False
+    note: str = ""
 
 
 def with_files(known: Iterable[UnitStatus], folders: Iterable[str]) -> tuple[UnitStatus, ...]:

@@ -48,9 +48,9 @@ class Isolation(Protocol):
         """
         ...
 
-    def floating_address(self, place: Place, number: int) -> str | None:
-        """The address of plane ``number``'s load balancer on this machine, an edge, which any edge of the site can
-        have; None where there is no such. No IO.
+    def floating_address(self, place: Place) -> str | None:
+        """The address that is this edge's first, and that any edge of the site can have; None where there
+        is no such. No IO.
         """
         ...
 

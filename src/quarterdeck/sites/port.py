@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
-from quarterdeck.components.traffic.keepalived import RouterSettings
+from quarterdeck.components.traffic.keepalived import RouterSettings, Routing
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.faults import Fault, FaultKind
@@ -237,21 +237,28 @@ class Holds(Protocol):
 
 
 @runtime_checkable
-class Floats(Protocol):
-    """Edges that take over each other's addresses (``Capability.FLOATS``)."""
+class Routes(Protocol):
+    """Machines that can have an address for a while."""
 
-    def floating(self, machine: str, number: int) -> str | None:
-        """The address of plane ``number``'s load balancer on this edge, which leads to whichever edge of the site has
-        it; None where there is none for such a plane. No IO.
-        """
+    @property
+    def cannot_route(self) -> str:
+        """Why none of them can ("": they can, as far as that is known here), for people. No IO but a look at files."""
+        ...
+
+    def routing(self, machine: str, unit: str) -> Routing:
+        """How keepalived runs there as that unit. No IO but for what is read once."""
         ...
 
 
 @runtime_checkable
-class SharesFloats(Floats, Protocol):
-    """Addresses that float and are those of all planes, which differ by port: a unit of the site's own has them, and
-    they go over for all planes at once.
+class Floats(Routes, Protocol):
+    """Edges that take over each other's addresses (``Capability.FLOATS``). These are those of all planes, which differ
+    by port: a unit of the site's own has them, and they go over for all planes at once.
     """
+
+    def floating(self, machine: str) -> str | None:
+        """The address of an edge that leads to whichever edge of the site has it; None for another machine. No IO."""
+        ...
 
     def router(self, machine: str) -> RouterSettings:
         """That unit's settings on an edge. No IO."""
@@ -269,7 +276,7 @@ class LedFromOutside(Protocol):
 
 
 @runtime_checkable
-class Leads(Protocol):
+class Leads(Routes, Protocol):
     """Addresses of which any machine can have one for a while (``Capability.LEADS``)."""
 
     @property

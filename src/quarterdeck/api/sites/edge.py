@@ -61,18 +61,20 @@ class ExternalEdge(Model):
 class Edge(Model):
     """``floating_addresses``: each is at one of the hosts of role edge at a time, and goes over to another when that
     one falls silent; for all planes of the site, which differ by port. With fewer than hosts, some of these stand by.
+    ``promoted_addresses``: each can be the endpoint of one plane (``leadsTo: promoted``), and at any of the hosts.
     ``external``: there are no such hosts.
     """
 
     floating_addresses: tuple[FloatingAddress, ...] = ()
+    promoted_addresses: tuple[FloatingAddress, ...] = ()
     external: ExternalEdge | None = None
 
     def problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
         """What is wrong with it at a site of these hosts, by path."""
         edges = [each for each in hosts if MachineRole.EDGE in each.roles]
         if self.external is not None:
-            if self.floating_addresses:
-                yield "edge", "has floatingAddresses or is external, not both"
+            if self.floating_addresses or self.promoted_addresses:
+                yield "edge", "has addresses that go from host to host or is external, not both"
             if edges:
                 yield "edge.external", f"is for sites without hosts of role edge; {edges[0].name} is one"
             return
@@ -81,8 +83,23 @@ class Edge(Model):
             yield "edge.floatingAddresses", "go over to another host: give two hosts or more the role edge"
         elif len(floating) > len(edges):
             yield "edge.floatingAddresses", f"are {len(floating)}, more than the {len(edges)} hosts of role edge"
-        if len(set(floating)) < len(floating):
-            yield "edge.floatingAddresses", "has an address twice"
-        for each in hosts:
-            if each.address in floating:
-                yield "edge.floatingAddresses", f"has {each.address}, which is host {each.name}'s own"
+        yield from self._promoted_problems(hosts)
+        for path, addresses in (("floatingAddresses", floating), ("promotedAddresses", self.promoted_addresses)):
+            if len(set(addresses)) < len(addresses):
+                yield f"edge.{path}", "has an address twice"
+            for each in hosts:
+                if each.address in addresses:
+                    yield f"edge.{path}", f"has {each.address}, which is host {each.name}'s own"
+
+    def _promoted_problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
+        """What is wrong with addresses that a replica's host, or a load balancer's, can have."""
+        if not self.promoted_addresses:
+            return
+        path = "edge.promotedAddresses"
+        both = [each.name for each in hosts if {MachineRole.EDGE, MachineRole.CONTROL} <= {*each.roles}]
+        if not any(MachineRole.EDGE in each.roles for each in hosts):
+            yield path, "go over to a load balancer: give one host or more the role edge"
+        if both:
+            yield path, f"need hosts of role edge that have no replicas; {both[0]} has both roles"
+        if shared := {*self.promoted_addresses}.intersection(self.floating_addresses):
+            yield path, f"has {min(shared)}, which floatingAddresses has as well"

@@ -137,16 +137,6 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
     return UnitFile(_live(settings) / f"{name}.json", _encode({"resources": [secret]}))
 
 
-def admin_socket(settings: BalancerSettings) -> PurePosixPath:
-    """Where it answers whoever may open that socket."""
-    return admin_socket_below(settings.folder)
-
-
-def admin_socket_below(folder: PurePosixPath) -> PurePosixPath:
-    """The same, by the folder of its unit."""
-    return folder / _ADMIN_SOCKET
-
-
 def _bootstrap(settings: BalancerSettings, manager: str) -> Json:
     # Relative to the unit's own folder (0700), in which it runs: a socket's path may have 107 bytes, a folder's more.
     # An abstract socket would be everybody's on the host, to ask or to squat.

@@ -1,13 +1,15 @@
-"""keepalived on the edges of a site: addresses that all its planes share, each at one edge at a time, by VRRP. Pure.
+"""keepalived: addresses that are at one machine of a site at a time, by VRRP. Pure.
 
-The program is the distribution's. A host starts it for a configuration of these lines alone, and puts its own interface
-in (sites/ssh/host/8-routing.sh); what says how an edge does is that script, too.
+Addresses that *float* belong to the site: all its planes share them, and its edges have them by turns. An address that
+is *promoted* belongs to one plane, and any machine of the site can have it. Both are units of the same program, the
+distribution's, which each kind of site starts in its own way (``Routing``). Beside keepalived runs a loop that writes
+down how its machine does (sites/vrrp/8-vrrp.sh), and puts the machine's interface into the configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import PurePosixPath
 
@@ -15,10 +17,10 @@ from quarterdeck.model.units import UnitFile, UnitSpec
 
 #: The unit's name on each edge, whatever planes there are.
 KEEPALIVED = "keepalived"
-#: Its file, below the folder of that unit, and the folder with a file for each plane whose load balancer is there.
+#: Its file, below the folder of that unit, and the folder with a file for each plane that is served on the machine.
 _CONFIGURATION, _SERVED = "keepalived.conf", "live"
-#: The host's script starts keepalived, and writes down how the load balancers there do.
-_ARGV = ("/usr/local/lib/quarterdeck/host", "vrrp")
+#: The file that has the clients of a promoted address wait.
+_HOLD = PurePosixPath("hold", "now")
 #: The first that reads weights from files by the name that is used here (keepalived: track_file).
 _OLDEST = (2, 1)
 #: Seconds between two advertisements. An edge that says nothing for three of them has lost its addresses to another.
@@ -28,6 +30,18 @@ ADVERTISED_EVERY = 0.5
 #: who does, and keeps it if nobody does.
 OWN, OTHERS = 150, 100
 HAS_CLIENTS, DOES_NOT_SERVE = 70, -140
+#: The same of a promoted address. A machine that is not to have it any more keeps it as long as it serves clients, and
+#: stands by for those that are to have it.
+FORMER = 45
+HAS_CLIENTS_OF_ITS_OWN, DOES_NOT_SERVE_ITS_OWN = 140, -253
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """How a machine runs keepalived: the program of the unit, and the files of it that come with the machine."""
+
+    argv: tuple[str, ...]
+    files: tuple[UnitFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,67 +75,145 @@ def own_address(edge: str, edges: Iterable[str], addresses: Sequence[str]) -> st
     return addresses[[*edges].index(edge) % len(addresses)]
 
 
-def keepalived_unit(settings: RouterSettings, folder: PurePosixPath) -> UnitSpec:
-    """The unit."""
-    return UnitSpec(
-        name=KEEPALIVED,
-        argv=_ARGV,
-        files=(UnitFile(folder / _CONFIGURATION, configuration(settings).encode()),),
-        stop_timeout=5.0,
-    )
+def keepalived_unit(settings: RouterSettings, folder: PurePosixPath, routing: Routing) -> UnitSpec:
+    """The unit of an edge, which has the addresses that float."""
+    return _unit(KEEPALIVED, configuration(settings), folder, routing)
 
 
-def served_file(folder: PurePosixPath, plane: str, *, ready: int, port: int) -> UnitFile:
-    """By which an edge knows of a plane's load balancer on it: at which port that says how ``ready`` it is, and which
-    one clients come to. Whoever is connected to another is no client: its manager looks at it again and again.
+def promoted_unit_name(plane: str) -> str:
+    """The name of the unit of a plane that has its promoted address, on each machine."""
+    return f"{plane}-{KEEPALIVED}"
+
+
+def is_keepalived(unit: str) -> bool:
+    """Whether a unit of that name is one of these."""
+    return unit == KEEPALIVED or unit.endswith(f"-{KEEPALIVED}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotedSettings:
+    """A machine's part in the promoted ``address`` of a plane. ``own`` is the machine's address. ``place`` is its place
+    among the machines that are to have it (None: it is none of them). ``note`` is what the machine tells of the unit.
     """
-    return UnitFile(folder / _SERVED / plane, f"{ready} {port}\n".encode())
+
+    unit: str
+    address: str
+    own: str
+    place: int | None
+    note: str
+
+
+def promoted_unit(settings: PromotedSettings, folder: PurePosixPath, routing: Routing) -> UnitSpec:
+    """The unit. Another place or note is a change of its files alone."""
+    unit = _unit(settings.unit, promoted_configuration(settings), folder, routing)
+    return replace(unit, note=settings.note)
+
+
+def _unit(name: str, text: str, folder: PurePosixPath, routing: Routing) -> UnitSpec:
+    file = UnitFile(folder / _CONFIGURATION, text.encode())
+    return UnitSpec(name=name, argv=routing.argv, files=(file, *routing.files), stop_timeout=5.0)
+
+
+def served_file(folder: PurePosixPath, plane: str, *, ready: int | None, port: int) -> UnitFile:
+    """By which a machine knows what serves a plane on it: at which port its load balancer says how ``ready`` it is
+    (None: an apiserver serves, which does as long as it listens), and which port clients come to. Whoever is connected
+    to another port is no client: its manager looks at it again and again.
+    """
+    return UnitFile(folder / _SERVED / plane, f"{'-' if ready is None else ready} {port}\n".encode())
+
+
+def hold_file(folder: PurePosixPath, seconds: float, number: int) -> UnitFile:
+    """Has the clients of a promoted address on this machine wait for at most so long, or go on (0). The unit's log has
+    the line ``held_line`` once they wait. ``number`` is another one for each hold.
+    """
+    return UnitFile(folder / _HOLD, f"{max(0, round(seconds * 1000))} {number}\n".encode())
+
+
+def held_line(number: int) -> str:
+    """What the unit says once clients wait."""
+    return f"clients wait: {number}"
 
 
 def not_usable(version: str) -> str:
     """Why an edge with that keepalived ("": none) cannot have addresses that go over; "" if it can."""
     if not version:
-        return "keepalived is not installed: addresses that float need that of the distribution"
+        return "keepalived is not installed: addresses that go over need that of the distribution"
     numbers = tuple(int(each) for each in version.split(".") if each.isdigit())
     if numbers < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        return f"keepalived {version} is too old: addresses that float need {oldest} or newer"
+        return f"keepalived {version} is too old: addresses that go over need {oldest} or newer"
     return ""
 
 
 def configuration(settings: RouterSettings) -> str:
-    """keepalived.conf(5). It runs no scripts, for which it would have to be root: it reads from files how its
-    edge does.
+    """keepalived.conf(5) of an edge. It runs no scripts, for which it would have to be root: it reads from files how
+    its machine does.
     """
-    parts = [
-        _block("global_defs", "vrrp_version 3", "vrrp_check_unicast_src", "vrrp_garp_master_refresh 10"),
-        _said("fails", DOES_NOT_SERVE),
-    ]
+    # from the same wire alone, where no router has taken anything off
+    peers = _lines("unicast_peer", *(f"{each} min_ttl 255 max_ttl 255" for each in settings.peers))
+    spoken = (f"unicast_src_ip {settings.address}", *peers)
+    parts = [_defaults("vrrp_check_unicast_src"), _said("fails", DOES_NOT_SERVE)]
     routers = zip(settings.places.items(), router_ids(settings.places), strict=True)
     for number, ((address, place), router) in enumerate(routers, 1):
         parts.append(_said(f"busy_{number}", HAS_CLIENTS))
-        parts.append(
-            _block(
-                f"vrrp_instance floating_{number}",
-                "state BACKUP",
-                "interface @INTERFACE@",
-                f"virtual_router_id {router}",
-                f"priority {priority(place)}",
-                f"advert_int {ADVERTISED_EVERY:g}",
-                f"unicast_src_ip {settings.address}",
-                # from the same wire alone, where no router has taken anything off
-                *_lines("unicast_peer", *(f"{each} min_ttl 255 max_ttl 255" for each in settings.peers)),
-                *_lines("virtual_ipaddress", f"{address}/32"),
-                *_lines("track_file", "fails", f"busy_{number}"),
-            )
-        )
+        parts.append(_instance(number, address, router, priority(place), spoken))
     return "\n".join(parts)
+
+
+def promoted_configuration(settings: PromotedSettings) -> str:
+    """keepalived.conf(5) of a machine that may have a promoted address. It speaks to all on the wire: any machine of
+    the site may come to have the address, and whoever has it must hear of that whichever machines it knew.
+    """
+    (router,) = router_ids((settings.address,))
+    base = FORMER if settings.place is None else _base(settings.place)
+    return "\n".join(
+        (
+            _defaults(),
+            _said("fails", DOES_NOT_SERVE_ITS_OWN),
+            _said("busy_1", HAS_CLIENTS_OF_ITS_OWN),
+            _instance(1, settings.address, router, base, (f"mcast_src_ip {settings.own}",)),
+        )
+    )
+
+
+def _defaults(*more: str) -> str:
+    return _block("global_defs", "vrrp_version 3", *more, "vrrp_garp_master_refresh 10")
+
+
+def _instance(number: int, address: str, router: int, base: int, spoken: Iterable[str]) -> str:
+    return _block(
+        f"vrrp_instance floating_{number}",
+        "state BACKUP",
+        "interface @INTERFACE@",
+        f"virtual_router_id {router}",
+        f"priority {base}",
+        f"advert_int {ADVERTISED_EVERY:g}",
+        *spoken,
+        *_lines("virtual_ipaddress", f"{address}/32"),
+        *_lines("track_file", "fails", f"busy_{number}"),
+    )
 
 
 def priority(place: int, *, clients: bool = False, serves: bool = True) -> int:
     """Of an edge in that place, as keepalived reckons it: never below 1."""
-    base = OWN if place == 0 else OTHERS - place
-    return max(1, base + (HAS_CLIENTS if clients else 0) + (0 if serves else DOES_NOT_SERVE))
+    return _reckoned(_base(place) + (HAS_CLIENTS if clients else 0) + (0 if serves else DOES_NOT_SERVE))
+
+
+def promoted_priority(place: int | None, *, clients: bool = False, serves: bool = True) -> int:
+    """The same of a promoted address."""
+    base = FORMER if place is None else _base(place)
+    return _reckoned(
+        base + (HAS_CLIENTS_OF_ITS_OWN if clients else 0) + (0 if serves else DOES_NOT_SERVE_ITS_OWN),
+    )
+
+
+def _base(place: int) -> int:
+    return OWN if place == 0 else OTHERS - place
+
+
+def _reckoned(sum_of_all: int) -> int:
+    """Within the bounds that keepalived keeps."""
+    return min(254, max(1, sum_of_all))
 
 
 def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
@@ -137,7 +229,7 @@ def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
 
 def _said(name: str, weight: int) -> str:
     """A file that says 1 while it holds, and 0."""
-    return _block(f"track_file {name}", f"file /tmp/{name}", f"weight {weight}")
+    return _block(f"track_file {name}", f"file @STATE@/{name}", f"weight {weight}")
 
 
 def _block(head: str, *inside: str) -> str:

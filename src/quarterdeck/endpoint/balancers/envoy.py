@@ -17,6 +17,7 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
+from quarterdeck.endpoint.clients_wait import have_clients_wait
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
@@ -33,6 +34,8 @@ from quarterdeck.sites.port import Holds, Site
 _AT_HOME = 2.0
 #: Seconds between looks at a unit that is to run.
 _UNIT_LOOKED_AT_EVERY = 0.1
+#: Seconds in which a load balancer is taken down, and the promoted address goes to another machine.
+_TAKEN_DOWN_WITHIN = 15.0
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
@@ -54,18 +57,19 @@ def issue_balancer_tls(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floating:
-    """How an address that another edge can have meanwhile comes to a load balancer's machine: ``unit`` has it there.
+    """How an address that another edge can have meanwhile comes to a load balancer's machine: ``unit`` has it there. It
+    is all planes', and stays when this load balancer goes.
 
-    ``watched``: that unit is all planes', stays when this load balancer goes, and knows of it by that file; by those
-    that are ``expected`` it knows of other planes', without which the machine is to have no address. ``named``: what
-    the certificate of this load balancer alone is for, where others are led to at the same address.
+    It knows of this load balancer by the file ``watched``, and of other planes' by those that are ``expected``, without
+    which the machine is to have no address. ``named``: what the certificate of this load balancer alone is for, where
+    others are led to at the same address.
     """
 
     own: str
     unit: UnitSpec
-    watched: UnitFile | None = None
+    watched: UnitFile
+    named: str
     expected: tuple[UnitFile, ...] = ()
-    named: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,7 @@ class EnvoyBalancer:
     ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
     ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
     ``floating``: its address is one that another edge can have meanwhile; ``settings`` has that of its machine.
-    ``led``: the unit by which its machine may have an address that is led elsewhere before it is removed.
+    ``promoted``: the unit by which its machine may have the plane's promoted address.
     ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
 
@@ -85,7 +89,7 @@ class EnvoyBalancer:
     tls: Callable[[], BalancerTls] = field(repr=False)
     client: Http = field(repr=False)
     floating: Floating | None = None
-    led: str | None = None
+    promoted: str | None = None
     patience: float = 20.0
 
     @property
@@ -116,8 +120,7 @@ class EnvoyBalancer:
     async def _have_address(self, floating: Floating) -> None:
         """Have it lead here, or to another edge that has it as well."""
         state = _state(await self._units(), floating.unit.name)  # before files of it are there
-        if floating.watched is not None:
-            await self.site.write_files(self.machine, (floating.watched,))
+        await self.site.write_files(self.machine, (floating.watched,))
         if state is UnitState.RUNNING:
             return
         if floating.expected:
@@ -147,7 +150,7 @@ class EnvoyBalancer:
 
     async def has(self, address: str) -> bool:
         """See ``FindsAddresses``: it answers there, by the name that it alone has."""
-        if self.floating is None or self.floating.named is None:
+        if self.floating is None:
             return False
         try:
             await self._at(address, self.floating.named).read()
@@ -164,14 +167,16 @@ class EnvoyBalancer:
         await self._holds.let_go_unit(self.machine, self.settings.unit)
 
     async def remove(self) -> None:
-        """See ``LoadBalancer.remove``."""
-        if self.floating is not None and self.floating.watched is not None:
+        """See ``LoadBalancer.remove``. Clients of a promoted address that is here until now learn of the end of their
+        connections before the next machine has it, and those who come meanwhile wait.
+        """
+        if self.floating is not None:
             await self.site.remove_files(self.machine, (self.floating.watched.path,))
-        elif self.floating is not None:  # another edge is to have its address first
-            await self.site.remove_unit(self.machine, self.floating.unit.name)
+        if self.promoted is not None and _state(await self._units(), self.promoted) is UnitState.RUNNING:
+            await have_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
         await self.site.remove_unit(self.machine, self.settings.unit)
-        if self.led is not None:  # which its clients needed until now, to hear of the end of their connections
-            await self.site.remove_unit(self.machine, self.led)
+        if self.promoted is not None:
+            await self.site.remove_unit(self.machine, self.promoted)
 
     async def _units(self, site: SiteFacts | None = None) -> Mapping[str, UnitStatus]:
         """All on its machine, by name, as the site was seen to have them, or else as it says now."""
@@ -188,9 +193,7 @@ class EnvoyBalancer:
         """Whether the machine knows of anything that ``remove`` removes, in whatever state it is: files alone as well,
         which have a private key.
         """
-        shared = self.floating is None or self.floating.watched is not None
-        own = (self.settings.unit, self.led, None if shared or self.floating is None else self.floating.unit.name)
-        return any(each in units for each in own if each is not None)
+        return self.settings.unit in units or self.promoted in units
 
     def _unrouted(self, units: Mapping[str, UnitStatus]) -> str:
         """See ``BalancerStatus``."""

@@ -197,12 +197,16 @@ async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> N
     every = driver.led_addresses if isinstance(driver, Leads) else ()
     if not every:
         seen = f"no address goes from machine to machine at site {site.name}"
-        raise PreconditionFailed(doing, seen, "use a site of isolation netns, or leadsTo: load-balancers")
+        next_step = "use a site of isolation netns, or of hosts with edge.promotedAddresses, or leadsTo: load-balancers"
+        raise PreconditionFailed(doing, seen, next_step)
+    assert isinstance(driver, Leads)
+    if driver.cannot_route:
+        raise PreconditionFailed(doing, driver.cannot_route, "install it, and create the plane then")
     planes = await engine.home.store.list(ControlPlane)
     taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}
     free = next((each for each in every if each not in taken), None)
     if wanted.host not in every:
-        seen = f"site {site.name} leads {every[0]} to {every[-1]} alone from machine to machine"
+        seen = f"site {site.name} has {', '.join(every[:3])}{' and more' if every[3:] else ''} for that alone"
         raise PreconditionFailed(doing, seen, f"choose {free}" if free else "delete a plane that has one")
     if wanted.host in taken:
         raise PreconditionFailed(doing, f"plane {taken[wanted.host]} has it", f"choose {free}" if free else "")

@@ -36,7 +36,7 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
 from quarterdeck.progress import Progress, Silent
-from quarterdeck.sites.port import Floats, LedFromOutside, SharesFloats, Site
+from quarterdeck.sites.port import Floats, LedFromOutside, Site
 from quarterdeck.sites.telling import Telling
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
@@ -166,8 +166,8 @@ class Home:
 
     async def _beside(self, plane: ControlPlane, sites: Mapping[str, Site]) -> list[ControlPlane]:
         """The other planes, where any share addresses with this one."""
-        shares = (each for each in sites.values() if isinstance(each, SharesFloats))
-        if not any(Capability.FLOATS in each.capabilities for each in shares):
+        floats = (each for each in sites.values() if isinstance(each, Floats))
+        if not any(Capability.FLOATS in each.capabilities for each in floats):
             return []
         return [each for each in await self.store.list(ControlPlane) if each.metadata.name != plane.metadata.name]
 
@@ -202,7 +202,7 @@ def _balancers(
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
         address = resource.spec.endpoint.address if name == front else None
-        floating = _floating(resource, sites[name], machines)
+        floating = _floating(sites[name], machines)
         if address:  # of the user's own: one of those that float there, or it is where it is
             floating = dict.fromkeys(floating, address) if address in floating.values() else {}
         fixed = None if promoted or floating else address
@@ -255,19 +255,19 @@ def _promoted(
         resource.metadata.name,
         resource.spec.endpoint,
         site,
-        [each for (at, _), each in machines.items() if at == site.name],
+        # a host can be a DNS server as well, which is another machine at the same address
+        [each for (at, _), each in machines.items() if at == site.name and each.role is not MachineRole.DNS],
         port=endpoint_port(resource),
-        talk=balancer_status_port(resource),
+        status_port=balancer_status_port(resource),
     )
 
 
-def _floating(resource: ControlPlane, site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
-    """The machines of a site's edges, each with the plane's address that it is to have, where these go from edge to
-    edge. They depend on nothing that changes while a plane uses the site.
+def _floating(site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
+    """The machines of a site's edges, each with the address that it is to have, where these go from edge to edge. They
+    depend on nothing that changes while a plane uses the site.
     """
     if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
         return {}
-    number = resource.status.port_offset or 0
     edges = [name for (at, name), each in machines.items() if at == site.name and each.role is MachineRole.EDGE]
-    found = {name: site.floating(name, number) for name in edges}
+    found = {name: site.floating(name) for name in edges}
     return {name: address for name, address in found.items() if address is not None}

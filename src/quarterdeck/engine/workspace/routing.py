@@ -16,7 +16,7 @@ from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_uni
 from quarterdeck.drivers.sites import Sites
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole, UnitState
-from quarterdeck.sites.port import SharesFloats, Site
+from quarterdeck.sites.port import Floats, Site
 
 
 async def reroute(sites: Sites, before: SiteResource, after: SiteResource, *, gone: Collection[str] = ()) -> None:
@@ -55,11 +55,11 @@ async def _left(former: Site, edge: str) -> None:
 
 async def _retold(site: Site, edge: str) -> None:
     """Have what runs on an edge know of all others: it goes on with the addresses that it has."""
-    assert isinstance(site, SharesFloats)
+    assert isinstance(site, Floats)
     units = await site.units(edge)
     if any(each.name == KEEPALIVED and each.state is UnitState.RUNNING for each in units):
         folder = site.folder(edge, KEEPALIVED)
-        await site.reload_unit(edge, keepalived_unit(site.router(edge), folder))
+        await site.reload_unit(edge, keepalived_unit(site.router(edge), folder, site.routing(edge, KEEPALIVED)))
 
 
 def _addresses(site: SiteResource) -> tuple[str, ...]:

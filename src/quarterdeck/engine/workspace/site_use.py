@@ -120,6 +120,8 @@ def _edge_problems(before: Edge, after: Edge) -> Iterator[str]:
     """What leads clients to a site stays: they may hold its addresses, and names have them."""
     if before.floating_addresses != after.floating_addresses:
         yield f"spec.edge.floatingAddresses: must stay {', '.join(before.floating_addresses) or 'empty'}"
+    if gone := [each for each in before.promoted_addresses if each not in after.promoted_addresses]:
+        yield f"spec.edge.promotedAddresses: must still have {', '.join(gone)}"
     outside, now = before.external, after.external
     if (outside.addresses if outside else None) != (now.addresses if now else None):
         stay = f"its addresses must stay {', '.join(outside.addresses)}" if outside else "must stay away"

@@ -38,6 +38,7 @@ class UnitRecord:
     restart_pause: float
     low_ports: bool
     after: tuple[str, ...]
+    note: str
     wanted: bool = True
     uid: int | None = None
 
@@ -60,6 +61,7 @@ class UnitRecord:
             restart_pause=spec.restart_pause,
             low_ports=spec.low_ports,
             after=spec.after,
+            note=spec.note,
         )
 
     @classmethod
@@ -81,6 +83,7 @@ class UnitRecord:
             restart_pause=float(fields["restart_pause"]),
             low_ports=bool(fields["low_ports"]),
             after=tuple(map(str, fields["after"])),
+            note=str(fields["note"]),
             wanted=bool(fields["wanted"]),
             uid=None if fields["uid"] is None else int(fields["uid"]),
         )

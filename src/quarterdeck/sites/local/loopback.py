@@ -41,7 +41,7 @@ class Loopback:
         """None: an address of the loopback network is everywhere."""
         return ()
 
-    def floating_address(self, place: Place, number: int) -> str | None:
+    def floating_address(self, place: Place) -> str | None:
         """None: the addresses are the host's, which answers at all of them."""
         return None
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from typing_extensions import override
 
+from quarterdeck.components.traffic.keepalived import RouterSettings, Routing, own_address, router_settings
 from quarterdeck.files import remove_folder
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.seats import Endpoint
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import Machine
+from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.sites.base.seating import SeatingSite
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.ledger import Ledger
@@ -25,8 +26,10 @@ from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
 from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, require_entry_name, stands
+from quarterdeck.sites.local.supervisor.records import FILES
 from quarterdeck.sites.local.volumes import VolumeFolders
 from quarterdeck.sites.port import Floats, Leads
+from quarterdeck.sites.vrrp import routing_of_this_host, why_not_here
 
 T = TypeVar("T")
 
@@ -76,8 +79,33 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
         return self._isolation.led_addresses(self._number)
 
     @override
-    def floating(self, machine: str, number: int) -> str | None:
-        return self._isolation.floating_address(self._machine(machine).stand.place, number)
+    def floating(self, machine: str) -> str | None:
+        edges = self._edges()
+        return own_address(machine, edges, self._floating_addresses(edges)) if machine in edges else None
+
+    @override
+    def router(self, machine: str) -> RouterSettings:
+        edges = self._edges()
+        return router_settings(machine, edges, self._floating_addresses(edges))
+
+    @property
+    @override
+    def cannot_route(self) -> str:
+        return why_not_here()
+
+    @override
+    def routing(self, machine: str, unit: str) -> Routing:
+        return routing_of_this_host(PurePosixPath(self._unit_folder(self._machine(machine), unit)) / FILES)
+
+    def _edges(self) -> dict[str, str]:
+        """Between which addresses float, each with its own."""
+        stands = {name: each.stand for name, each in self._machines.items() if each.stand.declared}
+        edges = {name: each.place for name, each in stands.items() if each.role is MachineRole.EDGE}
+        return {name: self._isolation.address(place) for name, place in edges.items()}
+
+    def _floating_addresses(self, edges: Iterable[str]) -> tuple[str, ...]:
+        found = (self._isolation.floating_address(self._machine(each).stand.place) for each in edges)
+        return tuple(each for each in found if each is not None)
 
     @override
     async def machines(self) -> tuple[Machine, ...]:

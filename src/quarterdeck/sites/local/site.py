@@ -111,9 +111,8 @@ class LocalSite(LocalFaults, Holds):
                     f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given"
                 )
             await self.write_files(machine, await on_disk(where.name, changed_files, spec.files))
-            await on_disk(
-                where.name, keep_record, folder, known, replace(known, digest=spec.digest, files=hashes_of(spec.files))
-            )
+            changed = replace(known, digest=spec.digest, files=hashes_of(spec.files), note=spec.note)
+            await on_disk(where.name, keep_record, folder, known, changed)
             await where.client.read_again(spec.name, self._fence)
 
     @override

@@ -27,9 +27,9 @@ class NetnsIsolation:
         """Those that the lab leads to the machine."""
         return await Lab(self._home).seat_addresses(place.site, place.machine)
 
-    def floating_address(self, place: Place, number: int) -> str | None:
-        """One that leads to the site; the kernel of an edge has it while that edge holds it."""
-        return floating_address(place.site_number, place.machine_number, number)
+    def floating_address(self, place: Place) -> str | None:
+        """One that leads to the site, and that no machine has by itself."""
+        return floating_address(place.site_number, place.machine_number)
 
     def led_addresses(self, site_number: int) -> tuple[str, ...]:
         """Those of the network of seats that belong to no machine."""

@@ -35,8 +35,6 @@ MOST_SEATS = 16
 MOST_LED = 62
 """Addresses of a site that can be led from machine to machine."""
 _FLOATING = IPv4Address("198.18.0.0")
-MOST_FLOATING = 64
-"""Planes of a home whose load balancers have addresses that float: those whose number is below this."""
 _LAST_EDGE, _EDGES = 254, 8
 
 
@@ -86,14 +84,12 @@ def floating_network(site_number: int) -> str:
     return str(_FLOATING + (site_number << 9))
 
 
-def floating_address(site_number: int, machine_number: int, plane: int) -> str | None:
-    """The address of a plane's load balancer on an edge, which can go over to another edge of the site; None where
-    there is none left for a plane of that number (0 and up), or the machine's is none of an edge.
+def floating_address(site_number: int, machine_number: int) -> str | None:
+    """The address of an edge that can go over to another edge of the site; None where the machine's number is none of
+    an edge.
     """
     edge = _LAST_EDGE - machine_number
-    if not (0 <= edge < _EDGES and 0 <= plane < MOST_FLOATING):
-        return None
-    return str(_FLOATING + (site_number << 9 | edge << 6 | plane))
+    return str(_FLOATING + (site_number << 9 | edge + 1)) if 0 <= edge < _EDGES else None
 
 
 def site_of(packed: bytes) -> int:

@@ -52,7 +52,8 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
     @override
     def capabilities(self) -> frozenset[Capability]:
         always = {Capability.HOLDS, Capability.ONE_ADDRESS, Capability.FAULTS}
-        return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
+        always |= {Capability.FLOATS} if self._settings.floating_addresses else set()
+        return frozenset(always | {Capability.LEADS} if self._settings.promoted_addresses else always)
 
     @property
     def reattachable(self) -> frozenset[str]:
@@ -172,8 +173,10 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
                 at.known.add(_REFUSED)
 
     async def _allow(self, host: Host, at: Connection, doing: str) -> None:
-        """Have the folders of storage classes be ones for volumes there, and edges have addresses, once."""
+        """Have the folders of storage classes be ones for volumes there, and it have addresses, once."""
         words = tuple(each.path for each in self._classes.values() if each.path)
+        if not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles):
+            words += self._settings.promoted_addresses
         if MachineRole.EDGE in host.roles:
             words += self._settings.floating_addresses
         key = f"allowed {' '.join(words)}"

@@ -49,6 +49,8 @@ def ports_of_host(settings: SshSettings, host: Host) -> tuple[int, ...]:
     found: list[int] = []
     if MachineRole.CONTROL in host.roles:
         found += _of_replica(settings).values()
+        if settings.promoted_addresses:  # clients of a plane with one come to its apiserver itself
+            found.append(load_balancer_port(0))
     if MachineRole.EDGE in host.roles:
         found += (load_balancer_port(0), balancer_status_port(0))
     if MachineRole.DNS in host.roles:
@@ -210,13 +212,15 @@ def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator
 
 
 def judge_floating(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator[HostFinding]:
-    """Whether an edge can have addresses that go over to another one, where its site has such."""
-    if not settings.floating_addresses or MachineRole.EDGE not in host.roles:
+    """Whether a host can have addresses that go over to another one, where its site has such for it."""
+    floats = settings.floating_addresses and MachineRole.EDGE in host.roles
+    serves = not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles)
+    if not floats and not (settings.promoted_addresses and serves):
         return
     if seen := not_usable(facts.keepalived):
         yield HostFinding(host.name, _refuse("keepalived", seen, "install it from its distribution, and no more"))
     if not facts.ip:
-        seen = "iproute2 is not installed: addresses that float need it"
+        seen = "iproute2 is not installed: addresses that go over need it"
         yield HostFinding(host.name, _refuse("programs", seen, "install it from its distribution"))
 
 

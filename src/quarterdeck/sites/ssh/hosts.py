@@ -64,8 +64,8 @@ class SshStorageClass:
 class SshSettings:
     """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
     themselves. ``floating_addresses``: those of all its planes, which its edges have by turns, and which go over when
-    one falls silent; none where clients are led to the edges' own. ``external``: the load balancer of the user's own,
-    where there are no edges.
+    one falls silent; none where clients are led to the edges' own. ``promoted_addresses``: each can be one plane's own,
+    and at any of the hosts. ``external``: the load balancer of the user's own, where there are no edges.
     """
 
     name: str
@@ -73,6 +73,7 @@ class SshSettings:
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
     fetch_on_host: bool = False
     floating_addresses: tuple[str, ...] = ()
+    promoted_addresses: tuple[str, ...] = ()
     external: ExternalLoadBalancer | None = None
 
     @property

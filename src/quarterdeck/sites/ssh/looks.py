@@ -74,7 +74,7 @@ def _volume_facts(fields: Sequence[str]) -> tuple[VolumeFacts, int | None]:
 
 
 def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
-    machine, name, state, digest, pid, exit_code, restarts, altered, refused = fields
+    machine, name, state, digest, pid, exit_code, restarts, altered, note, refused = fields
     return machine, UnitStatus(
         name=name,
         state=UnitState(state),
@@ -84,6 +84,7 @@ def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
         restarts=int(restarts),
         refused=refused,
         altered=altered == "yes",
+        note=note,
     )
 
 

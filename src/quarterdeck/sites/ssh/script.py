@@ -6,7 +6,10 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from quarterdeck.sites.vrrp import PIECE
+
 _HERE = Path(__file__).parent
+_PIECES = (*(_HERE / "host").glob("*.sh"), PIECE)
 #: Where the script has the digest of the only faults that it takes.
 _FAULTS_DIGEST = b"@FAULTS_DIGEST@"
 
@@ -14,7 +17,7 @@ _FAULTS_DIGEST = b"@FAULTS_DIGEST@"
 @cache
 def script() -> bytes:
     """The script, put together from its pieces. May block for a moment the first time."""
-    pieces = b"\n".join(piece.read_bytes() for piece in sorted((_HERE / "host").glob("*.sh")))
+    pieces = b"\n".join(piece.read_bytes() for piece in sorted(_PIECES, key=lambda each: each.name))
     return pieces.replace(_FAULTS_DIGEST, hashlib.sha256(faults()).hexdigest().encode())
 
 

@@ -15,14 +15,12 @@ from typing import TypeVar
 
 from typing_extensions import override
 
-from quarterdeck.components.traffic.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
     LeaseLost,
     TimedOut,
     Unavailable,
 )
-from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
 from quarterdeck.model.programs import Program
@@ -40,7 +38,8 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
-from quarterdeck.sites.port import ChecksStorage, Holds, LedFromOutside, SharesFloats
+from quarterdeck.sites.port import ChecksStorage, Holds
+from quarterdeck.sites.ssh.addresses import SshAddresses
 from quarterdeck.sites.ssh.asking import QUICK, root_of
 from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
@@ -65,25 +64,10 @@ _SYNCS = 9
 _TRIES = 5
 
 
-class SshSite(SshAttaching, SshFaults, LedFromOutside, SharesFloats, Holds, ChecksStorage):
-    """A site of hosts; offers the ports Site, Holds, SharesFloats and Faults. What is known of units and volumes is on
+class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
+    """A site of hosts; offers the ports Site, Holds, Floats, Leads and Faults. What is known of units and volumes is on
     the hosts.
     """
-
-    def floating(self, machine: str, number: int) -> str | None:
-        """See Floats: planes differ by port."""
-        del number
-        edges, addresses = self._settings.edges(), self._settings.floating_addresses
-        return own_address(machine, edges, addresses) if addresses and machine in edges else None
-
-    @property
-    @override
-    def external(self) -> ExternalLoadBalancer | None:
-        return self._settings.external
-
-    @override
-    def router(self, machine: str) -> RouterSettings:
-        return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
 
     @override
     def folder(self, machine: str, unit: str) -> PurePosixPath:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import PurePosixPath
 
-from quarterdeck.components.traffic.keepalived import KEEPALIVED
+from quarterdeck.components.traffic.keepalived import is_keepalived
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole, Priority, UnitFile
 from quarterdeck.sites.base.records import UnitRecord
@@ -48,7 +48,7 @@ def account_of(role: MachineRole, record: UnitRecord) -> str:
     """The user that a unit runs as: one for members of etcd, one for the rest of control planes, one for edges, and one
     for what may change the host's network.
     """
-    if record.name == KEEPALIVED:
+    if is_keepalived(record.name):
         return "quarterdeck-vrrp"
     if role is not MachineRole.CONTROL:
         return "quarterdeck-edge"
@@ -69,6 +69,7 @@ def _lines(machine: str, role: MachineRole, record: UnitRecord) -> str:
         *(["low-ports yes"] if record.low_ports else []),
         *(f"owns {each}" for each in (*record.owns, *record.writes)),
         *(f"after {each}" for each in record.after),
+        *([f"note {record.note}"] if record.note else []),
         *(f"file {known} {path}" for path, known in record.files),
     ]
     return "\n".join(lines) + "\n"

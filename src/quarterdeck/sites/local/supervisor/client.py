@@ -51,6 +51,7 @@ class SupervisorClient:
                 restarts=each["restarts"],
                 refused=each["refused"],
                 altered=each["altered"],
+                note=each["note"],
             )
             for each in json.loads(str(answer))
         )

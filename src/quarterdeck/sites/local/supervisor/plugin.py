@@ -265,6 +265,7 @@ def _status(process: UnitProcess) -> dict[str, str | int | None]:
         "restarts": max(0, process.starts - 1),
         "refused": process.refused if name == "failed" else "",
         "altered": process.is_altered(),
+        "note": process.config.record.note,
     }
 
 

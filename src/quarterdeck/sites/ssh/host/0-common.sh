@@ -10,7 +10,7 @@
 #   host let-go UNIT PID      a timer has a process go on that was held
 #   host allow PATH...        lets volumes be kept below a path, or edges have an address; whoever may only "serve" may
 #                             not do that
-#   host vrrp                 a unit runs keepalived, as its own user
+#   host vrrp UNIT            a unit runs keepalived, as its own user
 set -u -o pipefail
 umask 077
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -90,7 +90,7 @@ admit() {  # under the lock: who comes with an older token than somebody else di
 }
 
 read_record() {  # $1: file; sets R_* from what it says. Fails where there is none
-  R_MACHINE='' R_ACCOUNT='' R_DIGEST='' R_PROGRAM='' R_NEEDS='' R_WEIGHT='' R_STOP='' R_PAUSE='' R_LOW=''
+  R_MACHINE='' R_ACCOUNT='' R_DIGEST='' R_PROGRAM='' R_NEEDS='' R_WEIGHT='' R_STOP='' R_PAUSE='' R_LOW='' R_NOTE=''
   R_OWNS=() R_FILES=() R_AFTER=()
   [ -e "$1" ] || return 1
   local key value
@@ -98,7 +98,7 @@ read_record() {  # $1: file; sets R_* from what it says. Fails where there is no
     case $key in
       machine) R_MACHINE=$value ;; account) R_ACCOUNT=$value ;; digest) R_DIGEST=$value ;; program) R_PROGRAM=$value ;;
       needs) R_NEEDS=$value ;; weight) R_WEIGHT=$value ;; stop) R_STOP=$value ;; pause) R_PAUSE=$value ;;
-      low-ports) R_LOW=$value ;; owns) R_OWNS+=("$value") ;; after) R_AFTER+=("$value") ;; file) R_FILES+=("$value") ;;
+      low-ports) R_LOW=$value ;; note) R_NOTE=$value ;; owns) R_OWNS+=("$value") ;; after) R_AFTER+=("$value") ;; file) R_FILES+=("$value") ;;
     esac
   done < "$1" 2> /dev/null
 }
@@ -111,6 +111,7 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
   require_routing "$1"
   [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "a unit without a digest"
+  [[ $R_NOTE =~ ^[A-Za-z0-9.,:/\ -]*$ ]] || fail $INVALID "a note is a line of plain words"
   [[ $R_STOP =~ ^[0-9.]{1,12}$ && $R_PAUSE =~ ^[0-9.]{1,12}$ && $R_WEIGHT =~ ^[0-9]{1,5}$ ]] || fail $INVALID "a unit's times"
   if [ -n "$R_NEEDS" ]; then
     require_path "${R_NEEDS%/*}"

@@ -7,7 +7,7 @@ call_starting() {
   mkdir -p "$run"
   [ ! -e "$run/fresh" ] || fresh=fresh
   why=$(refusal "$1" "$fresh")
-  [ "$1" != $VRRP ] || why=$(take_routing) || why="its configuration cannot be put in its place"
+  ! is_vrrp "$1" || why=$(take_routing "$1") || why="its configuration cannot be put in its place"
   if [ -n "$why" ]; then
     printf '%s' "$why" > "$run/refused"
     echo "cannot start: $why" >&2

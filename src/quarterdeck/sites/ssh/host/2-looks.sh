@@ -112,8 +112,8 @@ look_unit() {  # NAME ACTIVE-STATE|calm PID SINCE NOW (microseconds) ALTERED
   esac
   if [ $state = failed ] && [ -e "$run/refused" ]; then read -r why < "$run/refused" || true; fi
   [ "$pid" != 0 ] && [ $state != stopped ] || pid=''
-  printf 'unit\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$R_MACHINE" "$name" "$state" "$R_DIGEST" "$pid" "$exit" \
-    "$((starts > 0 ? starts - 1 : 0))" "$6" "$why"
+  printf 'unit\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$R_MACHINE" "$name" "$state" "$R_DIGEST" "$pid" "$exit" \
+    "$((starts > 0 ? starts - 1 : 0))" "$6" "$R_NOTE" "$why"
 }
 
 is_as_written() {  # $1: unit whose record was read: nobody else has changed its files, its record, or how it is started

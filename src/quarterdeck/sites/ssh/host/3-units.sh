@@ -42,7 +42,7 @@ keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be
   check_record "$1"
   exec=$(< "$NEW/exec")
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
-  [ "$1" != $VRRP ] || [ "$exec" = "$VRRP_PROGRAM" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
+  ! is_vrrp "$1" || [ "$exec" = "$SELF vrrp $1" ] || fail $INVALID "$1 is the distribution's program, as it is started here"
   unit_text "$1" "$exec" "$NEW/env" > "$NEW/unit"
   if [ ! -e "$SYSTEMD/quarterdeck-$1.service" ]; then put "$SYSTEMD/quarterdeck-$1.service" 644 < "$NEW/unit"
   elif ! cmp -s "$NEW/unit" "$SYSTEMD/quarterdeck-$1.service"; then
@@ -120,7 +120,7 @@ RemoveIPC=yes
 KeyringMode=private
 LockPersonality=yes
 NoNewPrivileges=yes
-RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK$([ "$1" != $VRRP ] || echo ' AF_PACKET')
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK$(! is_vrrp "$1" || echo ' AF_PACKET')
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
@@ -129,7 +129,7 @@ SystemCallFilter=@system-service
 SystemCallFilter=~@privileged @resources
 SystemCallErrorNumber=EPERM
 END
-  if [ "$1" = $VRRP ]; then
+  if is_vrrp "$1"; then
     printf 'CapabilityBoundingSet=CAP_NET_ADMIN CAP_NET_RAW\nAmbientCapabilities=CAP_NET_ADMIN CAP_NET_RAW\n'
   elif [ "$R_LOW" = yes ]; then
     printf 'CapabilityBoundingSet=CAP_NET_BIND_SERVICE\nAmbientCapabilities=CAP_NET_BIND_SERVICE\n'
@@ -216,7 +216,7 @@ ask_reload() {  # UNIT; with record, spec.json, exec, env and files. The record 
   put_files "$1" "$NEW/files"
   cp "$UNITS/$1/exec" "$NEW/exec"
   keep_record "$1"
-  [ "$1" != $VRRP ] || why=$(take_routing)
+  ! is_vrrp "$1" || why=$(take_routing "$1")
   [ -z "$why" ] || fail $PRECONDITION "$why"
 }
 
