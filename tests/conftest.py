@@ -42,6 +42,7 @@ COUNTED = pytest.StashKey[dict[str, dict[str, int]]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--minutes", type=float, default=30.0, help="tests/soak: for how long in all.")
     parser.addoption("--seed", type=int, default=None, help="tests/soak: the first seed; without it, a random one.")
+    parser.addoption("--update-golden", action="store_true", help="tests/unit: keep what is said now in tests/golden.")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -269,5 +269,4 @@ def test_every_program_ends_on_sigterm_and_watches_are_ended_not_cut(replica: On
         took = {component: replica.stop(component) for component in reversed(PROGRAMS)}
         assert b"kube-system" in open_watch.read()  # raises IncompleteRead for one that was cut
     assert all(seconds < replica.spec(component).stop_timeout for component, seconds in took.items())
-    settings = replica.plane.shutdown
-    assert took[Component.APISERVER] < settings.delay + settings.watch_grace + 10
+    assert took[Component.APISERVER] < 15, "watches are ended within 5 s"

@@ -20,12 +20,11 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.probe.client import Client
 from quarterdeck.probe.dial import Dialer, Http, tls_context
 from quarterdeck.probe.ledger import Slot
-from quarterdeck.probe.network import SourceLost
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.result import Failure
 from quarterdeck.probe.session import ProbeSession
-from quarterdeck.probe.target import ProbeSettings, ProbeTarget, Source
+from quarterdeck.probe.target import ProbeSettings, ProbeTarget, Source, SourceLost
 from quarterdeck.probe.tunnel import Tunnel
 from quarterdeck.sites.ssh.hosts import Login
 

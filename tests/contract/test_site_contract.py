@@ -146,7 +146,6 @@ async def test_a_program_is_where_its_machine_has_it_and_one_of_another_kind_is_
     installed = await site.install(A, shell)
     assert await site.install(A, shell) == installed
     assert (await start(site, UnitSpec(name="runs", argv=(str(installed), "-c", "exec sleep 1000")))).state
-    assert Capability.IMAGES not in site.capabilities
     with pytest.raises(PreconditionFailed):
         await site.install(A, image)
 

@@ -8,21 +8,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 from pydantic import JsonValue
 from support.conditions import until
+from support.templates import but, template
 
-from quarterdeck.api.plane.apiserver import AdmissionPlugin
-from quarterdeck.api.plane.authentication import JwtAuthenticator
+from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin
+from quarterdeck.api.plane.authentication import Authentication, JwtAuthenticator
 from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.components.catalogue import components_of
-from quarterdeck.components.settings import Audit, PlaneSettings
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
+from quarterdeck.components.catalogue import programs_of
 from quarterdeck.drivers import trials as module
 from quarterdeck.drivers.trials import LocalTrials
-from quarterdeck.engine.reconcile.drive import PROGRAMS
+from quarterdeck.engine.reconcile.drive import released
 from quarterdeck.files import remove_folder
 from quarterdeck.model.components import Component
 from quarterdeck.upstream.catalog import Versions
@@ -35,7 +35,7 @@ ETCD, API, KCM, SCHEDULER = (
     Component.SCHEDULER,
 )
 VERSIONS = Versions()
-PLANE = PlaneSettings(name="demo", kubernetes=str(VERSIONS.kubernetes), etcd=str(VERSIONS.etcd))
+PLANE = but(template(), kubernetes_version=f"v{VERSIONS.kubernetes}", etcd={"version": str(VERSIONS.etcd)})
 POLICY = "apiVersion: audit.k8s.io/{version}\nkind: Policy\nrules: {rules}\n"
 SECURITY: dict[str, JsonValue] = {
     "apiVersion": "pod-security.admission.config.k8s.io/v1",
@@ -47,8 +47,8 @@ SECURITY: dict[str, JsonValue] = {
 @pytest.fixture(scope="module")
 def programs() -> Mapping[Component, PurePosixPath]:
     upstream = Upstream.from_environment(os.environ)
-    found = asyncio.run(upstream.ensure(tuple(dict.fromkeys(PROGRAMS.values())), VERSIONS))
-    return {component: PurePosixPath(found[program]) for component, program in PROGRAMS.items()}
+    found = asyncio.run(upstream.ensure(tuple(dict.fromkeys(released().values())), VERSIONS))
+    return {component: PurePosixPath(found[program]) for component, program in released().items()}
 
 
 @pytest.fixture
@@ -56,25 +56,25 @@ def trials(tmp_path: Path) -> LocalTrials:
     return LocalTrials(cache=tmp_path / "trials")
 
 
-def flags(component: Component, **values: str) -> PlaneSettings:
+def flags(component: Component, **values: str) -> ReplicaTemplate:
     given = {name.replace("_", "-"): value for name, value in values.items()}
-    return replace(PLANE, extra_args={component: given})
+    return but(PLANE, flags={component: given})
 
 
-def audited(version: str = "v1", rules: str = "[{level: Metadata}]") -> PlaneSettings:
-    return replace(PLANE, audit=Audit(policy=POLICY.format(version=version, rules=rules)))
+def audited(version: str = "v1", rules: str = "[{level: Metadata}]") -> ReplicaTemplate:
+    return but(PLANE, policy=POLICY.format(version=version, rules=rules))
 
 
-def secured(**defaults: str) -> PlaneSettings:
+def secured(**defaults: str) -> ReplicaTemplate:
     said: dict[str, JsonValue] = {
         **SECURITY,
         "defaults": {name.replace("_", "-"): value for name, value in defaults.items()},
     }
-    return replace(PLANE, admission=(AdmissionPlugin(name="PodSecurity", configuration=said),))
+    return but(PLANE, admission=Admission(plugins=(AdmissionPlugin(name="PodSecurity", configuration=said),)))
 
 
 #: Etcd and apiservers, which end before they need another program.
-BAD: Mapping[str, tuple[Component, PlaneSettings, str]] = {
+BAD: Mapping[str, tuple[Component, ReplicaTemplate, str]] = {
     "etcd: an unknown flag": (ETCD, flags(ETCD, no_such_flag="x"), "no-such-flag"),
     "etcd: a value": (ETCD, flags(ETCD, auth_token="jwt"), "auth"),
     "etcd: a feature gate": (ETCD, flags(ETCD, feature_gates="NoSuchGate=true"), "NoSuchGate"),
@@ -109,7 +109,7 @@ CONTROLLERS: Mapping[str, tuple[tuple[str, str, str], tuple[str, str, str]]] = {
 
 
 async def judged(
-    plane: PlaneSettings, trials: LocalTrials, programs: Mapping[Component, PurePosixPath], *components: Component
+    plane: ReplicaTemplate, trials: LocalTrials, programs: Mapping[Component, PurePosixPath], *components: Component
 ) -> Mapping[Component, str]:
     """The words of programs that do not start."""
     began = time.monotonic()
@@ -137,7 +137,7 @@ async def test_so_is_what_controllers_read_when_they_lead(
         KCM: {"allocate-node-cidrs": "true", "cluster-cidr": "10.200.0.0/16", flag: value},
         SCHEDULER: {other: its},
     }
-    failures = await judged(replace(PLANE, extra_args=extra), trials, programs, KCM, SCHEDULER)
+    failures = await judged(but(PLANE, flags=extra), trials, programs, KCM, SCHEDULER)
     assert words in failures[KCM]
     assert others_words in failures[SCHEDULER]
 
@@ -145,11 +145,11 @@ async def test_so_is_what_controllers_read_when_they_lead(
 async def test_programs_with_our_own_flags_start_and_are_not_tried_again(
     trials: LocalTrials, programs: Mapping[Component, PurePosixPath], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    every = components_of(PLANE)
+    every = programs_of(PLANE)
     assert await trials.failures(PLANE, every, programs) == {}
     assert len([*trials.cache.iterdir()]) == len(every), "each of them was judged"
     monkeypatch.setattr(module, "_judged", None)
-    assert await trials.failures(replace(PLANE, name="other"), every, programs) == {}
+    assert await trials.failures(but(PLANE, endpoint_name="other.example"), every, programs) == {}
 
 
 JWT = JwtAuthenticator.model_validate(
@@ -163,20 +163,20 @@ JWT = JwtAuthenticator.model_validate(
 async def test_a_plane_with_all_that_a_user_may_say_starts(
     trials: LocalTrials, programs: Mapping[Component, PurePosixPath]
 ) -> None:
-    plane = replace(
+    plane = but(
         secured(enforce="restricted", enforce_version="v1.30", warn="baseline"),
-        audit=Audit(policy=POLICY.format(version="v1", rules="[{level: None, verbs: [get]}, {level: Request}]")),
-        authenticators=(JWT,),
-        separate_events=True,
+        policy=POLICY.format(version="v1", rules="[{level: None, verbs: [get]}, {level: Request}]"),
+        authentication=Authentication(jwt=(JWT,)),
+        etcd={"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")},
         service_cidr="10.200.0.0/20",
-        extra_args={
+        flags={
             ETCD: {"snapshot-count": "5000", "tls-min-version": "TLS1.3"},
             API: {"event-ttl": "2h", "max-requests-inflight": "800", "audit-log-path": "-", "profiling": "true"},
             KCM: {"allocate-node-cidrs": "true", "cluster-cidr": "10.201.0.0/16", "controllers": "*,-ttl-controller"},
             SCHEDULER: {"v": "2", "kube-api-qps": "100"},
         },
     )
-    assert await trials.failures(plane, components_of(plane), programs) == {}
+    assert await trials.failures(plane, programs_of(plane), programs) == {}
     assert len([*trials.cache.iterdir()]) == 4
 
 
@@ -210,7 +210,7 @@ async def test_a_users_program_is_asked_for_its_flags_and_never_started(
     program.chmod(0o755)
     component = Component.CLOUD_CONTROLLER_MANAGER
     cloud = CloudControllerManager(program=PurePosixPath(program), flags={flag: "4"})
-    plane = replace(PLANE, cloud=cloud, extra_args={component: {flag: "4"}})
+    plane = but(PLANE, cloud_controller_manager=cloud, flags={component: {flag: "4"}})
     failures = await trials.failures(plane, [component], {component: PurePosixPath(program)})
     assert words in failures.get(component, "")
     assert bool(failures) == bool(words)
@@ -220,12 +220,12 @@ async def test_a_users_program_is_asked_for_its_flags_and_never_started(
 KILLED = """
 import asyncio, sys
 from pathlib import Path, PurePosixPath
-from quarterdeck.components.settings import PlaneSettings
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.model.components import Component
-plane = PlaneSettings(name="demo", kubernetes=sys.argv[1], etcd=sys.argv[2])
-program = {Component.ETCD: PurePosixPath(sys.argv[3])}
-asyncio.run(LocalTrials(cache=Path(sys.argv[4])).failures(plane, [Component.ETCD], program))
+template = ReplicaTemplate.model_validate_json(sys.argv[1])
+program = {Component.ETCD: PurePosixPath(sys.argv[2])}
+asyncio.run(LocalTrials(cache=Path(sys.argv[3])).failures(template, [Component.ETCD], program))
 """
 
 
@@ -234,7 +234,7 @@ def test_no_process_outlives_a_trial_whose_quarterdeck_is_killed(tmp_path: Path)
     program, written = tmp_path / "etcd", tmp_path / "pid"
     program.write_text(f'#!/bin/sh\necho "$$ $*" > "{written}.new"; mv "{written}.new" "{written}"; exec sleep 600\n')
     program.chmod(0o755)
-    argv = (sys.executable, "-c", KILLED, PLANE.kubernetes, PLANE.etcd, str(program), str(tmp_path / "cache"))
+    argv = (sys.executable, "-c", KILLED, PLANE.model_dump_json(by_alias=True), str(program), str(tmp_path / "cache"))
     process = subprocess.Popen(argv)
     until(written.exists, "the program to run")
     pid, *flags_given = written.read_text().split()

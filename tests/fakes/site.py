@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from typing_extensions import override
+
 from fakes.site_faults import FakeFaults
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
@@ -29,22 +31,23 @@ from quarterdeck.model.units import (
 )
 from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.local.settings import require_entry_name
+from quarterdeck.sites.port import Holds, Site
 
 DISK_BYTES = 100 * 2**30
 MEMORY_BYTES = 64.0 * 2**30
 DISK_SYNC = 0.001
 
 
-class FakeSite(FakeFaults):
+class FakeSite(FakeFaults, Site, Holds):
     """Offers the ports Site, Holds and Faults. What only a test may do is the hands of ``FakeMachines``."""
 
     @property
+    @override
     def capabilities(self) -> frozenset[Capability]:
-        """See Site."""
-        return frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        return frozenset({Capability.HOLDS, Capability.FAULTS})
 
+    @override
     async def machines(self) -> tuple[Machine, ...]:
-        """See Site."""
         return tuple(
             Machine(
                 name=name,
@@ -57,8 +60,8 @@ class FakeSite(FakeFaults):
             for name, each in self._machines.items()
         )
 
+    @override
     async def facts(self, below: str = "") -> SiteFacts:
-        """See Site."""
         machines = [await self._facts_of(each, below) for each in await self.machines()]
         return SiteFacts(
             name=self.name,
@@ -73,14 +76,14 @@ class FakeSite(FakeFaults):
         units = await self.units(machine.name)
         return MachineFacts(machine=machine, units=units, volumes=self._machine(machine.name).disk.facts(below))
 
+    @override
     def folder(self, machine: str, unit: str) -> PurePosixPath:
-        """See Site."""
         self._machine(machine)
         require_entry_name(f"using a unit on machine {machine}", unit)
         return _units_folder(machine) / unit
 
+    @override
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """See Site."""
         where = self._reach(machine)
         known = tuple(_status_of(where, each) for each in where.units.values())
         below = _units_folder(machine)
@@ -91,8 +94,8 @@ class FakeSite(FakeFaults):
         self._reach(machine)
         return self._file_of(f"installing {program.name} on machine {machine}", program)
 
+    @override
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site."""
         where = self._admit(machine)
         require_entry_name(f"using a unit on machine {machine}", spec.name)
         unit = where.units.get(spec.name)
@@ -106,8 +109,8 @@ class FakeSite(FakeFaults):
         if made.refused:
             raise Unavailable(f"asking machine {machine} to start {spec.name}", made.refused)
 
+    @override
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site."""
         where = self._admit(machine)
         unit = where.units.get(spec.name)
         if unit is None or unit.state is not UnitState.RUNNING or not unit.spec.differs_in_files_alone(spec):
@@ -115,8 +118,8 @@ class FakeSite(FakeFaults):
         where.files |= {each.path: each for each in spec.files}
         unit.spec, unit.digest = spec, spec.digest
 
+    @override
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
-        """See Site."""
         found = self._admit(machine).units.get(unit)
         if found is not None:
             found.wanted = False
@@ -132,19 +135,19 @@ class FakeSite(FakeFaults):
         """See Holds: nobody can see a fake unit stand still."""
         self._admit(machine)
 
+    @override
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """See Holds."""
         with suppress(LeaseLost):
             self._admit(machine)
 
+    @override
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
-        """See Site."""
         found = self._admit(machine).units.get(unit)
         if found is not None:
             found.spec = replace(found.spec, needs=needs, fresh=False, boot_argv=boot_argv or found.spec.boot_argv)
 
+    @override
     async def remove_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
         where = self._admit(machine)
         where.units.pop(unit, None)
         folder = self.folder(machine, unit)
@@ -168,28 +171,28 @@ class FakeSite(FakeFaults):
         kept = said[-job.most_output :].decode(errors="replace")
         return JobResult(exit_code=does.exit_code, output=kept, cut=len(said) > job.most_output)
 
+    @override
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
-        """See Site."""
         where = self._admit(machine)
         for each in files:
             _require_below_a_unit(machine, each.path)
         where.files |= {each.path: each for each in files}
 
+    @override
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
-        """See Site."""
         where = self._admit(machine)
         for each in paths:
             _require_below_a_unit(machine, each)
             where.files.pop(each, None)
 
+    @override
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
-        """See Site."""
         found = self._reach(machine).units.get(unit)
         kept = found.log.splitlines(keepends=True)[-lines:] if found is not None and lines > 0 else []
         return "".join(kept)
 
+    @override
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
-        """See Site."""
         doing = f"creating volume {name} on machine {machine}"
         where = self._reach(machine)
         require_entry_name(doing, name)
@@ -202,20 +205,20 @@ class FakeSite(FakeFaults):
             raise Conflict(doing, f"it exists with storage class {there.storage_class}, not {storage_class}")
         return where.disk.volume(name)
 
+    @override
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
-        """See Site."""
         disk = self._reach(machine).disk
         return tuple(map(disk.volume, disk.volumes))
 
+    @override
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
-        """See Site."""
         disk = self._reach(machine).disk
         if name not in disk.volumes:
             raise NotFound(f"listing volume {name} on machine {machine}", "there is no such volume")
         return disk.names(disk.volumes[name].path / below)
 
+    @override
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
-        """See Site."""
         disk = self._reach(machine).disk
         if name not in disk.volumes:
             raise NotFound(f"searching volume {name} on machine {machine}", "there is no such volume")
@@ -223,8 +226,8 @@ class FakeSite(FakeFaults):
         said = "".join(f"{line}\n" for line in lines if any(each in line for each in wanted.texts))
         return found(said.encode(), wanted.most)
 
+    @override
     async def delete_volume(self, machine: str, name: str) -> None:
-        """See Site."""
         self._admit(machine).disk.delete(name)
 
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
@@ -253,8 +256,8 @@ class FakeSite(FakeFaults):
             self._started(there, each)
         return here.disk.volume(name)
 
+    @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:
-        """See Site."""
         self._reach(machine)
         self.storage_class(f"reading the free space of machine {machine}", storage_class)
         limit = self._classes[storage_class].limit_bytes
@@ -265,8 +268,8 @@ class FakeSite(FakeFaults):
         """See Site: there is always enough."""
         return "no limits"
 
+    @override
     async def measure(self, machine: str, what: Measure) -> float:
-        """See Site."""
         where = self._reach(machine)
         match what:
             case RoundTrip():
@@ -283,8 +286,8 @@ class FakeSite(FakeFaults):
             case ClockOffset():
                 return where.clock_offset
 
+    @override
     async def destroy(self) -> None:
-        """See Site."""
         self._machines = {name: FakeMachine(each.stand) for name, each in self._machines.items()}
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+from typing_extensions import override
+
 from fakes.site_machine import FakeMachine, FakeUnit
 from fakes.site_machines import FakeMachines, Undoing
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.base.faults import Made, needs_well
+from quarterdeck.sites.port import Faults, Switches
 
 _CAN = frozenset(
     {
@@ -25,18 +28,18 @@ _CAN = frozenset(
 )
 
 
-class FakeFaults(FakeMachines):
+class FakeFaults(FakeMachines, Faults, Switches):
     """The port ``Faults``. Nobody can see a fake unit stand still, or its disk be slow, but for that it is told by
     ``faults_made``.
     """
 
     @property
+    @override
     def whole_hosts(self) -> bool:
-        """See Faults."""
         return False
 
+    @override
     def cannot_make(self, kind: FaultKind) -> str:
-        """See Faults."""
         return "" if kind in _CAN else "it is in memory alone"
 
     async def _require_well(self, fault: Fault, doing: str) -> None:
@@ -90,8 +93,8 @@ class FakeFaults(FakeMachines):
             if each.spec.needs is not None and each.wanted and each.state in (UnitState.RUNNING, UnitState.FAILED):
                 self._started(where, each)
 
+    @override
     async def faults_made(self) -> tuple[Fault, ...]:
-        """See Faults."""
         return tuple(each.fault for each in self._made.values())
 
     async def _end(self, made: Made[Undoing]) -> str:
@@ -113,16 +116,16 @@ class FakeFaults(FakeMachines):
                 self.put_file(fault.machine, fault.volume, name, size)
         return ""
 
+    @override
     async def kill_machine(self, machine: str) -> None:
-        """See Switches."""
         where = self._machine(machine)
         self._note_data(where)
         where.state = MachineState.DOWN
         for each in where.units.values():
             each.state, each.pid, each.refused = UnitState.STOPPED, None, ""
 
+    @override
     async def boot_machine(self, machine: str) -> None:
-        """See Switches."""
         self._boot(self._machine(machine))
 
     def _boot(self, where: FakeMachine) -> None:
@@ -135,14 +138,14 @@ class FakeFaults(FakeMachines):
                 if again.wanted:
                     self._started(where, again)
 
+    @override
     async def freeze_machine(self, machine: str) -> None:
-        """See Switches."""
         where = self._machine(machine)
         if where.state is MachineState.UP:
             where.state = MachineState.UNREACHABLE
 
+    @override
     async def thaw_machine(self, machine: str) -> None:
-        """See Switches."""
         self._thaw(self._machine(machine))
 
     def _thaw(self, where: FakeMachine) -> None:

@@ -136,14 +136,6 @@ class FakeMachines(SeatingSite[FakeMachine, StorageClass], FaultySite[FakeMachin
         self._note_data(where)
         where.disk.take(where.disk.volumes[volume].path / path)
 
-    def set_clock_offset(self, machine: str, seconds: float) -> None:
-        """Set a machine's clock ahead (or behind, if negative)."""
-        self._machine(machine).clock_offset = seconds
-
-    def set_round_trip(self, machine: str, seconds: float) -> None:
-        """Set how long every connection from a machine takes."""
-        self._machine(machine).round_trip = seconds
-
     def _reach(self, name: str) -> FakeMachine:
         where = self._machine(name)
         if where.state is MachineState.DOWN:

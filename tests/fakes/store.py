@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from typing_extensions import override
+
 from quarterdeck.api.base import R, Resource
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
-from quarterdeck.stores.port import Event, JournalEntry, Lease, Versions
+from quarterdeck.stores.port import Event, JournalEntry, Lease, Store, Versions
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """A ``Store`` in memory. ``clock`` is the wall clock in seconds. Keeps what the real one keeps: JSON text."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time, uid: Callable[[], str] = new_uid) -> None:
@@ -28,18 +30,18 @@ class MemoryStore:
         self._events: dict[tuple[str, str, str, str], Event] = {}
         self._leases: dict[str, Lease] = {}
 
+    @override
     async def get(self, kind: type[R], name: str) -> R:
-        """See ``Store``."""
         return self._read("reading", kind, name)
 
+    @override
     async def list(self, kind: type[R]) -> tuple[R, ...]:
-        """See ``Store``."""
         rules.check_listable(kind)
         names = sorted(name for stored, name in self._bodies if stored == kind.__name__)
         return tuple(self._read("listing", kind, name) for name in names)
 
+    @override
     async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
-        """See ``Store``."""
         for kind in kinds:
             rules.check_listable(kind)
         called = {kind.__name__ for kind in kinds}
@@ -50,15 +52,15 @@ class MemoryStore:
                 return now
             await changed.wait()
 
+    @override
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
-        """See ``Store``."""
         self._check(lease)
         if (type(resource).__name__, resource.name) in self._bodies:
             rules.existing(resource)
         return self._write(rules.created(resource, version=self._version + 1, now=self._clock(), uid=self._uid()))
 
+    @override
     async def update(self, resource: R, *, lease: Lease | None = None) -> R:
-        """See ``Store``."""
         self._check(lease)
         stored = self._read("writing", type(resource), resource.name)
         new = self._write(rules.updated(stored, resource, version=self._version + 1))
@@ -66,18 +68,18 @@ class MemoryStore:
             self._drop(type(resource).__name__, resource.name)
         return new
 
+    @override
     async def delete(
         self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
     ) -> None:
-        """See ``Store``."""
         self._check(lease)
         rules.check_deletable(self._read("deleting", kind, name), version)
         self._delete(kind, name)
 
+    @override
     async def delete_together(
         self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
     ) -> None:
-        """See ``Store``."""
         self._check(lease)
         for kind, name in gone:
             if (kind.__name__, name) in self._bodies:
@@ -93,8 +95,8 @@ class MemoryStore:
         self._version += 1
         self._drop(kind.__name__, name)
 
+    @override
     async def append(self, entry: JournalEntry) -> JournalEntry:
-        """See ``Store``."""
         self._entries += 1
         numbered = replace(entry, id=self._entries)
         self._journal.append(numbered)
@@ -115,6 +117,7 @@ class MemoryStore:
             gone = {each.id for each in of_it[: rules.JOURNAL_STEP]}
             self._journal = [each for each in self._journal if each.id not in gone]
 
+    @override
     async def journal(
         self,
         plane: str,
@@ -124,7 +127,6 @@ class MemoryStore:
         after: int = 0,
         limit: int | None = None,
     ) -> tuple[JournalEntry, ...]:
-        """See ``Store``."""
         found = [
             entry
             for entry in self._journal
@@ -135,20 +137,20 @@ class MemoryStore:
         ]
         return tuple(found[max(0, len(found) - limit) :] if limit is not None else found)
 
+    @override
     async def record(self, event: Event) -> None:
-        """See ``Store``."""
         key = (event.plane, event.type.value, event.reason, event.message)
         self._events[key] = rules.merged(event, self._events.get(key))
         of_plane = [key for key, _ in self._by_time() if key[0] == event.plane]
         for old in of_plane[: -rules.EVENTS_KEPT]:
             del self._events[old]
 
+    @override
     async def events(self, plane: str | None = None) -> tuple[Event, ...]:
-        """See ``Store``."""
         return tuple(event for _, event in self._by_time() if plane in (None, event.plane))
 
+    @override
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
-        """See ``Store``."""
         now = self._clock()
         before = rules.cut(self._leases.get(name), now)
         if before is not None:
@@ -156,19 +158,19 @@ class MemoryStore:
         self._leases[name] = rules.taken(before, name, holder, ttl=ttl, now=now)
         return self._leases[name]
 
+    @override
     async def renew(self, lease: Lease) -> Lease:
-        """See ``Store``."""
         self._leases[lease.name] = rules.renewed(lease, self._leases.get(lease.name), self._clock())
         return self._leases[lease.name]
 
+    @override
     async def release(self, lease: Lease) -> None:
-        """See ``Store``."""
         rest = rules.released(lease, self._leases.get(lease.name))
         if rest is not None:
             self._leases[lease.name] = rest
 
+    @override
     async def lease(self, name: str) -> Lease | None:
-        """See ``Store``."""
         return rules.holding(self._leases.get(name), self._clock())
 
     async def close(self) -> None:

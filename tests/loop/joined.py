@@ -30,7 +30,7 @@ from quarterdeck.components.ports import load_balancer_port
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, Volume
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -279,7 +279,7 @@ class Joined:
 
     def of(self, component: Component) -> list[Process]:
         """The processes of a component."""
-        return [each for each in self.processes.values() if each.component is component]
+        return [each for each in self.processes.values() if each.component == component]
 
     # --- etcd ------------------------------------------------------------------------------------------------------
 
@@ -340,7 +340,7 @@ class Joined:
         self.leaders = {lease: each for lease, each in leads.items() if each is not None}
         for lease, leader in self.leaders.items():
             self.kube.set_lease(lease, _holder(leader), renewed=self.clock.now)
-        controllers = [each for kind in CONTROLLERS for each in self.of(kind)]
+        controllers = [each for kind in Programs().controllers for each in self.of(kind)]
         held = {each.listens: lease for lease, each in self.leaders.items()}
         self.kube.leaders = {
             each.listens: frozenset({held[each.listens]}) if each.listens in held else frozenset()

@@ -384,7 +384,7 @@ class Life:
     def _check_issuers(self) -> None:
         """Each apiserver goes by the issuers that are wanted."""
         issuer = self.wishes[-1].issuer.encode()
-        servers = [each for each in self.world.processes.values() if each.component is Component.APISERVER]
+        servers = [each for each in self.world.processes.values() if each.component == Component.APISERVER]
         strange = [each.replica for each in servers if (b"issuer" in each.authentication) is not bool(issuer)]
         if strange:
             raise Ended(f"these apiservers trust other issuers: {strange}")

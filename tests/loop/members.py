@@ -14,7 +14,7 @@ from fakes.etcd_cluster import FakeCluster, Member, MemberAddress
 
 from loop.units import Etcd, etcd_of, flags_of
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.components.ports import BLOCK, STRIDE
+from quarterdeck.components.ports import STRIDE, first_block
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.seats import PortName
 from quarterdeck.planner.quorum import quorum
@@ -35,8 +35,9 @@ BEHIND = 50_000
 
 def cluster_at(url: str) -> Cluster:
     """The cluster whose member has this URL, by its port."""
-    beside = ((urlsplit(url).port or 0) - BLOCK[PortName.ETCD_CLIENT]) % STRIDE
-    return Cluster.EVENTS if beside >= BLOCK[PortName.EVENTS_CLIENT] - BLOCK[PortName.ETCD_CLIENT] else Cluster.MAIN
+    first = first_block()
+    beside = ((urlsplit(url).port or 0) - first[PortName.ETCD_CLIENT]) % STRIDE
+    return Cluster.EVENTS if beside >= first[PortName.EVENTS_CLIENT] - first[PortName.ETCD_CLIENT] else Cluster.MAIN
 
 
 @dataclass(slots=True)

@@ -8,8 +8,8 @@ from random import Random
 
 from loop.faults import Kind
 from loop.joined import SITES, Joined
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.model.units import MachineState
-from quarterdeck.planner.ailing import LOOKED_AFTER
 
 #: Seconds after which it is over: before anybody thinks more of it, and when the observer's grace has long passed.
 LASTS = (2.0, 14.0)
@@ -62,7 +62,7 @@ async def _is_lost(world: Joined, random: Random) -> str:
 def _hangs(world: Joined, random: Random) -> str:
     """A program of a replica does nothing any more until it is killed; one only."""
     world.settle()
-    there = [each for each in world.processes.values() if each.component in LOOKED_AFTER and not each.frozen]
+    there = [each for each in world.processes.values() if each.component in CATALOGUE and not each.frozen]
     if not there:
         return ""
     process = random.choice(sorted(there, key=lambda each: (each.replica, each.component)))

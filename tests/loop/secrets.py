@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from datetime import datetime
 from unittest.mock import patch
 
@@ -39,9 +39,9 @@ def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, gen
     if has_all(plane, names):
         return plane
     own = KeyPair(f"certificate of {names.replica}".encode(), b"key")
-    issued = {each.name: own for each in fields(ReplicaSecrets) if each.default is MISSING or names.cloud}
+    issued = dict.fromkeys(names.certificates, own)
     others = tuple(each for each in plane.replicas if each[0] != names.replica)
-    return replace(plane, replicas=(*others, (names.replica, ReplicaSecrets(**issued))))
+    return replace(plane, replicas=(*others, (names.replica, ReplicaSecrets(issued))))
 
 
 @contextmanager

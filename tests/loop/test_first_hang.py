@@ -88,7 +88,7 @@ def hang(monkeypatch: pytest.MonkeyPatch) -> None:
     def _controllers(self: Joined) -> None:
         controllers(self)
         stuck = (each for each in self.processes.values() if replica_of(each.seen.spec.name)[1] in HANGS)
-        self.kube.frozen |= {each.listens for each in stuck if each.component is SCHEDULER}
+        self.kube.frozen |= {each.listens for each in stuck if each.component == SCHEDULER}
 
     def soon(plane: ControlPlane) -> Settings:
         return replace(planner_settings(plane), first_ready=FIRST)

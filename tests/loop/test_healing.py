@@ -93,7 +93,7 @@ class HangsOnItsData:
 
 def of_events(world: Joined, _: Random) -> str:
     world.settle()
-    found = (each for each in world.processes.values() if each.component is Component.EVENTS_ETCD)
+    found = (each for each in world.processes.values() if each.component == Component.EVENTS_ETCD)
     process = next((each for each in found if each.replica == "east-2" and not each.frozen), None)
     if process is None:
         return ""

@@ -20,7 +20,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.settings import goal_of, planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.base import Step
@@ -44,8 +44,7 @@ class Wanted:
     condemned: tuple[str, ...]
     cordoned: tuple[str, ...]
     deleting: bool
-    separate: frozenset[str]
-    cloud: frozenset[str]
+    programs: Programs
 
     @property
     def machines(self) -> Mapping[str, str]:
@@ -84,8 +83,7 @@ class Truths:
                 condemned=plane.spec.replace_replicas,
                 cordoned=plane.spec.cordoned,
                 deleting=plane.metadata.deletion_timestamp is not None,
-                separate=revisions.separate,
-                cloud=revisions.cloud,
+                programs=revisions.programs,
             )
             self._read = body, wanted
         return self._read[1]
@@ -156,8 +154,7 @@ class Truths:
             record=self.record(),
             leader=self._leader(Cluster.MAIN),
             events_leader=self._leader(Cluster.EVENTS),
-            separate=wanted.separate,
-            cloud=wanted.cloud,
+            programs=wanted.programs,
             now=world.clock.monotonic(),
             cuts=frozenset((one, other) for pair in world.cuts for one in pair for other in pair - {one}),
             mute=_mute(world, wanted.memory),
@@ -203,8 +200,14 @@ class Truths:
     def _apart(self, wanted: Wanted) -> dict[str, tuple[tuple[Component, str], ...]]:
         """The replicas whose apiservers keep events apart, with the revision that says so."""
         own = {each.name: each.revision for each in wanted.memory.replicas}
+        apart = wanted.programs.having(Component.EVENTS_ETCD)
         return {
-            each.replica: ((Component.APISERVER, _one_of(wanted.separate, own.get(each.replica, ""))),)
+            each.replica: (
+                (
+                    Component.APISERVER,
+                    _one_of(apart, own.get(each.replica, "")),
+                ),
+            )
             for each in self._apiservers(wanted)
             if "etcd-servers-overrides" in each.flags
         }

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 
 from quarterdeck.components.settings import ClusterState
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
 
 PLANE = "demo"
@@ -17,7 +17,7 @@ PLANE = "demo"
 @lru_cache(maxsize=4096)
 def replica_of(unit: str) -> tuple[str, Component]:
     """The replica that a unit belongs to, and which of its components it is."""
-    component = next(each for each in Component if unit.endswith(f"-{each}"))
+    component = next(each for each in NAMED if unit.endswith(f"-{each}"))
     return unit.removeprefix(f"{PLANE}-").removesuffix(f"-{component}"), component
 
 

@@ -42,6 +42,9 @@ EQUIVALENT: dict[str, str] = {
     "rule_table: RULES, members known: serving.dismiss, serving.settled => serving.settled, serving.dismiss": (
         "the second has no steps: only what is waited for is said in another order"
     ),
+    "rule_table: RULES, membership.stop_removed: despite=A_SMALL_QUOTA => nothing": (
+        "what is left of a removed member ends by itself, over and over, and stops once the alarm is off"
+    ),
     # --- quorum -----------------------------------------------------------------------------------------------------
     "quorum.shortest_swap: 0 => 1": _OFFSET,
     "quorum.shortest_swap: 0 => -1": _OFFSET,

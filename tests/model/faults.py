@@ -9,11 +9,10 @@ from model.apart import with_member, without_data
 from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.revisions import RetryRevision
 from quarterdeck.model.steps.upkeep import NoteDiffering
-from quarterdeck.planner.ailing import LOOKED_AFTER
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.simulated.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
@@ -150,10 +149,10 @@ def _hangs(truth: Truth) -> Iterator[Fault]:
     """A program runs, and does nothing any more until it is killed."""
     for record in truth.memory.replicas:
         replica = truth.replica(record.name)
-        for component in LOOKED_AFTER:
+        for component in truth.programs.every:
             if not replica.runs(component) or not truth.up(record.name) or component in replica.hung:
                 continue
-            warm = replica.warm and component is not Component.APISERVER
+            warm = replica.warm and component != Component.APISERVER
             after = truth.with_replica(record.name, replace(replica, hung=replica.hung | {component}, warm=warm))
             yield Fault(Kind.HANGS, f"{component} of {record.name} hangs", after)
             by_hand = replace(replica, altered=replica.altered | {component})
@@ -252,9 +251,9 @@ def _machines(truth: Truth) -> Iterator[Fault]:
 def _units(truth: Truth) -> Iterator[Fault]:
     for record in truth.memory.replicas:
         replica = truth.replica(record.name)
-        for component in Component:
+        for component in NAMED:
             if replica.runs(component) and truth.up(record.name):
-                warm = replica.warm and component is not Component.APISERVER
+                warm = replica.warm and component != Component.APISERVER
                 crashed = replace(replica, crashed=replica.crashed | {component}, warm=warm)
                 after = truth.with_replica(record.name, crashed)
                 yield Fault(Kind.CRASH, f"{component} of {record.name} crashes", after)

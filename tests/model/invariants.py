@@ -29,7 +29,7 @@ from model.addresses import felt, held_healthy
 from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component, controllers
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
@@ -48,10 +48,9 @@ from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, S
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health, MemberFact, World
-from quarterdeck.planner.events import is_stale
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
-from quarterdeck.planner.members import serves
+from quarterdeck.planner.members import is_stale, serves
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.simulated.parts import Fill, Power
 from quarterdeck.planner.simulated.things import apiserver_of, edge, second
@@ -188,13 +187,13 @@ def _check_epochs(world: World, plan: Plan) -> None:
     noted = bool(plan.now) and all(isinstance(step, Note) for step in plan.now)  # and then all is asked again
     for name in former if not world.deleting and not world.failing and not noted else ():
         fact = world.replica(name)
-        runs = {each for each in Component if fact.unit(each) is UnitState.RUNNING}
+        runs = {each for each in NAMED if fact.unit(each) is UnitState.RUNNING}
         left = {each for each in runs if (name, each) not in stops} if fact.machine is MachineState.UP else set()
         claim(not left, f"17: {sorted(left)} of {name} run on, of an epoch that is over")
     for step in plan.now:
         if isinstance(step, StartUnit | RestartUnit | AddLearner):
             claim(step.replica not in former, f"17: {_name(step)}, of an epoch that is over")
-        if isinstance(step, StartUnit) and step.component is Component.ETCD:
+        if isinstance(step, StartUnit) and step.component == Component.ETCD:
             seed = world.memory.seeding
             claim(seed is None or seed.founder != step.replica, f"17: {step.replica} starts before it has the data")
         if isinstance(step, BeginEpoch):
@@ -263,7 +262,7 @@ def _withholds(world: World, step: Step) -> bool:
     """Whether a step takes away no more than what an apiserver remembers of data that its own member has lost, or than
     data that is not the plane's.
     """
-    if not isinstance(step, StopUnit) or step.component is not Component.APISERVER:
+    if not isinstance(step, StopUnit) or step.component != Component.APISERVER:
         return False
     fact, record = world.replica(step.replica), world.memory.replica(step.replica)
     idle = fact.unit(Component.ETCD) is not UnitState.RUNNING
@@ -280,7 +279,7 @@ def _ends_anyway(world: World, step: Step) -> bool:
     fact = world.replica(step.replica)
     if fact.unit(step.component) is UnitState.FAILED:
         return True
-    if step.component is Component.ETCD:
+    if step.component == Component.ETCD:
         return not world.memory.created and fact.complaint(Component.ETCD) is not None
     return fact.ready is False
 
@@ -446,7 +445,7 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
         claim(not slow, f"18: {name} is given up, which lags as others do")
     claim(world.replica(replica).machine is MachineState.UP, f"18: {name} is given up, and its machine is silent")
     tried = [each for each, _ in world.memory.ailing if each != name and each in dict(world.memory.revived)]
-    counted = {Component.ETCD} if component is Component.ETCD else set(Component) - {Component.EVENTS_ETCD}
+    counted = {Component.ETCD} if component == Component.ETCD else set(NAMED) - {Component.EVENTS_ETCD}
     waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
     now = view(world).resting
@@ -586,7 +585,7 @@ def _check_voters(world: World, plan: Plan) -> None:
             able = [voter for voter in now.values() if voter.replica in lagging]
             rest = [replace(voter, healthy=False) if voter in able else voter for voter in now.values()]
             claim(not voted or has_quorum(rest), f"1: {step.replica} goes, and the rest that has the data is no quorum")
-        elif isinstance(step, StopUnit) and step.component is Component.ETCD and step.replica in now:
+        elif isinstance(step, StopUnit) and step.component == Component.ETCD and step.replica in now:
             if _ends_anyway(world, step) or _needs_quota_alone(world, step):
                 continue
             now[step.replica] = replace(now[step.replica], healthy=False)
@@ -659,7 +658,7 @@ def _check_managers(truth: Truth) -> None:
         (name, shape)
         for name, replica in truth.replicas
         for component, shape in replica.shapes
-        if component in MANAGERS and component in replica.units and name in truth.members and truth.up(name)
+        if component.manages and component in replica.units and name in truth.members and truth.up(name)
     }
     for (one, its), (other, others) in combinations(sorted(running), 2):
         claim(
@@ -670,7 +669,8 @@ def _check_managers(truth: Truth) -> None:
 
 def _needed(truth: Truth) -> tuple[Component, ...]:
     """The controllers that somebody has to run: those that each replica is to have."""
-    return controllers(cloud=truth.cloud.issuperset(each.revision for each in truth.memory.replicas))
+    has = [truth.programs.of(each.revision) for each in truth.memory.replicas]
+    return tuple(each for each in truth.programs.controllers if all(each in programs for programs in has))
 
 
 def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) -> None:
@@ -821,7 +821,7 @@ def _check_writers(truth: Truth) -> None:
 def _check_blind(before: Truth, step: Step, after: Truth) -> None:
     kind = type(step).__name__
     # A member that rests comes back with its data, also when another one fails at this very moment.
-    rests = isinstance(step, StopUnit) and step.component is Component.ETCD
+    rests = isinstance(step, StopUnit) and step.component == Component.ETCD
     if before.elected is not None:
         claim(rests or after.elected is not None, f"1: {kind} loses the quorum")
     lost = [name for name in before.members if before.replica(name).data and not after.replica(name).data]
@@ -831,7 +831,7 @@ def _check_blind(before: Truth, step: Step, after: Truth) -> None:
     claim(first or len(after.members) - len(before.members) <= 1, f"9: {kind} founds again")
     if isinstance(step, ReleaseReplica):
         claim(step.replica not in before.members, f"7: the member {step.replica} is released")
-    if isinstance(step, StartUnit) and step.component is Component.ETCD:
+    if isinstance(step, StartUnit) and step.component == Component.ETCD:
         known = step.replica in before.members and before.memory.replica(step.replica).started
         claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
 
@@ -1026,8 +1026,8 @@ def check_done(truth: Truth, plan: Plan) -> None:
     used = [truth.machine_of(name).name for name in keep]
     claim(len(used) == len(set(used)), "12: done, but two replicas share a machine")
     for name in set(truth.members):
-        runs = truth.replica(name).units.intersection(CONTROLLERS)
-        has = set(controllers(cloud=truth.memory.replica(name).revision in truth.cloud))
+        runs = truth.replica(name).units.intersection(truth.programs.controllers)
+        has = {each for each in truth.programs.of(truth.memory.replica(name).revision) if each.is_controller}
         claim(runs == has, f"10: done, but {name} runs {sorted(runs)} and is to run {sorted(has)}")
         _check_shape(truth, name)
         both = (truth.replica(name).member, truth.replica(name).events)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.kinds import Kind
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 
-_UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
+_UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in NAMED)
 
 
 def mixed_looks(old: World, new: World) -> Iterator[tuple[Kind, str, World]]:

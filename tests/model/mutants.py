@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "quarterdeck.planner"
 #: The modules that hold rules, or what rules hang on.
 MODULES = (
-    *("view", "membership", "traffic", "serving", "founding", "notes"),
+    *("view", "reading", "membership", "traffic", "serving", "founding", "notes"),
     *("planner", "rule_table", "quorum", "release", "slots", "data"),
     *(
         "claims",

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.components import CONTROLLERS
 
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import ReaddressMember, RemoveMember, Swap, TransferLeadership
@@ -149,7 +150,7 @@ def failed_controllers_stand_by(patch: Patch) -> None:
 
 def stopped_members_stay_stopped(patch: Patch) -> None:
     def unwanted(world: World, step: object) -> bool:
-        if not isinstance(step, StartUnit) or step.component is not Component.ETCD:
+        if not isinstance(step, StartUnit) or step.component != Component.ETCD:
             return False
         return world.memory.replica(step.replica).started
 
@@ -295,7 +296,7 @@ def an_apiserver_that_does_not_answer_is_off(patch: Patch) -> None:
     def off(fact: ReplicaFact) -> ReplicaFact:
         if fact.ready is not None or fact.machine is not MachineState.UP:
             return fact
-        units = ((each, UnitState.STOPPED if each is Component.APISERVER else state) for each, state in fact.units)
+        units = ((each, UnitState.STOPPED if each == Component.APISERVER else state) for each, state in fact.units)
         return replace(fact, units=tuple(units), ready=False)
 
     _seeing(patch, lambda world: _facts(world, off))
@@ -440,7 +441,7 @@ def joiners_are_started_by_a_restart(patch: Patch) -> None:
 
 
 def _restarting(world: World, step: Step) -> Step:
-    if not isinstance(step, StartUnit) or step.component is not Component.ETCD or world.membership is None:
+    if not isinstance(step, StartUnit) or step.component != Component.ETCD or world.membership is None:
         return step
     member = world.membership.of(step.replica)
     if member is None or not member.learner or member.lag is not None or world.replica(step.replica).has_data:
@@ -468,5 +469,5 @@ def _trusting(memory: Memory) -> Memory:
 
 
 def _serves(fact: ReplicaFact) -> bool:
-    controls = all(fact.unit(component) is UnitState.RUNNING for component in controllers())
+    controls = all(fact.unit(component) is UnitState.RUNNING for component in CONTROLLERS)
     return fact.ready is True and controls

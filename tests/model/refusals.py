@@ -109,7 +109,7 @@ def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
             continue
         claim(name in mine or (name in truth.healthy and not member.behind), f"10: {name} is left behind for {refused}")
     # Apiservers of a replica whose events are kept apart need a voter there, which needs its peers.
-    if refused.kind in (StartUnit, RestartUnit) and refused.component is not Component.EVENTS_ETCD:
+    if refused.kind in (StartUnit, RestartUnit) and refused.component != Component.EVENTS_ETCD:
         voters = {name for name in wanted - mine if (of := truth.members.get(name)) and not of.learner}
         claim(voters <= truth.serving, f"10: {voters - truth.serving} do not serve for {refused}")
     site = truth.slots[0].site

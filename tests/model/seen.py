@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
 
+from support.components import having
+
 from model.worlds import ZONES, wanted
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
@@ -76,7 +78,9 @@ class Seen:
         return ReplicaFact(
             name=self.name,
             machine=self.machine,
-            units=tuple((component, running.get(component, UnitState.RUNNING)) for component in programs(events=True)),
+            units=tuple(
+                (component, running.get(component, UnitState.RUNNING)) for component in having(events=("",)).of("")
+            ),
             peer_up=self.peer_up,
             ready=self.ready,
             has_data=self.has_data,

@@ -45,9 +45,15 @@ def all_told(outcome: Outcome) -> list[str]:
     return [told(step) for step in outcome.steps]
 
 
-def planned(truth: Truth) -> list[str]:
+def doing(truth: Truth) -> list[str]:
     """What is to be done now."""
     return [told(step) for step in plan(observe(truth)).now]
+
+
+def planned(world: World, *kinds: type[Step]) -> Outcome:
+    """The steps of these kinds that are taken now (without a kind: all), and all that is waited for."""
+    now = plan(world)
+    return Outcome(tuple(step for step in now.now if not kinds or isinstance(step, kinds)), now.waiting)
 
 
 def about_to(*kinds: type[Step]) -> Stop:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.components import having
 
 from model.explorer import Explorer, Sample
 from model.invariants import Broken
@@ -33,7 +34,7 @@ BETWEEN = frozenset(
 def plane(*, apart: bool = False) -> Truth:
     """Three replicas as they are wanted, each with a spare machine in its zone; ``apart``: they keep events apart."""
     separate = frozenset({""}) if apart else frozenset[str]()
-    truth = replace(empty("east", 3, sites=("east",)), reattachable=True, separate=separate)
+    truth = replace(empty("east", 3, sites=("east",)), reattachable=True, programs=having(events=separate))
     return settled(replace(truth, settings=replace(truth.settings, healing=HEALED)))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.components import having
 from support.tiers import smoke
 
 from model.explorer import Explorer
@@ -48,7 +49,7 @@ ALL_THE_SAME = Consent(epoch=1, even_if_others_live=True)
 
 def lost(power: Power, consent: Consent, *, replicas: int = 3, left: int = 1, apart: bool = False) -> Truth:
     """The machines of all but ``left`` of the replicas are in that state, and the user has said what is to be done."""
-    truth = replace(empty("east", replicas), separate=frozenset({""}) if apart else frozenset())
+    truth = replace(empty("east", replicas), programs=having(events=("",) if apart else ()))
     truth = settled(truth)
     gone = {truth.machine_of(each.name).name for each in truth.memory.replicas[left:]}
     machines = tuple(replace(each, power=power) if each.name in gone else each for each in truth.machines)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from itertools import permutations
 from typing import TypedDict, Unpack
 
+from support.components import having
+
 from model.apart import with_member
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
@@ -99,7 +101,7 @@ def still(
     """A plane settled at east, of which nothing is asked; ``there``: the machines of east, zone and number; ``apart``:
     the revisions that keep events apart.
     """
-    truth = replace(empty("east", replicas, direct=direct), separate=apart)
+    truth = replace(empty("east", replicas, direct=direct), programs=having(events=apart))
     if there:
         others = tuple(each for each in truth.machines if each.site != "east")
         here = tuple(SimMachine(name=f"east-{each}", site="east", zone=each[0]) for each in there)
@@ -147,8 +149,7 @@ def changing(
         via=(BETWEEN,) if handed else (),
         apart=frozenset({frozenset({FORMER, NEW})}) if handed else frozenset(),
         changes=tuple((*each, change) for each in permutations((FORMER, BETWEEN, NEW) if handed else (FORMER, NEW), 2)),
-        separate=apart,
-        cloud=cloud,
+        programs=having(events=apart, cloud=cloud),
         roomy=frozenset({NEW}) if roomy else frozenset(),
         broken=frozenset({(NEW, broken)}) if broken is not None else frozenset(),
         hanging=frozenset({(NEW, hangs)}) if hangs is not None else frozenset(),

@@ -11,16 +11,17 @@ from quarterdeck.sites.ssh import script
 
 ROOT = Path(__file__).parents[2]
 #: Pieces of one script: what one of them sets another one reads.
-PIECES = ROOT / "src/quarterdeck/sites/ssh/host"
+PIECES = ("src/quarterdeck/sites/ssh/host", "src/quarterdeck/sites/ssh/drill")
 _SHELLS = (b"/sh", b"/bash", b" sh", b" bash")
 _FOLDERS = ("src", "tests", "bench", "examples", ".ci")
 
 
 def scripts(root: Path = ROOT) -> Iterator[Path]:
     """All but pieces: what is called .sh, and what begins as shell scripts do."""
+    pieces = [root / each for each in PIECES]
     folders = [each for name in _FOLDERS for each in (root / name).rglob("*")]
     for path in sorted((*root.iterdir(), *(root / "scripts").iterdir(), *folders)):
-        if path.is_file() and path.parent != root / PIECES.relative_to(ROOT) and is_shell(path):
+        if path.is_file() and path.parent not in pieces and is_shell(path):
             yield path
 
 
@@ -35,7 +36,7 @@ def main(folder: Path) -> int:
     """The exit code of shellcheck: 0 if it finds nothing."""
     folder.mkdir(parents=True, exist_ok=True)
     joined = folder / "host.sh"
-    joined.write_bytes(script.script())
+    joined.write_bytes(script.script() + b"\n" + script.faults())
     argv = ["shellcheck", "--external-sources", "--source-path=SCRIPTDIR", str(joined), *map(str, scripts())]
     return subprocess.run(argv, cwd=ROOT, check=False).returncode
 

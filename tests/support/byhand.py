@@ -20,24 +20,27 @@ from types import TracebackType
 
 import pytest
 
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
-from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
 from quarterdeck.files import write_atomic
 from quarterdeck.kube.port import Address
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
+from support.components import ALWAYS
+from support.templates import but, template
 
-REPLICA = "r1"
+NAME, REPLICA = "byhand", "r1"
 #: What runs of a replica whose events are where all else is.
-PROGRAMS = programs()
+PROGRAMS = ALWAYS
 PORTS = tuple(each.listen.port for each in seat_at("any", "127.0.0.1", 0).ports)
 
 
@@ -135,7 +138,7 @@ class Processes:
 class OneReplica:
     """A plane of one replica on a loopback address of its own."""
 
-    plane: PlaneSettings
+    plane: ReplicaTemplate
     replica: ReplicaSettings
     secrets: PlaneSecrets
     certificates: ReplicaSecrets
@@ -151,7 +154,15 @@ class OneReplica:
         return Address(end.host, end.port)
 
     def spec(self, component: Component) -> UnitSpec:
-        return component_unit(component, self.plane, self.replica, self.secrets, self.certificates, self.cluster)
+        inputs = Inputs(
+            plane=NAME,
+            template=self.plane,
+            replica=self.replica,
+            secrets=self.secrets,
+            certificates=self.certificates,
+            initial=self.cluster,
+        )
+        return component_unit(component, inputs)
 
     def start(self, component: Component) -> subprocess.Popen[bytes]:
         return self.processes.start(self.spec(component))
@@ -201,19 +212,21 @@ class OneReplica:
 
 @contextlib.contextmanager
 def one_replica(
-    folder: Path, binaries: Mapping[Program, Path], settings: PlaneSettings | None = None
+    folder: Path, binaries: Mapping[Program, Path], wanted: ReplicaTemplate | None = None
 ) -> Iterator[OneReplica]:
     """A replica whose files and volume are below ``folder``; nothing of it runs yet."""
-    plane = settings or PlaneSettings(name="byhand", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="byhand.test")
+    latest = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"}, endpoint_name="byhand.test")
+    plane = wanted or latest
     seat = seat_at("byhand", free_address(PORTS), 0)
     now = datetime.now(UTC)
     names = ReplicaNames(
         replica=REPLICA,
         addresses=seat.hosts,
-        service_ip=plane.service_ip,
+        service_ip=service_ip(plane),
+        programs=PROGRAMS,
         endpoint_names=(plane.endpoint_name,),
     )
-    secrets = with_replica(create_plane_secrets(plane.name, now), names, now)
+    secrets = with_replica(create_plane_secrets(NAME, now), names, now)
     certificates = secrets.replica(REPLICA)
     assert certificates is not None
     replica = ReplicaSettings(

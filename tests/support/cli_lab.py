@@ -61,7 +61,7 @@ class Cli:
         text = self.capsys.readouterr()
         return Said(code, text.out, text.err)
 
-    def refused(self, *argv: str, code: int, says: tuple[str, ...], stdin: str = "", **environment: str) -> Said:
+    def refused(self, *argv: str, code: int, says: tuple[str, ...] = (), stdin: str = "", **environment: str) -> Said:
         """Run a command that must end with that code and one line, which says all of ``says``; it changes nothing."""
         before = self.stored()
         said = self(*argv, stdin=stdin, **environment)

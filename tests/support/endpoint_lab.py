@@ -16,7 +16,8 @@ from pathlib import Path
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.files import write_secret
-from quarterdeck.pki.authority import Request, Usage, create_authority, issue
+from quarterdeck.pki.authority import create_authority, issue
+from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings

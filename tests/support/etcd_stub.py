@@ -13,7 +13,8 @@ from quarterdeck.components.credentials import KeyPair
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
-from quarterdeck.pki.authority import Request, Usage, create_authority, issue
+from quarterdeck.pki.authority import create_authority, issue
+from quarterdeck.pki.certificate import Request, Usage
 
 Play = Callable[[AsyncIterator[rpc_pb2.WatchRequest]], AsyncIterator[rpc_pb2.WatchResponse]]
 

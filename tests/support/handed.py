@@ -153,7 +153,7 @@ def held_by(lab: PlaneLab, lock: str) -> tuple[str, Component] | None:
 def _leads(lab: PlaneLab, replica: str, component: Component, lock: str) -> bool:
     async def ask(plane: Plane) -> bool:
         (port,) = CATALOGUE[component].ports
-        return bool(await plane.kube.leads(server_address(plane.memory.replica(replica), port), lock))
+        return bool(await plane.kube.leads(server_address(plane.memory.replica(replica), port.name), lock))
 
     return lab.opened(NAME, ask)
 

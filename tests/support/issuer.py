@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from quarterdeck.files import write_secret
-from quarterdeck.pki.authority import CA_LIFETIME, Request, Usage, create_authority, issue
+from quarterdeck.pki.authority import create_authority, issue
+from quarterdeck.pki.certificate import CA_LIFETIME, Request, Usage
 
 AUDIENCE = "quarterdeck"
 _IP = "127.0.0.1"

@@ -27,7 +27,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.kube.port import Address
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import NAMED
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
@@ -36,6 +36,7 @@ from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Store
+from support.components import having
 from support.templates import declared_alone
 
 NAME = "alpha"
@@ -125,7 +126,7 @@ async def small_plane(
         dns=FakeDns(),
         revisions=declared_alone(cast("ControlPlane", resource)),
         secrets=secrets(),
-        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
         clock=lambda: 1_000.0,
         steady=lambda: 1_000.0,
         boot="boot-1",
@@ -155,7 +156,7 @@ def _world(plane: Plane, cluster: FakeCluster, slots: tuple[Slot, ...]) -> World
         MemberFact(id=node.id, replica=by_peer[node.peer_url], learner=False, health=Health.HEALTHY, lag=0)
         for node in cluster.nodes
     )
-    up = tuple((each, UnitState.RUNNING) for each in programs(events=True))
+    up = tuple((each, UnitState.RUNNING) for each in having(events=("",)).of(""))
     names = frozenset(each.name for each in records)
     return World(
         slots=slots,

@@ -7,17 +7,18 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import PurePosixPath
 
-from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
+from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
-from quarterdeck.components.catalogue import components_of
+from quarterdeck.components.catalogue import programs_of
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
-from quarterdeck.components.settings import ClusterState, InitialCluster, ReplicaSettings
-from quarterdeck.components.template import Revisions, settings_of
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.templates import audit_wanted, declared, template_of
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
@@ -27,8 +28,8 @@ REPLICA = ReplicaSettings(
     seat=seat_at("east-a1", "10.0.0.1", 0),
     volume=PurePosixPath("/volumes/demo-1"),
     audit=PurePosixPath("/volumes/demo-audit"),
-    folders={each: PurePosixPath(f"/units/{each}") for each in Component},
-    programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+    folders={each: PurePosixPath(f"/units/{each}") for each in NAMED},
+    programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
 )
 
 
@@ -36,6 +37,39 @@ def template(**changes: object) -> ReplicaTemplate:
     """That of a plane of defaults, with these fields changed."""
     plane = new_control_plane("demo", site="east")
     return template_of(plane, default_sites()[0], audit_wanted(plane)).model_copy(update=changes)
+
+
+def but(
+    template: ReplicaTemplate,
+    *,
+    etcd: Mapping[str, object] | None = None,
+    flags: Mapping[Component, Mapping[str, str]] | None = None,
+    policy: str | None = None,
+    **changes: object,
+) -> ReplicaTemplate:
+    """The same with these fields changed: of ``etcd`` those that are named, as users' flags none but these, and as the
+    audit log's policy this text.
+    """
+    if etcd is not None:
+        changes["etcd"] = template.etcd.model_copy(update=dict(etcd))
+    if policy is not None:
+        changes["audit"] = template.audit.model_copy(update={"policy": policy})
+    if flags is not None:
+        given = {field: dict(flags.get(each, {})) for field, each in _FIELDS.items()}
+        changes["extra_args"] = ExtraArgs.model_construct(**given)
+    cloud = changes.get("cloud_controller_manager", template.cloud_controller_manager)
+    if flags is not None and isinstance(cloud, CloudControllerManager):
+        its = dict(flags.get(Component.CLOUD_CONTROLLER_MANAGER, {}))
+        changes["cloud_controller_manager"] = cloud.model_copy(update={"flags": its})
+    return template.model_copy(update=changes)
+
+
+_FIELDS = {
+    "etcd": Component.ETCD,
+    "kube_apiserver": Component.APISERVER,
+    "kube_controller_manager": Component.CONTROLLER_MANAGER,
+    "kube_scheduler": Component.SCHEDULER,
+}
 
 
 def declared_alone(plane: ControlPlane) -> Revisions:
@@ -47,14 +81,22 @@ def declared_alone(plane: ControlPlane) -> Revisions:
 def secrets() -> PlaneSecrets:
     """Made once: keys take time."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
-    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", cloud=True)
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", programs=NAMED)
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 
-def units_of(wanted: ReplicaTemplate) -> Mapping[Component, UnitSpec]:
-    """All units of replica demo-1."""
+def units_of(wanted: ReplicaTemplate, events: EventsTemplate | None = None) -> Mapping[Component, UnitSpec]:
+    """All units of replica demo-1; ``events``: what its member of the events' etcd is, if its revision has none."""
     certificates = secrets().replica("demo-1")
     assert certificates is not None
-    plane = settings_of("demo", wanted)
-    has = components_of(plane)
-    return {each: component_unit(each, plane, REPLICA, secrets(), certificates, CLUSTER) for each in has}
+    inputs = Inputs(
+        plane="demo",
+        template=wanted,
+        replica=REPLICA,
+        secrets=secrets(),
+        certificates=certificates,
+        initial=CLUSTER,
+        events=wanted.etcd.events or events,
+    )
+    has = {*programs_of(wanted)} | ({Component.EVENTS_ETCD} if events is not None else set())
+    return {each: component_unit(each, inputs) for each in has}

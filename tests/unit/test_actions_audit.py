@@ -20,7 +20,7 @@ from quarterdeck.actions.volumes import audit_volumes, replica_settings
 from quarterdeck.api.controlplane import ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.pki.issuing import create_plane_secrets
@@ -58,7 +58,7 @@ async def plane(site: FakeSite) -> Plane:
         dns=FakeDns(),
         revisions=declared_alone(resource),
         secrets=create_plane_secrets("demo", datetime.now(UTC)),
-        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
         clock=lambda: NOW,
         steady=lambda: NOW,
         boot="boot-1",

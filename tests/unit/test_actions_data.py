@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 from fakes.site import FakeSite
 from fakes.site_machines import Behaviour
+from support.components import ALWAYS
+from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_memory
@@ -21,7 +23,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.units import StartUnit
@@ -64,7 +66,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
     home = await Home.open(tmp_path / "home")
     await operations.create(home, new_control_plane("demo", site="east", replicas=1), Asker(who="a test"))
     async with AsyncExitStack() as stack:
-        programs = {each: PurePosixPath("/bin", each) for each in Component}
+        programs = {each: PurePosixPath("/bin", each) for each in NAMED}
         resource = await operations.existing(home.store, "demo")
         opened = await home.plane(resource, stack, programs=programs)
         opened.sites = {"east": site}
@@ -103,13 +105,15 @@ async def test_a_founder_begins_without_data_and_never_again_once_it_was_healthy
         await start_unit(plane, START, world)
 
 
-async def test_a_volume_is_never_made_again_for_a_replica_that_has_started(plane: Plane, site: Site) -> None:
+async def test_a_volume_is_never_made_again_for_a_replica_that_has_started(
+    plane: Plane, site: Site, golden: Golden
+) -> None:
     await start_unit(plane, START, await remembers(plane, FOUNDING))
     await site.stop_unit(MACHINE, UNIT)
     await site.delete_volume(MACHINE, VOLUME)
-    for component in programs():
+    for component in ALWAYS:
         step = replace(START, component=component)
-        with pytest.raises(Unavailable, match="put it back"):
+        with golden.raises(Unavailable):
             await start_unit(plane, step, await remembers(plane, CREATED))
     assert VOLUME not in {each.name for each in await site.volumes(MACHINE)}
 

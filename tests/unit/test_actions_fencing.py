@@ -8,7 +8,7 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.members import swap
 from quarterdeck.errors import LeaseLost
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.placing import ReleaseReplica
@@ -76,7 +76,7 @@ async def test_nothing_is_changed_under_a_lease_that_is_lost_between_the_step_an
         return  # it has but one effect, at once
     small = await small_plane()
     east = small.sites["east"]
-    for component in Component:
+    for component in NAMED:
         unit = small.plane.unit(small.record("east-1"), component)
         await east.start_unit("east-a1", UnitSpec(name=unit, argv=("/bin/true",)))
     before = await state(small)

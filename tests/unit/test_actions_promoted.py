@@ -51,7 +51,7 @@ async def test_an_apiserver_listens_at_the_address_as_well_and_its_certificate_h
     stored = await small.plane.store.get(PlaneSecrets, small.plane.name)
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}), lease=small.plane.lease)
-    issued = x509.load_pem_x509_certificate((await certificates_of(small.plane, record)).apiserver.certificate)
+    issued = x509.load_pem_x509_certificate((await certificates_of(small.plane, record)).pairs["apiserver"].certificate)
     names = issued.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert A in map(str, names.get_values_for_type(x509.IPAddress))
 

@@ -10,6 +10,8 @@ from pathlib import PurePosixPath
 import pytest
 from fakes.kube import FakeKube
 from fakes.site import FakeSite
+from support.components import ALWAYS
+from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.carry_out import carry_out
@@ -22,7 +24,7 @@ from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.port import Address
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.pki.issuing import ReplicaNames, with_replica
@@ -59,7 +61,7 @@ async def small() -> SmallPlane:
     """A plane of one replica whose apiserver runs; another issuer is wanted."""
     made = await small_plane(replicas=1)
     plane = made.plane
-    plane.programs = {each: PurePosixPath("/bin") / each for each in Component}
+    plane.programs = {each: PurePosixPath("/bin") / each for each in NAMED}
     before = plane.revisions.template("")
     issuers = Authentication.model_validate({"jwt": [ISSUER]}, strict=False)
     after = before.model_copy(update={"authentication": issuers})
@@ -68,7 +70,7 @@ async def small() -> SmallPlane:
     await made.sites["east"].create_volume("east-a1", "alpha-east-1", "standard")
     (record,) = plane.memory.replicas
     await write_memory(plane, replace(plane.memory, replicas=(replace(record, storage_class="standard"),)))
-    names = ReplicaNames(replica="east-1", addresses=("127.0.0.1",), service_ip="10.96.0.1")
+    names = ReplicaNames(replica="east-1", addresses=("127.0.0.1",), service_ip="10.96.0.1", programs=ALWAYS)
     plane.secrets = with_replica(plane.secrets, names, datetime.now(UTC))
     start = StartUnit(site="east", why="", replica="east-1", component=Component.APISERVER)
     await carry_out(plane, start, made.world)
@@ -107,10 +109,12 @@ async def test_one_that_has_not_taken_them_up_after_a_while_is_started_anew(smal
     assert (facts.loaded, facts.given, facts.stuck) == ({""}, frozenset(), {NEXT})
 
 
-async def test_one_that_was_started_with_other_arguments_is_left_alone_and_remembered(small: SmallPlane) -> None:
+async def test_one_that_was_started_with_other_arguments_is_left_alone_and_remembered(
+    small: SmallPlane, golden: Golden
+) -> None:
     before = await status(small)
-    small.plane.programs = {each: PurePosixPath("/elsewhere") / each for each in Component}
-    with pytest.raises(Unavailable, match="it is started anew instead"):
+    small.plane.programs = {each: PurePosixPath("/elsewhere") / each for each in NAMED}
+    with golden.raises(Unavailable):
         await carry_out(small.plane, STEP, small.world)
     assert await status(small) == before
     assert (await looked(small.plane, ServersObserver(plane=small.plane))).stuck == {NEXT}

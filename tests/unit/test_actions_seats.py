@@ -114,7 +114,7 @@ async def test_a_seat_with_an_address_of_its_own_is_certified_for_where_its_conn
     data = SecretStr(encode(small.plane.secrets))
     await small.plane.store.update(stored.model_copy(update={"data": data}), lease=small.plane.lease)
     record = replace(small.record("east-1"), name="east-9", seat=seat_at(A1, "100.64.64.65", 0))
-    found = x509.load_pem_x509_certificate((await certificates_of(small.plane, record)).etcd_peer.certificate)
+    found = x509.load_pem_x509_certificate((await certificates_of(small.plane, record)).pairs["etcd_peer"].certificate)
     names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     addresses = {str(each) for each in names.get_values_for_type(x509.IPAddress)}
     assert addresses >= {"100.64.64.65", small.plane.machines["east", A1].address}

@@ -89,7 +89,7 @@ async def test_a_member_that_does_not_tell_its_quota_has_the_one_that_is_wanted(
     fake.etcd.cluster.quota = 0  # as etcd 3.5 says
     space = member(await seen(plane), "east-1").space
     assert space is not None
-    assert space.quota == plane.settings.quota_bytes
+    assert space.quota == plane.wanted.etcd.quota_bytes
 
 
 async def test_a_step_that_was_taken_already_does_no_harm(fake: FakePlane) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.addons_lab import addon, config_map, namespace, text
+from support.golden import Golden
 
 from quarterdeck.addons import content
 from quarterdeck.addons.applyset import Parent, parent_of
@@ -57,34 +58,31 @@ def test_what_has_items_and_a_name_is_an_object_of_a_kind_of_somebody() -> None:
         assert found["kind"] == "AllowList"
 
 
-def test_lists_in_lists_are_what_is_in_them() -> None:
+def test_lists_in_lists_are_what_is_in_them(golden: Golden) -> None:
     inner = "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: A, metadata: {name: a}}]}"
     (found,) = parsed(f"apiVersion: v1\nkind: List\nmetadata: {{name: x}}\nitems: [{inner}]\n", "f")
     assert found["metadata"] == {"name": "a"}
-    with pytest.raises(InvalidInput, match=r"reading f, document 1 \(line 1\), item 2: kind: required, but missing"):
+    with golden.raises(InvalidInput):
         parsed("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: []}, {apiVersion: v1}]", "f")
 
 
 @pytest.mark.parametrize(
-    ("bad", "says"),
+    "bad",
     [
-        (
-            "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nb: [",
-            "f, document 2, line 6, column 1: not valid",
-        ),
-        ("apiVersion: v1\nmetadata: {name: a}", r"reading f, document 1 \(line 1\): kind: required, but missing"),
-        ("kind: A\nmetadata: {name: a}", r"document 1 \(line 1\): apiVersion: required, but missing"),
-        ("\n\napiVersion: v1\nkind: A", r"document 1 \(line 3\): metadata: required, but missing in this A"),
-        ("apiVersion: v1\nkind: A\nmetadata: {generateName: a}", r"metadata.name: required, but missing in this A"),
-        ("apiVersion: v1\nkind: A\nmetadata: {name: 7}", r"metadata.name: 7 is no name in this A"),
-        ("a: 1\na: 2", "'a' is there twice in one mapping"),
-        ("- 1", "an object must be a mapping, not list"),
-        ("a: !!binary /w==", "line 1, column 4: not valid YAML: !!binary holds bytes that are not text"),
-        ("{" * 5000, "."),
+        "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nb: [",
+        "apiVersion: v1\nmetadata: {name: a}",
+        "kind: A\nmetadata: {name: a}",
+        "\n\napiVersion: v1\nkind: A",
+        "apiVersion: v1\nkind: A\nmetadata: {generateName: a}",
+        "apiVersion: v1\nkind: A\nmetadata: {name: 7}",
+        "a: 1\na: 2",
+        "- 1",
+        "a: !!binary /w==",
+        "{" * 5000,
     ],
 )
-def test_what_is_no_manifest_is_said_with_document_and_line_in_one_line(bad: str, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says) as error:
+def test_what_is_no_manifest_is_said_with_document_and_line_in_one_line(bad: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput) as error:
         parsed(bad, "f")
     assert "\n" not in str(error.value)
 
@@ -93,23 +91,17 @@ def test_what_is_no_manifest_is_said_with_document_and_line_in_one_line(bad: str
 
 
 @pytest.mark.parametrize(
-    ("read", "says"),
+    "read",
     [
-        ([("a", [])], "reading add-on a of plane demo: there is no object in it"),
-        ([("a", [config_map("x"), config_map("x", "default")])], r"ConfigMap default/x is in it twice"),
-        (
-            [("a", [config_map("x")]), ("b", [config_map("x")])],
-            "add-on b .*default/x is in add-on a as well",
-        ),
-        ([("a", [config_map("x", a="y" * 1_500_000)])], "ConfigMap default/x has 1,500,[0-9]+ bytes, and etcd takes"),
-        (
-            [(f"a{n}", [config_map(f"x{n}{m}", a="y" * 1_400_000) for m in range(4)]) for n in range(3)],
-            "at most 16 MiB",
-        ),
+        [("a", [])],
+        [("a", [config_map("x"), config_map("x", "default")])],
+        [("a", [config_map("x")]), ("b", [config_map("x")])],
+        [("a", [config_map("x", a="y" * 1_500_000)])],
+        [(f"a{n}", [config_map(f"x{n}{m}", a="y" * 1_400_000) for m in range(4)]) for n in range(3)],
     ],
 )
-def test_what_could_never_be_applied_is_refused(read: list[tuple[str, list[dict[str, Any]]]], says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_what_could_never_be_applied_is_refused(read: list[tuple[str, list[dict[str, Any]]]], golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         contents([(name, "default", manifests) for name, manifests in read], "demo")
 
 
@@ -131,12 +123,12 @@ def test_a_kind_of_a_definition_beside_it_is_in_a_namespace_if_that_says_so() ->
         assert named in {str(each) for each in made("a", definition, thing).refs}
 
 
-def test_a_namespace_may_not_go_while_anything_in_it_is_wanted() -> None:
+def test_a_namespace_may_not_go_while_anything_in_it_is_wanted(golden: Golden) -> None:
     before = made("a", namespace("n"), config_map("x", "n"))
     lost = gone_with_a_namespace(before.refs, [made("b", config_map("x", "n"))])
-    assert lost == ("ConfigMap n/x is wanted in namespace n, which would be deleted",)
+    golden(lost)
     assert gone_with_a_namespace(before.refs, [made("b", config_map("x", "m"))]) == ()
-    with pytest.raises(InvalidInput, match="ConfigMap n/x is wanted in namespace n"):
+    with golden.raises(InvalidInput):
         addons.require_possible(plane(), [before], [made("a", config_map("x", "n"))])
 
 
@@ -202,31 +194,28 @@ def test_only_webhooks_that_would_refuse_are_waited_for_until_an_endpoint_is_rea
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        (
-            {"name": "a"},
-            r"spec.addons\[0\].name: add-on 'a' needs exactly one of inline, file, folder, helm, and has none",
-        ),
-        ({"name": "a", "inline": "x", "file": "/y"}, "and has inline and file"),
-        ({"name": "A", "inline": "x"}, r"spec.addons\[0\].name: 'A' is not a DNS label"),
-        ({"name": "a", "inline": " "}, r"spec.addons\[0\].inline: is empty"),
-        ({"name": "a", "file": "y"}, r"spec.addons\[0\].file: 'y' is not an absolute path"),
-        ({"name": "a", "helm": {"chart": "nginx"}}, r"helm.chart: 'nginx' is no absolute path"),
-        ({"name": "a", "helm": {"chart": "/x", "repository": "https://y"}}, r"helm.repository: is for charts that"),
-        ({"name": "a", "helm": {"chart": "--post-renderer"}}, r"helm.chart: '--post-renderer' names no chart"),
+        {"name": "a"},
+        {"name": "a", "inline": "x", "file": "/y"},
+        {"name": "A", "inline": "x"},
+        {"name": "a", "inline": " "},
+        {"name": "a", "file": "y"},
+        {"name": "a", "helm": {"chart": "nginx"}},
+        {"name": "a", "helm": {"chart": "/x", "repository": "https://y"}},
+        {"name": "a", "helm": {"chart": "--post-renderer"}},
     ],
 )
-def test_an_add_on_that_makes_no_sense_is_refused_by_path(spec: dict[str, Any], says: str) -> None:
+def test_an_add_on_that_makes_no_sense_is_refused_by_path(spec: dict[str, Any], golden: Golden) -> None:
     document = {"metadata": {"name": "demo"}, "spec": {"placement": {"site": "east"}, "addons": [spec]}}
-    with pytest.raises(InvalidInput, match=says):
+    with golden.raises(InvalidInput):
         parse(ControlPlane, document, "reading it")
 
 
-def test_two_add_ons_of_one_name_are_refused() -> None:
+def test_two_add_ons_of_one_name_are_refused(golden: Golden) -> None:
     twice = [{"name": "a", "inline": "x"}] * 2
     document: Any = {"metadata": {"name": "demo"}, "spec": {"placement": {"site": "east"}, "addons": twice}}
-    with pytest.raises(InvalidInput, match=r"spec.addons: names add-on 'a' twice"):
+    with golden.raises(InvalidInput):
         parse(ControlPlane, document, "reading it")
 
 
@@ -274,13 +263,13 @@ printf '{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "made"}}, 
 
 
 async def test_a_chart_is_rendered_by_the_helm_on_the_path_and_its_last_words_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     wanted = parse_addon(
         {"name": "web", "namespace": "web", "helm": {"chart": "/charts/web", "values": {"word": "hidden-word"}}}
     )
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(PreconditionFailed, match=r"spec.addons\[web\].helm: there is no program 'helm' on the path"):
+    with golden.raises(PreconditionFailed):
         await addon_sources.read(plane(wanted), wanted)
     log, fail, program = tmp_path / "log", tmp_path / "fail", tmp_path / "helm"
     program.write_text(HELM.format(log=log, fail=fail))
@@ -293,7 +282,7 @@ async def test_a_chart_is_rendered_by_the_helm_on_the_path_and_its_last_words_ar
     assert "hidden-word" not in said, "values are no part of what everybody sees of a process"
     assert said.endswith("700\n")
     fail.touch()
-    with pytest.raises(InvalidInput, match=r"helm failed: Error: could not look up charts.example: no such host;"):
+    with golden.raises(InvalidInput):
         await addon_sources.read(plane(wanted), wanted)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.addons.content import contents
 from quarterdeck.addons.lease_webhooks import lease_webhooks, warnings_of
@@ -97,15 +98,10 @@ def test_objects_of_other_kinds_have_no_webhooks(kind: str) -> None:
     assert not lease_webhooks({**configuration(), "apiVersion": "example.com/v1"})
 
 
-def test_users_are_told_of_each_webhook_what_it_can_do_and_how_to_leave_leases_out() -> None:
+def test_users_are_told_of_each_webhook_what_it_can_do_and_how_to_leave_leases_out(golden: Golden) -> None:
     safe = configuration(namespaceSelector=expression(NAME, "NotIn", *BOTH))
     risky = configuration(failurePolicy="Ignore", timeoutSeconds=30, matchConditions=[{"name": "a", "expression": "b"}])
     read = contents([("safe", "", [safe]), ("risky", "", [{**risky, "metadata": {"name": "other"}}])], "demo")
     ((addon, words),) = warnings_of(read)
     assert addon == "risky"
-    assert words == (
-        "webhook all.example.com of ValidatingWebhookConfiguration other is called for every write of leases in "
-        "kube-system and kube-node-lease, unless its matchConditions leave them out: while it does not answer, or is "
-        "slow, no controller leads and nodes count as dead (failurePolicy Ignore, timeout 30 s); exclude kube-system "
-        "and kube-node-lease in its namespaceSelector, by the label kubernetes.io/metadata.name"
-    )
+    golden(words)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import JsonValue
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.documents import parse
@@ -74,91 +75,75 @@ def test_what_upstream_documents_is_taken_and_written_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "says"),
+    ("path", "value"),
     [
-        ("issuer.url", "http://login.example", "issuer.url: 'http://login.example' is not a URL of the form https://"),
-        ("issuer.url", "https://me:secret@login.example", "issuer.url: must not hold a user name or a password"),
-        ("issuer.url", "https://login.example?a=b", "must not have a query or a fragment"),
-        ("issuer.url", "https://kubernetes.default.svc.cluster.local", "issuer of the plane's own service accounts"),
-        ("issuer.discoveryURL", "https://login.example/realm/", "issuer.discoveryURL: is the same as url"),
-        ("issuer.certificateAuthority", "secret", "issuer.certificateAuthority: has no certificate in PEM"),
-        ("issuer.audiences", [], "issuer.audiences: "),
-        ("issuer.audiences", ["a", "a"], "issuer.audiences: names an audience twice"),
-        ("issuer.audienceMatchPolicy", None, "issuer.audienceMatchPolicy: must be MatchAny"),
-        ("issuer.audienceMatchPolicy", "MatchAll", "issuer.audienceMatchPolicy: must be 'MatchAny'"),
-        ("issuer.audience", "a", "issuer.audience: unknown field; did you mean 'audiences'?"),
-        ("claimMappings.username", {}, "claimMappings.username.claim: required, or an expression"),
-        ("claimMappings.username", {"claim": "sub"}, "claimMappings.username.prefix: required where there is a claim"),
-        ("claimMappings.groups.prefix", "x:", "claimMappings.groups.prefix: belongs to a claim"),
-        ("claimMappings.uid.expression", "claims.sub", "claimMappings.uid.expression: contradicts claim"),
-        ("claimMappings.extra.0.key", "tenant", "claimMappings.extra[0].key: 'tenant' has no domain in front"),
-        ("claimMappings.extra.0.key", "example.com/Tenant", "must be in lower case"),
-        ("claimMappings.extra.0.key", "a.k8s.io/tenant", "a domain that Kubernetes keeps to itself"),
-        ("claimMappings.extra.0.valueExpression", "", "claimMappings.extra[0].valueExpression: "),
-        ("claimValidationRules.1.requiredValue", "x", "claimValidationRules[1].requiredValue: belongs to a claim"),
-        ("claimValidationRules.0.message", "x", "claimValidationRules[0].message: belongs to an expression"),
-        ("claimMappings", None, "claimMappings: required, but missing"),
+        ("issuer.url", "http://login.example"),
+        ("issuer.url", "https://me:secret@login.example"),
+        ("issuer.url", "https://login.example?a=b"),
+        ("issuer.url", "https://kubernetes.default.svc.cluster.local"),
+        ("issuer.discoveryURL", "https://login.example/realm/"),
+        ("issuer.certificateAuthority", "secret"),
+        ("issuer.audiences", []),
+        ("issuer.audiences", ["a", "a"]),
+        ("issuer.audienceMatchPolicy", None),
+        ("issuer.audienceMatchPolicy", "MatchAll"),
+        ("issuer.audience", "a"),
+        ("claimMappings.username", {}),
+        ("claimMappings.username", {"claim": "sub"}),
+        ("claimMappings.groups.prefix", "x:"),
+        ("claimMappings.uid.expression", "claims.sub"),
+        ("claimMappings.extra.0.key", "tenant"),
+        ("claimMappings.extra.0.key", "example.com/Tenant"),
+        ("claimMappings.extra.0.key", "a.k8s.io/tenant"),
+        ("claimMappings.extra.0.valueExpression", ""),
+        ("claimValidationRules.1.requiredValue", "x"),
+        ("claimValidationRules.0.message", "x"),
+        ("claimMappings", None),
     ],
 )
-def test_an_issuer_that_an_apiserver_would_refuse_is_refused_by_path(path: str, value: JsonValue, says: str) -> None:
+def test_an_issuer_that_an_apiserver_would_refuse_is_refused_by_path(
+    path: str, value: JsonValue, golden: Golden
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(authentication={"jwt": [changed(path, value)]})
     assert "spec.authentication.jwt[0]." in str(refused.value)
-    assert says in str(refused.value)
+    golden(refused.value)
     assert "secret" not in str(refused.value)
 
 
-def test_what_must_be_there_once_is_refused_where_it_comes_again() -> None:
-    with pytest.raises(InvalidInput, match=r"spec\.authentication\.jwt\[1\]\.issuer\.url: .* was there before"):
+def test_what_must_be_there_once_is_refused_where_it_comes_again(golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         read(authentication={"jwt": [ISSUER, ISSUER]})
     extra = changed("claimMappings.extra", ISSUER["claimMappings"]["extra"] * 2)
-    with pytest.raises(InvalidInput, match=r"jwt\[0\]\.claimMappings\.extra\[1\]\.key: .* was there before"):
+    with golden.raises(InvalidInput):
         read(authentication={"jwt": [extra]})
     rules = changed("claimValidationRules", [*ISSUER["claimValidationRules"], {"claim": "hd"}])
-    with pytest.raises(InvalidInput, match=r"jwt\[0\]\.claimValidationRules\[2\]\.claim: 'hd' was there before"):
+    with golden.raises(InvalidInput):
         read(authentication={"jwt": [rules]})
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        (
-            {"admission": {"plugins": [{"name": "EventRatelimit", "configuration": {}}]}},
-            "spec.admission.plugins[0].name: 'EventRatelimit' takes no configuration; there are EventRateLimit, ",
-        ),
-        (
-            {"admission": {"plugins": [{"name": "ImagePolicyWebhook", "configuration": {}}]}},
-            "spec.admission.plugins[0].name: ImagePolicyWebhook: its configuration names a file on the machine",
-        ),
-        (
-            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {"kind": "Configuration"}}]}},
-            "spec.admission.plugins[0].configuration.apiVersion: must be of eventratelimit.admission.k8s.io",
-        ),
-        (
-            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {**LIMITS, "kind": "Limits"}}]}},
-            "spec.admission.plugins[0].configuration.kind: must be 'Configuration' for EventRateLimit, not 'Limits'",
-        ),
-        (
-            {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": LIMITS}] * 2}},
-            "spec.admission.plugins[1].name: 'EventRateLimit' was there before",
-        ),
-        ({"tracing": {"endpoint": "collector.example"}}, "spec.tracing.endpoint: 'collector.example' is not a host"),
-        ({"tracing": {"endpoint": "http://collector.example:4317"}}, "spec.tracing.endpoint: "),
-        ({"tracing": {"endpoint": "collector.example:65536"}}, "spec.tracing.endpoint: "),
-        (
-            {"tracing": {"endpoint": "[2001:db8::1]:4317", "samplingRatePerMillion": 1_000_001}},
-            "spec.tracing.samplingRatePerMillion: ",
-        ),
-        ({"certificates": {"generation": -1}}, "spec.certificates.generation: "),
-        ({"replaceReplicas": ["a-1", "a-1"]}, "spec.replaceReplicas: names a replica twice"),
-        ({"replaceReplicas": ["A 1"]}, "spec.replaceReplicas[0]: 'A 1' is not a DNS label"),
-        ({"rollout": {"onFailure": "Panic"}}, "spec.rollout.onFailure: must be 'GoBack' or 'Stay', not 'Panic'"),
+        {"admission": {"plugins": [{"name": "EventRatelimit", "configuration": {}}]}},
+        {"admission": {"plugins": [{"name": "ImagePolicyWebhook", "configuration": {}}]}},
+        {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {"kind": "Configuration"}}]}},
+        {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": {**LIMITS, "kind": "Limits"}}]}},
+        {"admission": {"plugins": [{"name": "EventRateLimit", "configuration": LIMITS}] * 2}},
+        {"tracing": {"endpoint": "collector.example"}},
+        {"tracing": {"endpoint": "http://collector.example:4317"}},
+        {"tracing": {"endpoint": "collector.example:65536"}},
+        {"tracing": {"endpoint": "[2001:db8::1]:4317", "samplingRatePerMillion": 1_000_001}},
+        {"certificates": {"generation": -1}},
+        {"replaceReplicas": ["a-1", "a-1"]},
+        {"replaceReplicas": ["A 1"]},
+        {"rollout": {"onFailure": "Panic"}},
     ],
 )
-def test_other_nonsense_is_refused_by_path(spec: dict[str, JsonValue], says: str) -> None:
+def test_other_nonsense_is_refused_by_path(spec: dict[str, JsonValue], golden: Golden) -> None:
     with pytest.raises(InvalidInput) as refused:
         read(**spec)
-    assert says in str(refused.value)
+    golden(refused.value)
 
 
 KEY = create_authority("test-ca", datetime.now(UTC)).key.decode()

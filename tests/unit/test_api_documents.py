@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
@@ -116,142 +117,58 @@ def test_a_plane_needs_only_a_name_and_a_site() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ("placement: {site: east}, endpiont: {}", "spec.endpiont: unknown field; did you mean 'endpoint'?"),
-        ("placement: {site: east, ste: a}", "spec.placement.ste: unknown field; did you mean 'site'?"),
-        ("site: a, placement: {site: a}", "spec.site: unknown field; did you mean 'placement.site'?"),
-        (
-            "placement: {site: east}, kubernetes_version: v1.36.3",
-            "spec.kubernetes_version: unknown field; did you mean 'kubernetesVersion'?",
-        ),
-        (
-            "placement: {site: a}, encryption: {foo: 1}",
-            "spec.encryption.foo: unknown field; there are secrets",
-        ),
-        ("placement: {}", "spec.placement.site: required, but missing"),
-        ("replicas: 1", "spec.placement: required, but missing"),
-        (
-            "placement: {site: a}, replicas: 4",
-            "spec.replicas: must be 1, 3, 5 or 7, not 4 (an even number survives no more failures than one less)",
-        ),
-        (
-            f"placement: {{site: {'a' * 21}}}",
-            "spec.placement.site: has 21 characters; at most 20 are allowed",
-        ),
-        ("placement: {site: a}, replicas: 9", "spec.replicas: must be 1, 3, 5 or 7, not 9"),
-        ("placement: {site: a}, replicas: '3'", "spec.replicas: must be 1, 3, 5 or 7, not '3'"),
-        ("placement: {site: a}, replicas: true", "spec.replicas: must be 1, 3, 5 or 7, not True"),
-        ("placement: {site: a}, paused: 1", "spec.paused: must be true or false, not 1"),
-        ("placement: {site: a, zones: [a, a]}", "spec.placement.zones: names a zone twice"),
-        (
-            "placement: {site: a, zones: [a, 3]}",
-            "spec.placement.zones[1]: must be text (in quotes), not 3",
-        ),
-        (
-            "placement: {site: a}, kubernetesVersion: 1.36",
-            "spec.kubernetesVersion: must be text (in quotes), not 1.36",
-        ),
-        (
-            "placement: {site: a}, kubernetesVersion: latest",
-            "spec.kubernetesVersion: 'latest' is not a version of the form 1.36.3",
-        ),
-        (
-            "placement: {site: a}, etcd: {quotaBytes: 8GB}",
-            "spec.etcd.quotaBytes: '8GB' is not a number of bytes, such as 8Gi or 500M",
-        ),
-        (
-            "placement: {site: a}, etcd: {heartbeatMilliseconds: 400}",
-            "spec.etcd.electionMilliseconds: 1000 is less than five heartbeats of 400; etcd refuses that",
-        ),
-        (
-            "placement: {site: a}, endpoint: {ttl: 500ms}",
-            "spec.endpoint.ttl: '500ms' is not a whole number of seconds",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: dns}",
-            "spec.endpoint.mode: must be 'hosts', 'rfc2136', 'unmanaged' or 'address', not 'dns'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address}",
-            "spec.endpoint.address: required in mode 'address'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, name: a.b}",
-            "spec.endpoint.name: contradicts mode 'address', which has no name",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: a.b}",
-            "spec.endpoint.address: 'a.b' is not an IP address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {address: 192.0.2.1}",
-            "spec.endpoint.address: contradicts mode 'hosts'; it belongs to mode 'address'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged}",
-            "spec.endpoint.name: required in mode 'unmanaged': the name whose records you make",
-        ),
-        (
-            "placement: {site: a}, endpoint: {resolvers: [{address: 192.0.2.53}]}",
-            "spec.endpoint.resolvers: contradicts mode 'hosts'; they belong to mode 'unmanaged'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, leadsTo: apiservers}",
-            "spec.endpoint.leadsTo: 'apiservers' contradicts mode 'unmanaged': nobody follows readiness by hand",
-        ),
-        (
-            "placement: {site: a}, endpoint: {leadsTo: promoted}",
-            "spec.endpoint.leadsTo: 'promoted' contradicts mode 'hosts'; it is for an address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, leadsTo: promoted, port: 7443}",
-            "spec.endpoint.port: contradicts leadsTo 'promoted': clients come to the port that apiservers have",
-        ),
-        (
-            "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
-            "spec.endpoint.port: contradicts leadsTo 'apiservers': clients come to the port that these have",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
-            "spec.endpoint.resolvers[0].address: 'dns.a.b' is not an IP address",
-        ),
-        (
-            "placement: {site: a}, endpoint: {mode: rfc2136}",
-            "spec.endpoint.rfc2136: required in mode 'rfc2136'",
-        ),
-        (
-            "placement: {site: a}, endpoint: {name: 10.0.0.1}",
-            "spec.endpoint.name: '10.0.0.1' is an address, not a DNS name",
-        ),
-        (
-            "placement: {site: a}, serviceCidr: 10.96.0.1/16",
-            "spec.serviceCidr: '10.96.0.1/16' is not a network such as 10.96.0.0/16 (10.96.0.1/16 has host bits set)",
-        ),
-        ("placement: {site: a}, serviceCidr: 10.0.0.0/8", "spec.serviceCidr: prefix /8 is not between /12 and /29"),
-        (
-            "placement: {site: a}, audit: {policyFile: policy.yaml}",
-            "spec.audit.policyFile: 'policy.yaml' is not an absolute path",
-        ),
-        (
-            "placement: {site: a}, extraArgs: {etcd: {--debug: true}}",
-            "spec.extraArgs.etcd.--debug: is not the name of a flag (it is given without dashes in front)",
-        ),
-        (
-            "placement: {site: a}, extraArgs: {apiserver: {v: 2}}",
-            "spec.extraArgs.apiserver: unknown field; did you mean 'kubeApiserver'?",
-        ),
+        "placement: {site: east}, endpiont: {}",
+        "placement: {site: east, ste: a}",
+        "site: a, placement: {site: a}",
+        "placement: {site: east}, kubernetes_version: v1.36.3",
+        "placement: {site: a}, encryption: {foo: 1}",
+        "placement: {}",
+        "replicas: 1",
+        "placement: {site: a}, replicas: 4",
+        f"placement: {{site: {'a' * 21}}}",
+        "placement: {site: a}, replicas: 9",
+        "placement: {site: a}, replicas: '3'",
+        "placement: {site: a}, replicas: true",
+        "placement: {site: a}, paused: 1",
+        "placement: {site: a, zones: [a, a]}",
+        "placement: {site: a, zones: [a, 3]}",
+        "placement: {site: a}, kubernetesVersion: 1.36",
+        "placement: {site: a}, kubernetesVersion: latest",
+        "placement: {site: a}, etcd: {quotaBytes: 8GB}",
+        "placement: {site: a}, etcd: {heartbeatMilliseconds: 400}",
+        "placement: {site: a}, endpoint: {ttl: 500ms}",
+        "placement: {site: a}, endpoint: {mode: dns}",
+        "placement: {site: a}, endpoint: {mode: address}",
+        "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, name: a.b}",
+        "placement: {site: a}, endpoint: {mode: address, address: a.b}",
+        "placement: {site: a}, endpoint: {address: 192.0.2.1}",
+        "placement: {site: a}, endpoint: {mode: unmanaged}",
+        "placement: {site: a}, endpoint: {resolvers: [{address: 192.0.2.53}]}",
+        "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, leadsTo: apiservers}",
+        "placement: {site: a}, endpoint: {leadsTo: promoted}",
+        "placement: {site: a}, endpoint: {mode: address, address: 192.0.2.1, leadsTo: promoted, port: 7443}",
+        "placement: {site: a}, endpoint: {leadsTo: apiservers, port: 7443}",
+        "placement: {site: a}, endpoint: {mode: unmanaged, name: a.b, resolvers: [{address: dns.a.b}]}",
+        "placement: {site: a}, endpoint: {mode: rfc2136}",
+        "placement: {site: a}, endpoint: {name: 10.0.0.1}",
+        "placement: {site: a}, serviceCidr: 10.96.0.1/16",
+        "placement: {site: a}, serviceCidr: 10.0.0.0/8",
+        "placement: {site: a}, audit: {policyFile: policy.yaml}",
+        "placement: {site: a}, extraArgs: {etcd: {--debug: true}}",
+        "placement: {site: a}, extraArgs: {apiserver: {v: 2}}",
     ],
 )
-def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, said: str) -> None:
-    assert problem(spec) == said
+def test_a_bad_field_is_refused_with_its_path_and_what_to_write(spec: str, golden: Golden) -> None:
+    golden(problem(spec))
 
 
-def test_a_name_of_rfc2136_must_be_in_its_zone() -> None:
+def test_a_name_of_rfc2136_must_be_in_its_zone(golden: Golden) -> None:
     tsig = "tsig: {keyName: k, secretFile: /k}"
     settings = f"mode: rfc2136, rfc2136: {{server: 127.0.0.1, zone: a.example, {tsig}}}"
     said = problem(f"placement: {{site: a}}, endpoint: {{{settings}, name: x.b.example}}")
-    assert said == "spec.endpoint.name: 'x.b.example' is not in the zone 'a.example'"
+    golden(said)
     assert one(plane(f"placement: {{site: a}}, endpoint: {{{settings}}}")).host == "alpha.a.example"
 
 
@@ -272,45 +189,36 @@ def test_the_longest_name_still_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("", "reading plane.yaml: there is no resource in it"),
-        ("---\n---\n", "reading plane.yaml: there is no resource in it"),
-        ("[1]", "reading plane.yaml, document 1 (line 1), item 1: a resource must be a mapping, not 1"),
-        ("hello", "reading plane.yaml, document 1 (line 1): a resource must be a mapping, not 'hello'"),
-        (
-            "kind: ControlPlan",
-            "reading plane.yaml, document 1 (line 1): kind: unknown kind 'ControlPlan'; did you mean 'ControlPlane'?",
-        ),
-        ("kind: PlaneSecrets", "unknown kind 'PlaneSecrets'"),
-        (
-            "a: 1",
-            "plane.yaml, document 1 (line 1): kind: required, but missing; there are ControlPlane, Site, Operation",
-        ),
-        ("kind: Site", "apiVersion: required, but missing"),
-        ("kind: Site\napiVersion: v1", "apiVersion: must be 'quarterdeck.dev/v1alpha1', not 'v1'"),
-        ("a: 1\na: 2", "plane.yaml, document 1, line 2, column 1: not valid YAML: 'a' is there twice in one mapping"),
-        ('{"a": 1, "a": 2}', "'a' is there twice in one mapping"),
-        ("a: [", "not valid YAML: "),
-        ("a: !!python/object:os.system {}", "kind: required, but missing"),  # a tag of a mapping says nothing
-        (
-            "a: &a [*a]\nkind: Site\napiVersion: quarterdeck.dev/v1alpha1",
-            "line 1, column 8: not valid YAML: &a contains itself",
-        ),
-        ("? [1, 2]\n: 3", "not valid YAML"),
-        ("\x00", "not valid YAML"),
-        ("[" * 5_000, "it is nested too deeply"),
-        (plane() + "---\n" + plane(), "reading plane.yaml, document 2 (line 6): ControlPlane 'alpha' was there before"),
-        ('{"kind": "List", "items": 3}', "items: a List needs a list of resources here"),
+        "",
+        "---\n---\n",
+        "[1]",
+        "hello",
+        "kind: ControlPlan",
+        "kind: PlaneSecrets",
+        "a: 1",
+        "kind: Site",
+        "kind: Site\napiVersion: v1",
+        "a: 1\na: 2",
+        '{"a": 1, "a": 2}',
+        "a: [",
+        "a: !!python/object:os.system {}",  # a tag of a mapping says nothing
+        "a: &a [*a]\nkind: Site\napiVersion: quarterdeck.dev/v1alpha1",
+        "? [1, 2]\n: 3",
+        "\x00",
+        "[" * 5_000,
+        plane() + "---\n" + plane(),
+        '{"kind": "List", "items": 3}',
     ],
 )
-def test_a_bad_document_is_refused_in_one_line(text: str, said: str) -> None:
-    assert said in refusal(text)
+def test_a_bad_document_is_refused_in_one_line(text: str, golden: Golden) -> None:
+    golden(refusal(text))
 
 
-def test_of_several_documents_the_bad_one_is_named() -> None:
+def test_of_several_documents_the_bad_one_is_named(golden: Golden) -> None:
     line = refusal(plane() + "---\n" + plane(name="beta", spec="placement: {site: 3}"))
-    assert line.startswith("reading ControlPlane 'beta' in plane.yaml, document 2 (line 6): spec.placement.site: ")
+    golden(line)
 
 
 def test_json_and_yaml_are_read_alike_and_what_is_dumped_loads_again() -> None:
@@ -338,9 +246,9 @@ def test_flag_values_that_yaml_takes_for_other_things_stay_as_written() -> None:
     assert alpha.spec.extra_args.kube_scheduler == {"v": "2", "profiling": "false", "x": "01"}
 
 
-def test_a_plane_built_in_code_is_checked_alike() -> None:
+def test_a_plane_built_in_code_is_checked_alike(golden: Golden) -> None:
     with (
-        pytest.raises(InvalidInput, match=r"^creating 'a': spec\.replicas: must be 1, 3, 5 or 7, not 2 "),
+        golden.raises(InvalidInput),
         explained("creating 'a'", ControlPlane),
     ):
         new_control_plane("a", site="east", replicas=2)
@@ -364,25 +272,21 @@ def test_what_is_left_open_is_not_set(spec: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        ("placement: {site: ''}", "spec.placement.site: '' is not a DNS label"),
-        ("placement: {site: null}", "spec.placement.site: must be text (in quotes), not None"),
-        ("placement: {site: y}", "spec.placement.site: must be text (in quotes), not True (that is what y, yes, on"),
-        ("placement: {site: east}, extraArgs: {etcd: {debug: null}}", "spec.extraArgs.etcd.debug"),
-        ("placement: {site: east}, replicas: ''", "spec.replicas: must be 1, 3, 5 or 7, not ''"),
-        ('placement: {site: east}, ? "re\\u00a0plicas" : 1', "spec.re<U+00A0 (no-break space)>plicas: unknown field"),
+        "placement: {site: ''}",
+        "placement: {site: null}",
+        "placement: {site: y}",
+        "placement: {site: east}, extraArgs: {etcd: {debug: null}}",
+        "placement: {site: east}, replicas: ''",
+        'placement: {site: east}, ? "re\\u00a0plicas" : 1',
     ],
 )
-def test_what_must_be_set_is_not_left_open(spec: str, says: str) -> None:
-    assert problem(spec).startswith(says)
+def test_what_must_be_set_is_not_left_open(spec: str, golden: Golden) -> None:
+    golden(problem(spec))
 
 
-def test_errors_name_the_file_the_document_and_the_line() -> None:
+def test_errors_name_the_file_the_document_and_the_line(golden: Golden) -> None:
     listed = "apiVersion: v1\nkind: List\nitems:\n- kind: Nothing\n"
-    assert refusal(f"# a comment\n---\n{plane()}---\n{listed}").startswith(
-        "reading plane.yaml, document 3 (line 8), item 1: kind: unknown kind 'Nothing'"
-    )
-    assert refusal('{"kind": "Site"}\n{"kind": "Nothing"}').startswith(
-        "reading plane.yaml, document 1 (line 1): apiVersion"
-    )
+    golden(refusal(f"# a comment\n---\n{plane()}---\n{listed}"))
+    golden(refusal('{"kind": "Site"}\n{"kind": "Nothing"}'))

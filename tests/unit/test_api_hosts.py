@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.documents import dump_yaml, load
@@ -21,12 +22,7 @@ THREE = [
 ]
 
 
-SSH_FIELDS = "unknown field; there are driver, hosts, storageClasses, fetchOnHost, edge, cordons"
 LOCAL = {"name": "standard"}
-LOCAL_FIELDS = (
-    "unknown field; there are driver, isolation, zones, machinesPerZone, edges, floatingAddresses,"
-    " storageClasses, cordons"
-)
 
 
 TWO_EDGES = [*THREE, {"name": "five", "address": "192.0.2.5", "zone": "a", "role": "edge"}]
@@ -95,72 +91,48 @@ def test_what_is_printed_is_read_back_as_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ({"hosts": []}, "spec.hosts: is empty; a site has at least one host"),
-        ({"zones": ["a"]}, f"spec.zones: {SSH_FIELDS}"),
-        ({"machinesPerZone": 2}, f"spec.machinesPerZone: {SSH_FIELDS}"),
-        ({"driver": "local"}, f"spec.hosts: {LOCAL_FIELDS}"),
-        ({"hosts": [host(adress="x")]}, "spec.hosts[0].adress: unknown field; did you mean 'address'?"),
-        ({"hosts": [host(ssh={"hots": "x"})]}, "spec.hosts[0].ssh.hots: unknown field; did you mean 'host'?"),
-        ({"hosts": [host(roles=["edge"])]}, "spec.hosts[0].role: unknown field; did you mean 'roles'?"),
-        ({"hosts": [host(role="worker")]}, "spec.hosts[0].roles[0]: must be 'control', 'edge' or 'dns', not 'worker'"),
-        ({"hosts": [host(role="edge")]}, "spec.hosts: none has the role control: nothing could be put there"),
-        ({"hosts": [host(address="node-1")]}, "spec.hosts[0].address: 'node-1' is not an IP address"),
-        ({"hosts": [host(address="0.0.0.0")]}, "spec.hosts[0].address: '0.0.0.0' is no address that clients"
-         " can connect to"),
-        ({"hosts": [host(address="127.0.0.1")]}, "spec.hosts[0].address: '127.0.0.1' is a loopback address: other hosts"
-         " cannot connect to it"),
-        ({"hosts": [host(address="::1")]}, "spec.hosts[0].address: '::1' is a loopback address: other hosts cannot"
-         " connect to it"),
-        ({"hosts": [host(address="fe80::1")]}, "spec.hosts[0].address: 'fe80::1' is a link-local address: other hosts"
-         " cannot connect to it"),
-        ({"hosts": [*THREE, host(name="one")]}, "spec.hosts[3].name: one is hosts[0] already"),
-        ({"hosts": [*THREE, host(address="192.0.2.2")]}, "spec.hosts[3].address: 192.0.2.2 is that of"
-         " hosts[1] already"),
-        ({"hosts": [*THREE, host(ssh={"host": "192.0.2.1"})]}, "spec.hosts[3]: is logged in to at 192.0.2.1:22, as"
-         " hosts[0] is: they are one machine"),
-        ({"hosts": [*THREE, host(name="one-edge")]}, "spec.hosts: one-edge is a host, and what one is called as"
-         " edge: rename one of them"),
-        ({"hosts": [host(ssh={"host": "-oProxyCommand=x"})]}, "spec.hosts[0].ssh.host: '-oProxyCommand=x' is no name or"
-         " address that ssh could be given"),
-        ({"hosts": [host(ssh={"user": "a b"})]}, "spec.hosts[0].ssh.user: 'a b' is not the name of a user"),
-        ({"hosts": [host(ssh={"port": 0})]}, "spec.hosts[0].ssh.port: must be greater than or equal to 1, not 0"),
-        ({"hosts": [host(ssh={"identityFile": "id"})]}, "spec.hosts[0].ssh.identityFile: 'id' is neither an absolute"
-         " path nor one that begins with ~/"),
-        ({"storageClasses": [{"name": "san", "reattachable": True}]}, "spec.storageClasses[0].reattachable: unknown"
-         " field; did you mean 'attach'?"),
-        ({"storageClasses": [LOCAL, {"name": "san", "attach": ["a"]}]}, "spec.storageClasses[1].detach: is missing:"
-         " what attach is for takes it as well"),
-        ({"storageClasses": [LOCAL, {"name": "san", "snapshot": ["a"]}]}, "spec.storageClasses[1].attach: is missing:"
-         " what snapshot is for takes it as well"),
-        ({"storageClasses": [LOCAL, {"name": "san", "attach": [], "detach": ["a"]}]},
-         "spec.storageClasses[1].attach: is no command"),
-        ({"storageClasses": [LOCAL, {"name": "san", "attach": ["a", "x{node}"], "detach": ["a"]}]},
-         "spec.storageClasses[1].attach: '{node}' means nothing: there are {volume}, {storageClass}, {host}, {address},"
-         " {path}, {make}, {snapshot}"),
-        ({"storageClasses": [{"name": "san", "attach": ["a"], "detach": ["a"]}]}, "spec.storageClasses[0].attach: the"
-         " first storage class is for what each host has for itself: name a local one"),
-        ({"edge": {"floatingAddresses": ["192.0.2.9"]}}, "spec.edge.floatingAddresses: go over to another host: give"
-         " two hosts or more the role edge"),
-        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.7", "192.0.2.8", "192.0.2.9"]}},
-         "spec.edge.floatingAddresses: are 3, more than the 2 hosts of role edge"),
-        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.9", "192.0.2.9"]}},
-         "spec.edge.floatingAddresses: has an address twice"),
-        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.5"]}}, "spec.edge.floatingAddresses: has"
-         " 192.0.2.5, which is host five's own"),
-        ({"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}}, "spec.edge.floatingAddresses[0]:"
-         " '2001:db8::9' is no IPv4 address"),
-        ({"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}}, "spec.edge.external: is for sites"
-         " without hosts of role edge; one is one"),
-        ({"hosts": [host()], "edge": {"external": {"addresses": []}}}, "spec.edge.external.addresses: must be one"
-         " address or more, each once"),
-        ({"hosts": [host()], "edge": {"external": {"addresses": ["198.51.100.1"], "command": ["lb"]}}},
-         "spec.edge.external.command: must begin with the absolute path of a program"),
+        {"hosts": []},
+        {"zones": ["a"]},
+        {"machinesPerZone": 2},
+        {"driver": "local"},
+        {"hosts": [host(adress="x")]},
+        {"hosts": [host(ssh={"hots": "x"})]},
+        {"hosts": [host(roles=["edge"])]},
+        {"hosts": [host(role="worker")]},
+        {"hosts": [host(role="edge")]},
+        {"hosts": [host(address="node-1")]},
+        {"hosts": [host(address="0.0.0.0")]},
+        {"hosts": [host(address="127.0.0.1")]},
+        {"hosts": [host(address="::1")]},
+        {"hosts": [host(address="fe80::1")]},
+        {"hosts": [*THREE, host(name="one")]},
+        {"hosts": [*THREE, host(address="192.0.2.2")]},
+        {"hosts": [*THREE, host(ssh={"host": "192.0.2.1"})]},
+        {"hosts": [*THREE, host(name="one-edge")]},
+        {"hosts": [host(ssh={"host": "-oProxyCommand=x"})]},
+        {"hosts": [host(ssh={"user": "a b"})]},
+        {"hosts": [host(ssh={"port": 0})]},
+        {"hosts": [host(ssh={"identityFile": "id"})]},
+        {"storageClasses": [{"name": "san", "reattachable": True}]},
+        {"storageClasses": [LOCAL, {"name": "san", "attach": ["a"]}]},
+        {"storageClasses": [LOCAL, {"name": "san", "snapshot": ["a"]}]},
+        {"storageClasses": [LOCAL, {"name": "san", "attach": [], "detach": ["a"]}]},
+        {"storageClasses": [LOCAL, {"name": "san", "attach": ["a", "x{node}"], "detach": ["a"]}]},
+        {"storageClasses": [{"name": "san", "attach": ["a"], "detach": ["a"]}]},
+        {"edge": {"floatingAddresses": ["192.0.2.9"]}},
+        {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.7", "192.0.2.8", "192.0.2.9"]}},
+        {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.9", "192.0.2.9"]}},
+        {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["192.0.2.5"]}},
+        {"hosts": TWO_EDGES, "edge": {"floatingAddresses": ["2001:db8::9"]}},
+        {"hosts": TWO_EDGES, "edge": {"external": {"addresses": ["198.51.100.1"]}}},
+        {"hosts": [host()], "edge": {"external": {"addresses": []}}},
+        {"hosts": [host()], "edge": {"external": {"addresses": ["198.51.100.1"], "command": ["lb"]}}},
     ],
 )  # fmt: skip
-def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], said: str) -> None:
-    assert said_of(**spec) == said
+def test_hosts_that_cannot_be_are_refused_by_the_path_of_the_field(spec: dict[str, Any], golden: Golden) -> None:
+    golden(said_of(**spec))
 
 
 def test_a_class_with_commands_is_reattachable() -> None:
@@ -170,18 +142,18 @@ def test_a_class_with_commands_is_reattachable() -> None:
     assert san.attach == ("san", "attach", "{volume}", "{host}:{path}")
 
 
-def test_a_local_site_takes_no_hosts_and_says_so_by_the_field() -> None:
+def test_a_local_site_takes_no_hosts_and_says_so_by_the_field(golden: Golden) -> None:
     head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
-    with pytest.raises(InvalidInput, match=r"spec\.hosts: unknown field"):
+    with golden.raises(InvalidInput):
         load(f"{head}spec: {{hosts: []}}", "x")
 
 
-def test_a_site_does_not_become_one_of_another_kind() -> None:
+def test_a_site_does_not_become_one_of_another_kind(golden: Golden) -> None:
     (hosts,) = load(document(), "x")
     local = Site.model_validate_json('{"metadata": {"name": "rack"}}')
     assert isinstance(hosts, Site)
     for before, after in ((local, hosts), (hosts, local)):
-        with pytest.raises(InvalidInput, match=r"spec\.driver: cannot be changed once the site exists"):
+        with golden.raises(InvalidInput):
             applied_site(before, after)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
+from support.golden import Golden
 
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import Metadata
@@ -18,67 +18,86 @@ from quarterdeck.api.conditions import ConditionStatus, find_condition, with_con
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
+from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
-from quarterdeck.api.plane.memory import (
-    ClusterStatus,
-    KeptDataStatus,
-    MemberStatus,
-    MemoryStatus,
-    ReplicaStatus,
-    SeedStatus,
-    SlotStatus,
-    WordStatus,
-    memory_from_status,
-    memory_to_status,
-)
+from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
-from quarterdeck.model.clusters import ClusterMemory, MemberMemory
-from quarterdeck.model.memory import KeptData, MemberWord, Memory, Replica, Seed
+from quarterdeck.model import memory as model_memory
+from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
+from quarterdeck.model.memory import (
+    Condemned,
+    KeptData,
+    LeftBehind,
+    Lifetime,
+    MemberWord,
+    Memory,
+    Rejection,
+    Replica,
+    Seed,
+    Timeline,
+)
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort
 from quarterdeck.model.slots import Slot
+
+IDS, TIMES = st.integers(0, 2**64 - 1), st.floats(0, 4e9)
+PORTS = st.lists(st.builds(SeatPort, listen=st.builds(Endpoint), advertised=st.builds(Endpoint)), max_size=2).map(tuple)
+FULLS = st.none() | st.builds(Full, since=TIMES, defragmented=st.lists(st.text(), max_size=2).map(tuple))
+MOMENTS = st.lists(st.tuples(st.text(), TIMES), max_size=2).map(tuple)
+
+
+@st.composite
+def replicas(draw: st.DrawFn) -> Replica:
+    """A replica, whose seat is on its machine."""
+    machine = draw(st.text())
+    seat = st.none() | st.builds(Seat, machine=st.just(machine), ports=PORTS)
+    events = st.none() | st.builds(MemberMemory, epoch=st.integers(0, 9), member_id=IDS)
+    made = st.builds(Replica, slot=st.builds(Slot), machine=st.just(machine), member_id=IDS, seat=seat, events=events)
+    return draw(made)
+
 
 MEMORIES = st.builds(
     Memory,
     next_ordinal=st.integers(1, 10**6),
-    replicas=st.lists(st.builds(Replica, slot=st.builds(Slot), epoch=st.integers(0, 9))).map(tuple),
-    bootstrap=st.lists(st.text()).map(tuple),
+    replicas=st.lists(replicas(), max_size=3).map(tuple),
+    bootstrap=st.lists(st.text(), max_size=2).map(tuple),
     created=st.booleans(),
-    cluster_id=st.integers(0, 2**64 - 1),
+    cluster_id=IDS,
     revision=st.integers(0, 2**63 - 1),
     served_site=st.none() | st.text(),
-    held=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
-    draining=st.lists(st.tuples(st.text(), st.floats(0, 4e9))).map(tuple),
-    events=st.builds(ClusterMemory, cluster_id=st.integers(0, 2**64 - 1)),
+    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "ailing", "revived"), MOMENTS),
+    condemned=st.lists(st.builds(Condemned, since=TIMES, alone=st.booleans()), max_size=2).map(tuple),
+    timeline=st.none() | st.builds(Timeline, ahead=TIMES),
+    unsettled=st.lists(st.text(), max_size=2).map(tuple),
+    rejected=st.none() | st.builds(Rejection),
+    proven=st.booleans(),
+    longer=st.none() | st.builds(Lifetime, ttl=TIMES, until=st.none() | TIMES),
+    events=st.builds(ClusterMemory, cluster_id=IDS, full=FULLS),
+    full=FULLS,
     epoch=st.integers(0, 9),
     seed=st.none() | st.builds(Seed, restored=st.booleans(), others=st.lists(st.builds(MemberWord)).map(tuple)),
-    kept=st.lists(st.builds(KeptData)).map(tuple),
-    quorum_lost=st.none() | st.floats(0, 4e9),
+    kept=st.lists(st.builds(KeptData), max_size=2).map(tuple),
+    quorum_lost=st.none() | TIMES,
+    left=st.lists(st.builds(LeftBehind), max_size=2).map(tuple),
 )
 
 
 @given(MEMORIES)
-def test_memory_comes_back_from_its_document_as_it_was(memory: Memory) -> None:
-    text = memory_to_status(memory).model_dump_json(exclude_none=True)
-    assert memory_from_status(MemoryStatus.model_validate_json(text)) == memory
+def test_memory_comes_back_from_its_document_as_it_was(made: Memory) -> None:
+    text = memory_to_status(made).model_dump_json(exclude_none=True)
+    assert memory_from_status(MemoryStatus.model_validate_json(text)) == made
 
 
-@pytest.mark.parametrize(
-    ("fact", "mirror"),
-    [
-        (Memory, MemoryStatus),
-        (Replica, ReplicaStatus),
-        (Slot, SlotStatus),
-        (ClusterMemory, ClusterStatus),
-        (MemberMemory, MemberStatus),
-        (Seed, SeedStatus),
-        (MemberWord, WordStatus),
-        (KeptData, KeptDataStatus),
-    ],
-)
+@pytest.mark.parametrize(("fact", "mirror"), memory._STORED.items(), ids=lambda each: each.__name__)
 def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseModel]) -> None:
-    former = {"storage_class", "index", "temporary"} if fact is Slot else set()
-    assert {field.name for field in dataclasses.fields(fact)} == set(mirror.model_fields) - former
+    with_its_replica = {"machine"} if fact is Seat else set()
+    assert {field.name for field in dataclasses.fields(fact)} - with_its_replica == set(mirror.model_fields)
+
+
+def test_every_part_of_the_memory_has_what_is_stored_of_it() -> None:
+    parts = {each for each in vars(model_memory).values() if dataclasses.is_dataclass(each)}
+    assert parts <= set(memory._STORED)
 
 
 def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:
@@ -89,29 +108,26 @@ def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ("zones: []", "spec.zones: is empty; a site has at least one zone"),
-        ("zones: [a, a]", "spec.zones: names a zone twice"),
-        ("machinesPerZone: 100", "spec.machinesPerZone: makes 300 machines; at most 200 are allowed"),
-        ("machinesPerZone: 0", "spec.machinesPerZone: must be greater than or equal to 1, not 0"),
-        ("storageClasses: []", "spec.storageClasses: is empty; a site has at least one storage class"),
-        ("storageClasses: [{name: a}, {name: a}]", "spec.storageClasses: names a storage class twice"),
-        (
-            "storageClasses: [{name: a, pth: /x}]",
-            "spec.storageClasses[0].pth: unknown field; did you mean 'path'?",
-        ),
-        ("floatingAddresses: true", "spec.floatingAddresses: is for sites of isolation netns only"),
-        ("isolation: vm", "spec.isolation: must be 'loopback' or 'netns', not 'vm'"),
-        ("driver: vm", "spec.driver: must be 'local' or 'ssh'"),
-        ("driver: 5", "spec.driver: must be 'local' or 'ssh'"),
+        "zones: []",
+        "zones: [a, a]",
+        "machinesPerZone: 100",
+        "machinesPerZone: 0",
+        "storageClasses: []",
+        "storageClasses: [{name: a}, {name: a}]",
+        "storageClasses: [{name: a, pth: /x}]",
+        "floatingAddresses: true",
+        "isolation: vm",
+        "driver: vm",
+        "driver: 5",
     ],
 )
-def test_a_bad_site_is_refused(spec: str, said: str) -> None:
+def test_a_bad_site_is_refused(spec: str, golden: Golden) -> None:
     head = "apiVersion: quarterdeck.dev/v1alpha1\nkind: Site\nmetadata: {name: north}\n"
     with pytest.raises(InvalidInput) as caught:
         load(f"{head}spec: {{{spec}}}", "x")
-    assert caught.value.seen == said
+    golden(caught.value.seen)
 
 
 def goal_at_east() -> Goal:
@@ -165,7 +181,7 @@ def test_applying_changes_the_users_half_alone() -> None:
     assert applied.status.port_offset == 7
 
 
-def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_cannot() -> None:
+def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_cannot(golden: Golden) -> None:
     tsig = {"keyName": "k.test", "secretFile": "/key"}
     updated = {
         "mode": "rfc2136",
@@ -176,31 +192,30 @@ def test_who_keeps_a_name_in_the_users_own_dns_can_change_and_whom_clients_ask_c
     stored = changed(new_control_plane("a", site="east"), endpoint=updated)
     assert applied_plane(stored, changed(stored, endpoint=by_hand)).spec.endpoint.mode is EndpointMode.UNMANAGED
     for other in ({"mode": "hosts", "name": "a.x.test"}, {"mode": "address", "address": "192.0.2.1"}):
-        with pytest.raises(InvalidInput, match=r"spec\.endpoint\.mode: cannot be changed"):
+        with golden.raises(InvalidInput):
             applied_plane(stored, changed(stored, endpoint=other))
 
 
-def test_what_clients_hold_on_to_cannot_be_changed_by_applying() -> None:
+def test_what_clients_hold_on_to_cannot_be_changed_by_applying(golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
-    with pytest.raises(InvalidInput, match=r"spec\.serviceCidr: cannot be changed") as caught:
+    with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, serviceCidr="10.97.0.0/16", endpoint={"name": "b.example"}))
-    assert "spec.endpoint: cannot be changed once the plane exists" in str(caught.value)
     # The default name spelled out is the same name.
     applied_plane(stored, changed(stored, endpoint={"name": "a.quarterdeck.internal"}))
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    "spec",
     [
-        ({"kubernetesVersion": "v1.35.7"}, "spec.kubernetesVersion: cannot be changed once the plane exists (from v"),
-        ({"etcd": {"version": "3.6.15"}}, "to 3.6.15): upgrades are not there yet"),
-        ({"serviceCidr": "10.97.0.0/16"}, "to 10.97.0.0/16): Services that exist have addresses of it"),
-        ({"endpoint": {"port": 7443}}, "(from unset to 7443): clients have the endpoint in their kubeconfigs"),
+        {"kubernetesVersion": "v1.35.7"},
+        {"etcd": {"version": "3.6.15"}},
+        {"serviceCidr": "10.97.0.0/16"},
+        {"endpoint": {"port": 7443}},
     ],
 )
-def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object], said: str) -> None:
+def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object], golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
-    with pytest.raises(InvalidInput, match=re.escape(said)):
+    with golden.raises(InvalidInput):
         applied_plane(stored, changed(stored, **spec))
 
 
@@ -224,11 +239,11 @@ def test_what_replicas_are_rendered_from_can_be_changed_and_has_files_read_anew(
     assert applied.status.revision == ""
 
 
-def test_applying_an_outdated_document_is_a_conflict() -> None:
+def test_applying_an_outdated_document_is_a_conflict(golden: Golden) -> None:
     stored = new_control_plane("a", site="east")
     stored = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="9")})
     wanted = stored.model_copy(update={"metadata": Metadata(name="a", resource_version="8")})
-    with pytest.raises(Conflict, match="resourceVersion 9"):
+    with golden.raises(Conflict):
         applied_plane(stored, wanted)
 
 

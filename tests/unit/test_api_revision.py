@@ -6,6 +6,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 import pytest
+from support.golden import Golden
 from support.templates import template
 
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_control_plane
@@ -54,9 +55,9 @@ def test_the_policy_is_part_of_the_revision_and_its_file_is_not(tmp_path: Path) 
     assert str(file) not in ReplicaTemplate.model_dump_json(made)
 
 
-def test_a_policy_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_policy_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, golden: Golden) -> None:
     os.mkfifo(tmp_path / "policy.yaml")
-    with pytest.raises(InvalidInput, match=r"spec\.audit\.policyFile: .*policy\.yaml: it is a pipe, not a file"):
+    with golden.raises(InvalidInput):
         audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))))
 
 
@@ -76,17 +77,17 @@ def test_a_policy_that_an_apiserver_reads_is_taken(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize(
-    ("content", "seen"),
+    "content",
     [
-        (None, "No such file or directory"),
-        (b"\xff", "it is no text: byte 1 is not UTF-8"),
-        (b"a: [", "line 2, column 1: not valid YAML: "),
-        (b"kind: ConfigMap", "it is no Policy of audit.k8s.io/v1"),
-        (b"kind: Policy\n" + b"#" * 2**20, "it is larger than 1 MiB"),
+        None,
+        b"\xff",
+        b"a: [",
+        b"kind: ConfigMap",
+        b"kind: Policy\n" + b"#" * 2**20,
     ],
 )
 def test_a_policy_that_is_none_is_refused_when_it_is_asked_for(
-    tmp_path: Path, content: bytes | None, seen: str
+    tmp_path: Path, content: bytes | None, golden: Golden
 ) -> None:
     file = tmp_path / "policy.yaml"
     if content is not None:
@@ -94,5 +95,5 @@ def test_a_policy_that_is_none_is_refused_when_it_is_asked_for(
     with pytest.raises(InvalidInput) as refused:
         audit_wanted(plane(audit=Audit(policy_file=PurePosixPath(file))))
     assert f"spec.audit.policyFile: {file}" in str(refused.value)
-    assert seen in str(refused.value)
+    golden(refused.value)
     assert len(str(refused.value).splitlines()) == 1

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 from support.fake_plane import FakePlane
+from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
@@ -72,24 +73,27 @@ async def test_without_an_alarm_there_is_nothing_to_turn_off(home: Home) -> None
     assert (await alarms.planned(home, "demo")).alarms == ()
 
 
-async def test_alarms_whose_cause_is_gone_are_turned_off_and_an_event_says_by_whom(fake: FakePlane, home: Home) -> None:
+async def test_alarms_whose_cause_is_gone_are_turned_off_and_an_event_says_by_whom(
+    fake: FakePlane, home: Home, golden: Golden
+) -> None:
     raise_alarm(fake, AlarmKind.NOSPACE, AlarmKind.CORRUPT)
     disarming = await alarms.planned(home, "demo")
-    assert disarming.told == ("the alarm CORRUPT of etcd", "the alarm NOSPACE of etcd")
+    golden(disarming.told)
     assert len(left(fake)) == 2, "a plan changes nothing"
     await alarms.disarmed(home, disarming, ASKER)
     assert left(fake) == []
     told = [each.message for each in await fake.store.events("demo") if each.reason == "AlarmDisarmed"]
-    assert sorted(told) == [f"{each} was turned off by a test" for each in disarming.told]
+    golden(sorted(told))
 
 
-async def test_corrupt_stays_while_a_member_differs_that_is_to_stay(fake: FakePlane, home: Home) -> None:
+async def test_corrupt_stays_while_a_member_differs_that_is_to_stay(
+    fake: FakePlane, home: Home, golden: Golden
+) -> None:
     raise_alarm(fake, AlarmKind.CORRUPT)
     equal = await alarms.planned(home, "demo")
     differ(fake, "east-2")
-    with pytest.raises(PreconditionFailed, match="east-2 of etcd has other data than most members") as error:
+    with golden.raises(PreconditionFailed):
         await alarms.planned(home, "demo")
-    assert error.value.next_step == "have it exchanged first: 'quarterdeck replica replace demo east-2'"
     with pytest.raises(PreconditionFailed, match="east-2"):
         await alarms.disarmed(home, equal, ASKER)
     assert left(fake) == [AlarmKind.CORRUPT]
@@ -115,28 +119,30 @@ async def test_corrupt_ends_where_the_member_that_differs_is_to_be_exchanged(
     assert left(fake) == []
 
 
-async def test_corrupt_stays_where_no_majority_has_the_same_data(fake: FakePlane, home: Home) -> None:
+async def test_corrupt_stays_where_no_majority_has_the_same_data(fake: FakePlane, home: Home, golden: Golden) -> None:
     raise_alarm(fake, AlarmKind.CORRUPT)
     differ(fake, "east-2", "west-1")
-    with pytest.raises(PreconditionFailed, match="no majority has the same data") as error:
+    with golden.raises(PreconditionFailed):
         await alarms.planned(home, "demo")
-    assert "'quarterdeck etcd check demo'" in error.value.next_step
 
 
-async def test_corrupt_stays_while_the_data_of_a_member_is_not_known(fake: FakePlane, home: Home) -> None:
+async def test_corrupt_stays_while_the_data_of_a_member_is_not_known(
+    fake: FakePlane, home: Home, golden: Golden
+) -> None:
     raise_alarm(fake, AlarmKind.CORRUPT)
     fake.etcd.cluster.stop(fake.url("west-1"))
-    with pytest.raises(PreconditionFailed, match="the data of west-1 of etcd could not be compared"):
+    with golden.raises(PreconditionFailed):
         await alarms.planned(home, "demo")
 
 
-async def test_nospace_stays_while_a_member_has_no_room_and_the_quota_is_named(fake: FakePlane, home: Home) -> None:
+async def test_nospace_stays_while_a_member_has_no_room_and_the_quota_is_named(
+    fake: FakePlane, home: Home, golden: Golden
+) -> None:
     raise_alarm(fake, AlarmKind.NOSPACE)
     for node in fake.etcd.cluster.nodes:
         node.size = fake.etcd.cluster.quota
-    with pytest.raises(PreconditionFailed, match="has 2,048 MiB of its quota of 2,048 MiB") as error:
+    with golden.raises(PreconditionFailed) as error:
         await alarms.planned(home, "demo")
-    assert "'quarterdeck wait demo'" in error.value.next_step
     assert error.value.next_step.endswith("raise spec.etcd.quotaBytes")
     raise_alarm(fake, AlarmKind.CORRUPT)
     disarming = await alarms.planned(home, "demo")
@@ -146,14 +152,16 @@ async def test_nospace_stays_while_a_member_has_no_room_and_the_quota_is_named(f
     assert left(fake) == [AlarmKind.NOSPACE]
 
 
-async def test_without_a_quorum_that_is_said(fake: FakePlane, home: Home) -> None:
+async def test_without_a_quorum_that_is_said(fake: FakePlane, home: Home, golden: Golden) -> None:
     for name in ("east-2", "west-1"):
         fake.etcd.cluster.stop(fake.url(name))
-    with pytest.raises(Unavailable, match="no quorum of etcd answers"):
+    with golden.raises(Unavailable):
         await alarms.planned(home, "demo")
 
 
-async def test_a_replacement_is_accepted_under_corrupt_and_any_other_move_is_not(fake: FakePlane, plane: Plane) -> None:
+async def test_a_replacement_is_accepted_under_corrupt_and_any_other_move_is_not(
+    fake: FakePlane, plane: Plane, golden: Golden
+) -> None:
     raise_alarm(fake, AlarmKind.CORRUPT)
     spec = plane.resource.spec
 
@@ -165,9 +173,9 @@ async def test_a_replacement_is_accepted_under_corrupt_and_any_other_move_is_not
 
     verdict, said = await found(replace_replicas=("east-2",))
     assert verdict is Verdict.WARN
-    assert "'quarterdeck etcd disarm demo'" in said
+    golden(said)
     verdict, said = await found(replicas=5)
     assert verdict is Verdict.REFUSE
-    assert "'quarterdeck etcd disarm demo'" in said
+    golden(said)
     raise_alarm(fake, AlarmKind.NOSPACE)
     assert (await found(replace_replicas=("east-2",)))[0] is Verdict.REFUSE

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli_lab import Cli
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon
@@ -67,23 +68,25 @@ def simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drains, "_examined", examined)
 
 
-async def test_a_cordon_says_who_and_when_and_goes_as_it_came(face: Quarterdeck) -> None:
+async def test_a_cordon_says_who_and_when_and_goes_as_it_came(face: Quarterdeck, golden: Golden) -> None:
     assert await face.sites.cordon("east", "east-b1")
     assert not await face.sites.cordon("east", "east-b1"), "it is no news"
     assert (await face.sites.get("east")).spec.cordons == (Cordon(machine="east-b1", by="ann@desk", since=NOW),)
     found = {each.machine.name: each.cordoned for each in await face.sites.machines("east")}
-    assert found["east-b1"] == "cordoned by ann@desk since 2026-01-02 03:04:05 UTC"
+    golden(found["east-b1"])
     assert [name for name, words in found.items() if words] == ["east-b1"]
     assert await face.sites.uncordon("east", "east-b1")
     assert not await face.sites.uncordon("east", "east-b1")
     assert (await face.sites.get("east")).spec.cordons == ()
 
 
-async def test_a_site_is_cordoned_as_a_whole_and_no_machine_of_it_is_uncordoned_alone(face: Quarterdeck) -> None:
+async def test_a_site_is_cordoned_as_a_whole_and_no_machine_of_it_is_uncordoned_alone(
+    face: Quarterdeck, golden: Golden
+) -> None:
     await face.sites.cordon("east", "east-b1")
     await face.sites.cordon("east")
     assert all(each.cordoned for each in await face.sites.machines("east") if str(each.machine.role) == "control")
-    with pytest.raises(Conflict, match="all machines of site east are cordoned by ann@desk"):
+    with golden.raises(Conflict):
         await face.sites.uncordon("east", "east-c1")
     await face.sites.uncordon("east")
     assert (await face.sites.get("east")).spec.cordons == ()
@@ -91,11 +94,12 @@ async def test_a_site_is_cordoned_as_a_whole_and_no_machine_of_it_is_uncordoned_
 
 async def test_the_machine_of_load_balancers_is_none_to_be_cordoned_and_it_is_said_whose_they_are(
     face: Quarterdeck,
+    golden: Golden,
 ) -> None:
     for call in (face.sites.cordon, face.plan_drain):
-        with pytest.raises(InvalidInput, match=r"never a replica .those of alpha, beta run there"):
+        with golden.raises(InvalidInput):
             await call("east", "east-edge")
-    with pytest.raises(NotFound, match="machines of site east: east-a1, east-b1"):
+    with golden.raises(NotFound):
         await face.sites.cordon("east", "east-z9")
     with pytest.raises(NotFound, match="'north'"):
         await face.sites.cordon("north")
@@ -128,24 +132,24 @@ async def test_a_drain_cordons_the_machine_and_asks_each_plane_for_the_exchange_
     assert await face.left_to_drain("east", "east-b2") == ()
 
 
-async def test_a_drain_that_one_plane_cannot_follow_changes_nothing_and_names_it(face: Quarterdeck) -> None:
+async def test_a_drain_that_one_plane_cannot_follow_changes_nothing_and_names_it(
+    face: Quarterdeck, golden: Golden
+) -> None:
     await face.pause("alpha")
     await face.cordon("beta", "beta-2")
     drain = await face.plan_drain("east", "east-b1")
     with pytest.raises(PreconditionFailed) as refused:
         await face.drain(drain)
-    assert refused.value.seen == (
-        "plane alpha: pause: it is paused; plane beta: replacing replicas of plane beta: cordoned: beta-2"
-    )
+    golden(refused.value.seen)
     assert "'resume alpha'" in refused.value.next_step
-    assert "'replica uncordon beta beta-2'" in refused.value.next_step
+    golden(refused.value.next_step)
     assert (await face.sites.get("east")).spec.cordons == ()
 
 
-async def test_a_whole_site_is_drained_by_moving_what_is_placed_there(face: Quarterdeck) -> None:
+async def test_a_whole_site_is_drained_by_moving_what_is_placed_there(face: Quarterdeck, golden: Golden) -> None:
     drain = await face.plan_drain("east")
     assert drain.served == ("alpha", "beta")
-    with pytest.raises(PreconditionFailed, match="plane alpha: placement: the plane is placed at east"):
+    with golden.raises(PreconditionFailed):
         drain.require()
     await face.drain(await face.plan_drain("west"))
     assert (await face.sites.get("west")).spec.cordons[0].machine is None
@@ -153,14 +157,13 @@ async def test_a_whole_site_is_drained_by_moving_what_is_placed_there(face: Quar
 
 async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else_is_asked_for(
     face: Quarterdeck,
+    golden: Golden,
 ) -> None:
     assert await face.cordon("alpha", "alpha-2")
     assert not await face.cordon("alpha", "alpha-2")
     plane = await face.plane("alpha")
     assert plane.spec.cordoned == ("alpha-2",)
-    assert await cordons.of_plane(face._home.store, plane) == (
-        "replica alpha-2: cordoned by ann@desk since 2026-01-02 03:04:05 UTC",
-    )
+    golden(await cordons.of_plane(face._home.store, plane))
     changed = plane.with_spec(service_cidr="10.0.0.0/12")
     operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
     assert operation.spec.from_ is not None
@@ -171,26 +174,26 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
     assert back.spec.cordoned == ("alpha-2", "alpha-3"), "an abort takes no cordon back"
     assert await face.uncordon("alpha", "alpha-2")
     assert not await face.uncordon("alpha", "alpha-2")
-    with pytest.raises(NotFound, match="replicas there are: alpha-1, alpha-2, alpha-3"):
+    with golden.raises(NotFound):
         await face.cordon("alpha", "alpha-9")
 
 
-async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck) -> None:
+async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck, golden: Golden) -> None:
     await amend(face._home.store, ControlPlane, "alpha", lambda seen: seen.with_spec(replace_replicas=("alpha-2",)))
-    with pytest.raises(Conflict, match="wants it replaced"):
+    with golden.raises(Conflict):
         await face.cordon("alpha", "alpha-2")
 
 
 def test_the_command_line_says_what_is_cordoned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     cli = Cli(tmp_path, monkeypatch, capsys)
-    assert "machine east-b1 of site east is cordoned\n" in cli("site", "cordon", "east", "east-b1").out
+    golden(cli("site", "cordon", "east", "east-b1").out)
     assert "cordoned already" in cli("site", "cordon", "east", "east-b1").out
     assert "east-b1" in cli("site", "list").out
     assert "machine: east-b1" in cli("site", "show", "east").out
     assert "cordoned by " in cli("site", "machines", "east").out
-    assert "machine east-b2: cordoned" in cli("site", "drain", "east", "east-b2", "--yes").out
-    assert "cordoned no more" in cli("site", "uncordon", "east").out
+    golden(cli("site", "drain", "east", "east-b2", "--yes").out)
+    golden(cli("site", "uncordon", "east").out)
     cli.plane()
-    cli.refused("replica", "cordon", "demo", "demo-1", code=3, says=("demo-1", "replicas there are: none"))
+    golden(cli.refused("replica", "cordon", "demo", "demo-1", code=3).err)

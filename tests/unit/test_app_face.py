@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.operation import OperationType
@@ -39,12 +40,12 @@ def snippet() -> str:
 
 
 def test_the_page_shows_a_migration_in_ten_lines_that_ends_well_with_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     text = snippet()
     assert len([line for line in text.splitlines() if line]) == 10
     monkeypatch.setenv("QUARTERDECK_HOME", str(tmp_path / "home"))
-    with pytest.raises(Gone, match="looking for plane 'alpha': planes there are: none"):
+    with golden.raises(Gone):
         exec(compile(text, str(PAGE), "exec"), {})
 
 
@@ -56,7 +57,7 @@ def test_the_page_names_only_what_there_is() -> None:
     assert all(hasattr(Quarterdeck, each) for each in verbs | {"open", "report"})
 
 
-async def test_a_plane_that_is_not_there_is_named_by_every_call(face: Quarterdeck) -> None:
+async def test_a_plane_that_is_not_there_is_named_by_every_call(face: Quarterdeck, golden: Golden) -> None:
     await with_plane(face, "other")
     calls: list[Awaitable[object]] = [
         face.examine("demo"),
@@ -73,31 +74,35 @@ async def test_a_plane_that_is_not_there_is_named_by_every_call(face: Quarterdec
         face.probing("demo").__aenter__(),
     ]
     for call in calls:
-        with pytest.raises(Gone, match="'demo': planes there are: other"):
+        with golden.raises(Gone):
             await call
 
 
-async def test_an_abort_and_a_deletion_need_no_programs(face: Quarterdeck, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_abort_and_a_deletion_need_no_programs(
+    face: Quarterdeck, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     await with_plane(face)
     monkeypatch.setenv("QUARTERDECK_BIN_DIR", "/nowhere")
     with pytest.raises(InvalidInput, match="/nowhere"):
         await face.plan(Migrate("alpha", "west"))
-    with pytest.raises(Conflict, match="no operation that could be undone"):
+    with golden.raises(Conflict):
         await face.plan(Abort("alpha"))
     operation = await face.ask(Delete("alpha"))
     assert operation is not None
     assert operation.spec.type is OperationType.DELETE
 
 
-async def test_a_deletion_is_refused_when_it_is_planned_not_only_when_it_is_asked_for(face: Quarterdeck) -> None:
+async def test_a_deletion_is_refused_when_it_is_planned_not_only_when_it_is_asked_for(
+    face: Quarterdeck, golden: Golden
+) -> None:
     await with_plane(face)
     current = await face.plane("alpha")
     wanted = operations.moved(current, current.spec.placement.model_copy(update={"site": "west"}), None)
     await operations.change(face._home, wanted, OperationType.MIGRATE, ASKER)
     for call in (face.plan, face.ask):
-        with pytest.raises(Conflict, match=r"\(Migrate\) is under way"):
+        with golden.raises(Conflict):
             await call(Delete("alpha"))
-    with pytest.raises(Conflict, match=r"\(Migrate\) is under way"):
+    with golden.raises(Conflict):
         await face.plan(Migrate("alpha", "east"))
 
 
@@ -109,10 +114,10 @@ async def test_a_plane_that_is_paused_says_so_until_it_is_resumed(face: Quarterd
     assert not (await face.plane("alpha")).spec.paused
 
 
-async def test_a_report_needs_an_operation_that_has_begun(face: Quarterdeck) -> None:
+async def test_a_report_needs_an_operation_that_has_begun(face: Quarterdeck, golden: Golden) -> None:
     await with_plane(face)
     assert [each.spec.type for each in await face.history("alpha")] == [OperationType.CREATE]
-    with pytest.raises(NotFound, match="no such operation has begun"):
+    with golden.raises(NotFound):
         await face.report("alpha")
 
 
@@ -147,7 +152,7 @@ FROM_OUTSIDE: dict[str, Callable[[Quarterdeck], Awaitable[object]]] = {
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("call", FROM_OUTSIDE.values(), ids=FROM_OUTSIDE)
 async def test_a_plane_on_networks_that_we_are_not_in_is_out_of_reach_at_once(
-    face: Quarterdeck, call: Callable[[Quarterdeck], Awaitable[object]]
+    face: Quarterdeck, call: Callable[[Quarterdeck], Awaitable[object]], golden: Golden
 ) -> None:
     await face._home.store.create(site("lab", isolation=Isolation.NETNS))
     await with_plane(face, "far", "lab")
@@ -155,7 +160,7 @@ async def test_a_plane_on_networks_that_we_are_not_in_is_out_of_reach_at_once(
     assert running is not None
     await operations.finish(face._home.store, running, operations.OperationPhase.SUCCEEDED, "", ASKER)
     before = await face.plane("far")
-    with pytest.raises(PreconditionFailed, match=r"they are on networks of their own.*inside_argv"):
+    with golden.raises(PreconditionFailed):
         await call(face)
     assert await face.plane("far") == before
     assert not (face._home.folder / "netns").exists(), "nothing was started"

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 from fakes.store import MemoryStore
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -82,16 +83,16 @@ async def test_whether_all_may_stop_at_once_is_said_anew_with_each_hand_over(sto
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "says"),
+    ("asked", "error"),
     [
-        (HandOver("alpha", "ipam", CLOUD, CLOUD), InvalidInput, "name two managers"),
-        (HandOver("alpha", "iapm", KUBE, CLOUD), NotFound, "no set 'iapm'; sets there are: ipam, life"),
+        (HandOver("alpha", "ipam", CLOUD, CLOUD), InvalidInput),
+        (HandOver("alpha", "iapm", KUBE, CLOUD), NotFound),
     ],
 )
 async def test_what_makes_no_sense_is_refused(
-    store: MemoryStore, asked: HandOver, error: type[Exception], says: str
+    store: MemoryStore, asked: HandOver, error: type[Exception], golden: Golden
 ) -> None:
-    with pytest.raises(error, match=says):
+    with golden.raises(error):
         await examined_hand_over(engine(store), asked)
 
 
@@ -104,8 +105,8 @@ async def test_what_was_handed_over_goes_back(store: MemoryStore) -> None:
     assert (found.kind, owners(found.wanted)["ipam"]) == (OperationType.APPLY, KUBE)
 
 
-async def test_what_nobody_has_handed_over_goes_nowhere(store: MemoryStore) -> None:
-    with pytest.raises(Conflict, match=r"no operation that is remembered.*controllers move alpha --set life"):
+async def test_what_nobody_has_handed_over_goes_nowhere(store: MemoryStore, golden: Golden) -> None:
+    with golden.raises(Conflict):
         await examined_hand_back(lambda: engine(store), store, HandBack("alpha", "life"))
 
 

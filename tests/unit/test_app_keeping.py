@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 from fakes.store import MemoryStore
+from support.golden import Golden
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY
@@ -82,7 +83,7 @@ def fault(lease: Lease) -> Fault:
 
 
 async def test_the_manager_is_killed_and_gone_and_nobody_keeps_the_plane(
-    store: MemoryStore, keeping: Keeping, start: Starts
+    store: MemoryStore, keeping: Keeping, start: Starts, golden: Golden
 ) -> None:
     process = await start()
     lease = await held(store, process)
@@ -95,7 +96,7 @@ async def test_the_manager_is_killed_and_gone_and_nobody_keeps_the_plane(
     assert await process.wait() == -signal.SIGKILL
     assert await keeping.undo_fault(fault(lease)) == ""
     await store.release(lease)
-    assert await keeping.why_not("demo") == "no manager keeps it"
+    golden(await keeping.why_not("demo"))
 
 
 async def test_what_is_not_surely_the_manager_is_not_killed(

@@ -11,9 +11,10 @@ from fakes.store import MemoryStore
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import replicas
-from quarterdeck.app.certificates import PURPOSES, Certificate
+from quarterdeck.app.certificates import Certificate, purposes
 from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.model.components import NAMED
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.plan import Plan
@@ -83,9 +84,9 @@ async def test_nobody_knows_whether_a_revision_is_wanted_before_one_was_named() 
 
 
 def test_every_certificate_that_is_issued_says_what_it_is_for() -> None:
-    names = ReplicaNames(replica="demo-1", addresses=("127.0.0.1",), service_ip="10.96.0.1", cloud=True)
+    names = ReplicaNames(replica="demo-1", addresses=("127.0.0.1",), service_ip="10.96.0.1", programs=NAMED)
     issued = certificates(with_replica(create_plane_secrets("demo", NOW), names, NOW))
-    assert {called.rpartition("/")[2] for called, _ in issued} == PURPOSES.keys()
+    assert {called.rpartition("/")[2] for called, _ in issued} == purposes().keys()
 
 
 @pytest.mark.parametrize(("passed", "due"), [(0, False), (59, False), (61, True), (100, True)])

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 from fakes.store import MemoryStore
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -56,22 +57,22 @@ def test_a_plane_that_is_there_is_wanted_as_it_is(request_: Migrate) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "says"),
-    [(Migrate("alpha", "west", 2), "use 1, 3, 5 or 7"), (Migrate("alpha", "east", 1), "it is at east already")],
+    "request_",
+    [Migrate("alpha", "west", 2), Migrate("alpha", "east", 1)],
 )
-def test_a_move_that_makes_no_sense_is_no_plane(request_: Migrate, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_a_move_that_makes_no_sense_is_no_plane(request_: Migrate, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         destination(ALPHA, request_)
 
 
-def test_a_plane_that_is_wanted_there_and_not_yet_so_is_named_with_what_is_left() -> None:
+def test_a_plane_that_is_wanted_there_and_not_yet_so_is_named_with_what_is_left(golden: Golden) -> None:
     asked = ("migrating", "alpha", "it is wanted at east already")
     require_done(*asked, Plan())
-    with pytest.raises(Conflict, match="left to do is: note that the cluster exists; west-1"):
+    with golden.raises(Conflict):
         require_done(*asked, Plan(now=(NoteCreated(site="east", why=""),), waiting=(Wait("west-1", "see to it"),)))
 
 
-def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None:
+def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be(golden: Golden) -> None:
     well = Examined(kind=OperationType.MIGRATE, wanted=at_site(ALPHA, "west"), forecast=DryRun(steps=()))
     well.require()
     warned = replace(well, findings=(Finding("distance", Verdict.WARN, "90 ms"),))
@@ -80,9 +81,9 @@ def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be() -> None
     bad = Finding("alarms", Verdict.REFUSE, "etcd has raised NOSPACE", "disarm it")
     refused = replace(warned, findings=(*warned.findings, bad), forecast=None)
     assert refused.refused
-    with pytest.raises(PreconditionFailed, match=r"west \(nothing was changed\): alarms: .*NOSPACE; disarm it"):
+    with golden.raises(PreconditionFailed):
         refused.require()
-    with pytest.raises(PreconditionFailed, match="it would wait for a person"):
+    with golden.raises(PreconditionFailed):
         replace(well, forecast=DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))).require()
 
 
@@ -93,12 +94,14 @@ async def test_nothing_is_put_down_of_a_move_that_is_refused(store: MemoryStore)
     assert not await store.list(Operation)
 
 
-async def test_what_was_examined_is_not_put_down_on_a_plane_that_was_changed_since(store: MemoryStore) -> None:
+async def test_what_was_examined_is_not_put_down_on_a_plane_that_was_changed_since(
+    store: MemoryStore, golden: Golden
+) -> None:
     first, second = await move_of(store), await move_of(store, "north")
     operation = await put_down(home(store), first, ASKER)
     assert operation is not None
     assert (operation.spec.type, operation.spec.requested_by) == (OperationType.MIGRATE, "a test")
-    with pytest.raises(Conflict, match="it was changed meanwhile"):
+    with golden.raises(Conflict):
         await put_down(home(store), second, ASKER)
     assert (await store.get(ControlPlane, "alpha")).spec.placement.site == "west"
 
@@ -125,13 +128,13 @@ async def test_an_abort_goes_back_to_where_the_plane_came_from_and_only_once(sto
     assert len(await store.list(Operation)) == 2
 
 
-async def test_an_abort_needs_something_to_undo(store: MemoryStore) -> None:
-    with pytest.raises(Conflict, match="no operation that could be undone is under way"):
+async def test_an_abort_needs_something_to_undo(store: MemoryStore, golden: Golden) -> None:
+    with golden.raises(Conflict):
         await examined_abort(store, Abort("alpha"))
     moving = await put_down(home(store), await move_of(store), ASKER)
     assert moving is not None
     await operations.finish(store, moving, OperationPhase.SUCCEEDED, "as wanted", ASKER)
-    with pytest.raises(Conflict, match="no operation"):
+    with golden.raises(Conflict):
         await examined_abort(store, Abort("alpha"))
     with pytest.raises(Gone, match="'beta'"):
         await examined_abort(store, Abort("beta"))

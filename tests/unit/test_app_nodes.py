@@ -12,6 +12,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from support.cli_lab import Cli
+from support.golden import Golden
 from support.joining_lab import JoiningLab, signing_request
 
 from quarterdeck.addons.nodes import GROUP
@@ -96,7 +97,7 @@ def test_tokens_are_of_the_form_that_upstream_takes_and_never_the_same() -> None
     assert [is_token_id(each) for each in ("abc123", "abc12", "abc1234", "ABC123", "abc.23")] == [True] + [False] * 4
 
 
-async def test_tokens_are_listed_and_deleted_by_their_id(lab: JoiningLab) -> None:
+async def test_tokens_are_listed_and_deleted_by_their_id(lab: JoiningLab, golden: Golden) -> None:
     one, other = sorted([await made(lab), await made(lab)], key=lambda each: each.id)
     found = await lab.nodes.tokens("demo")
     assert [(each.id, each.ends, each.uses) for each in found] == [
@@ -106,13 +107,15 @@ async def test_tokens_are_listed_and_deleted_by_their_id(lab: JoiningLab) -> Non
     assert [each.id for each in await lab.nodes.tokens("demo")] == [other.id]
     with pytest.raises(NotFound, match=f"there is no token {one.id}"):
         await lab.nodes.delete_token("demo", one.id)
-    with pytest.raises(InvalidInput, match="no token's id"):
+    with golden.raises(InvalidInput):
         await lab.nodes.delete_token("demo", "../../x")
 
 
 @pytest.mark.parametrize("ttl", [timedelta(0), timedelta(seconds=59), timedelta(days=366), timedelta(days=-1)])
-async def test_a_token_that_would_never_end_or_never_hold_is_refused(lab: JoiningLab, ttl: timedelta) -> None:
-    with pytest.raises(InvalidInput, match="give from 1m to 365d"):
+async def test_a_token_that_would_never_end_or_never_hold_is_refused(
+    lab: JoiningLab, ttl: timedelta, golden: Golden
+) -> None:
+    with golden.raises(InvalidInput):
         await made(lab, ttl)
 
 
@@ -122,18 +125,18 @@ async def test_a_plane_that_takes_no_nodes_says_what_to_set(lab: JoiningLab) -> 
         await made(lab)
 
 
-async def test_a_plane_whose_replicas_do_not_take_them_yet_is_waited_for(lab: JoiningLab) -> None:
+async def test_a_plane_whose_replicas_do_not_take_them_yet_is_waited_for(lab: JoiningLab, golden: Golden) -> None:
     taking = lab.plane.resource
     await lab.say(Nodes(bootstrap=False))
     lab.plane.resource = taking
-    with pytest.raises(PreconditionFailed, match=r"takes none yet.*wait demo"):
+    with golden.raises(PreconditionFailed):
         await made(lab)
 
 
-async def test_without_an_apiserver_nothing_is_made(lab: JoiningLab) -> None:
+async def test_without_an_apiserver_nothing_is_made(lab: JoiningLab, golden: Golden) -> None:
     for each in lab.fake.kube.apiservers.values():
         each.up = False
-    with pytest.raises(Unavailable, match="no apiserver is ready"):
+    with golden.raises(Unavailable):
         await made(lab)
     assert lab.objects.calls == []
 
@@ -170,18 +173,19 @@ async def _with_keys(home: Home) -> None:
     await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
 
 
-def test_commands_refuse_in_one_line_and_never_repeat_a_token(cli: Cli) -> None:
-    cli.refused("node", "token", "demo", "--ttl", "soon", code=2, says=("--ttl", "not a time"))
+def test_commands_refuse_in_one_line_and_never_repeat_a_token(cli: Cli, golden: Golden) -> None:
+    golden(cli.refused("node", "token", "demo", "--ttl", "soon", code=2).err)
     cli.refused("node", "token", "nobody", code=3, says=("nobody",))
     whole = "abcdef.0123456789abcdef"
-    said = cli.refused("node", "token", "delete", "demo", whole, code=2, says=("whole token", "id alone"))
+    said = cli.refused("node", "token", "delete", "demo", whole, code=2)
+    golden(said.err)
     assert "0123456789" not in said.err
-    cli.refused("node", "list", "demo", code=6, says=("no apiserver is ready",))
+    golden(cli.refused("node", "list", "demo", code=6).err)
 
 
-def test_token_alone_makes_one_and_its_other_commands_are_found(cli: Cli) -> None:
+def test_token_alone_makes_one_and_its_other_commands_are_found(cli: Cli, golden: Golden) -> None:
     text = cli("node", "token", "--help").out
     assert all(each in text for each in ("create", "list", "delete"))
-    assert "no apiserver is ready" in cli("node", "token", "demo", "--yes").err
-    assert "no apiserver is ready" in cli("node", "token", "--ttl", "2h", "demo").err
-    assert "no apiserver is ready" in cli("node", "token", "list", "demo").err
+    golden(cli("node", "token", "demo", "--yes").err)
+    golden(cli("node", "token", "--ttl", "2h", "demo").err)
+    golden(cli("node", "token", "list", "demo").err)

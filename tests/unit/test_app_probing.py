@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.golden import Golden
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
@@ -68,16 +69,15 @@ async def test_they_are_where_one_says_and_here_if_one_does_not(face: Quarterdec
     assert (await source(face, "demo", "cp-3")).name == "other/cp-3", "of any site"
 
 
-async def test_a_host_that_is_not_there_or_not_the_only_one_is_refused(face: Quarterdeck) -> None:
-    known = "hosts: other/cp-2, other/cp-3, rack/cp-1, rack/cp-2"
-    with pytest.raises(NotFound, match=f"probing plane demo from host cp-9: no site has such a host; {known}"):
+async def test_a_host_that_is_not_there_or_not_the_only_one_is_refused(face: Quarterdeck, golden: Golden) -> None:
+    with golden.raises(NotFound):
         await source(face, "demo", "cp-9")
-    with pytest.raises(NotFound, match="no site has such a host"):
+    with golden.raises(NotFound):
         await source(face, "demo", "east/a1")
-    with pytest.raises(InvalidInput, match="there are other/cp-2, rack/cp-2; name the site, too"):
+    with golden.raises(InvalidInput):
         await source(face, "demo", "cp-2")
 
 
-async def test_no_host_reaches_a_plane_that_is_on_this_one(face: Quarterdeck) -> None:
-    with pytest.raises(InvalidInput, match="parts of this host; probe it from here"):
+async def test_no_host_reaches_a_plane_that_is_on_this_one(face: Quarterdeck, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         await source(face, "local", "cp-1")

@@ -11,6 +11,7 @@ from model.stories import serving
 from model.worlds import empty
 from support.cli_lab import Cli
 from support.fake_plane import FakePlane
+from support.golden import Golden
 
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
@@ -57,31 +58,31 @@ def unread() -> World:
 
 
 @pytest.mark.parametrize(
-    ("world", "says"),
+    "world",
     [
-        (serving(3), "a quorum of its etcd answers: there is nothing to recover"),
-        (observe(empty("east", 3)), "its etcd was not founded yet"),
-        (replace(unread(), words=()), "no member of its etcd answers"),
-        (unread(), "member east-2, east-3 is there, and does not answer yet"),
+        serving(3),
+        observe(empty("east", 3)),
+        replace(unread(), words=()),
+        unread(),
     ],
 )
-def test_where_nothing_is_lost_for_good_recovery_is_refused_and_says_why(world: World, says: str) -> None:
-    with pytest.raises(PreconditionFailed, match=says):
+def test_where_nothing_is_lost_for_good_recovery_is_refused_and_says_why(world: World, golden: Golden) -> None:
+    with golden.raises(PreconditionFailed):
         _required("alpha", world)
 
 
-async def test_the_word_names_one_epoch_and_is_not_given_twice(face: Quarterdeck) -> None:
+async def test_the_word_names_one_epoch_and_is_not_given_twice(face: Quarterdeck, golden: Golden) -> None:
     await face.recover(LOST)
     plane = await wanted(face)
     assert plane.spec.new_epoch == NewEpoch(epoch=1)
     assert consent_of(plane) == Consent(epoch=1)
-    with pytest.raises(Conflict, match="epoch 0 of its etcd has begun meanwhile"):
+    with golden.raises(Conflict):
         await face.recover(replace(LOST, epoch=3))
 
 
-async def test_beside_others_that_may_live_only_a_word_that_says_so_is_taken(face: Quarterdeck) -> None:
+async def test_beside_others_that_may_live_only_a_word_that_says_so_is_taken(face: Quarterdeck, golden: Golden) -> None:
     others = replace(LOST, cut_off=("east-2", "east-3"), others_may_live=True)
-    with pytest.raises(PreconditionFailed, match="east-2, east-3 do not answer, and may serve others"):
+    with golden.raises(PreconditionFailed):
         await face.recover(others)
     assert (await wanted(face)).spec.new_epoch is None
     await face.recover(others, even_if_others_live=True)
@@ -106,15 +107,15 @@ def test_automatic_recovery_is_what_the_spec_says_and_not_the_default() -> None:
     assert consent_of(plane.model_copy(update={"spec": spec})) == Consent(automatic=True)
 
 
-async def test_of_a_plane_that_nobody_may_drive_no_word_is_taken(face: Quarterdeck) -> None:
+async def test_of_a_plane_that_nobody_may_drive_no_word_is_taken(face: Quarterdeck, golden: Golden) -> None:
     await face.pause("alpha")
     for ask in (face.lost_quorum("alpha"), face.recover(LOST)):
-        with pytest.raises(Paused, match="recovering plane alpha: it is paused"):
+        with golden.raises(Paused):
             await ask
     await face.resume("alpha")
     await operations.delete(face._home, "alpha", ASKER)
     for ask in (face.lost_quorum("alpha"), face.recover(LOST)):
-        with pytest.raises(PreconditionFailed, match="it is being deleted"):
+        with golden.raises(PreconditionFailed):
             await ask
     assert (await wanted(face)).spec.new_epoch is None
     with pytest.raises(Gone, match="beta"):
@@ -149,7 +150,7 @@ async def test_survivors_whose_data_differs_are_told_of_and_those_that_forgot_ot
 
 
 def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_anything_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     cli = Cli(tmp_path, monkeypatch, capsys)
     cli.plane("alpha")
@@ -171,5 +172,4 @@ def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_any
         assert words in asked.out
     for words in ("off, or without their data: east-2", "east-1 is chosen", "lost: etcd revisions 78 to 90"):
         assert words in asked.err
-    assert "the site is asked to have east-2 elsewhere, with all data" in asked.err
-    assert "begin epoch 1 of the etcd of plane alpha" in asked.err
+    golden(asked.err)

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from model.worlds import empty, settled
+from support.golden import Golden
 from support.host_sites import HostSites, host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
@@ -79,31 +80,29 @@ async def test_an_edge_goes_where_every_plane_is_served_by_the_others(face: Quar
     assert looks.asked == ["demo", "other"]
 
 
-async def test_an_edge_stays_where_the_others_lead_nowhere_for_any_plane(face: Quarterdeck, looks: Looks) -> None:
+async def test_an_edge_stays_where_the_others_lead_nowhere_for_any_plane(
+    face: Quarterdeck, looks: Looks, golden: Golden
+) -> None:
     await planes(face, looks, demo=served(*ALL), other=served("one1"))
-    says = (
-        r"removing host one1 from site rack: plane other would not survive it: .*only two2, three3 would be left, "
-        r"which leads nowhere; have the other hosts of role edge be well first, or add one"
-    )
-    with pytest.raises(Conflict, match=says):
+    with golden.raises(Conflict):
         await face.sites.require_spare("rack", "one1")
     assert (await face.sites.require_spare("rack", "two2")).name == "two2", "nobody is led there"
 
 
-async def test_an_edge_stays_where_nobody_knows_what_the_others_do(face: Quarterdeck, looks: Looks) -> None:
+async def test_an_edge_stays_where_nobody_knows_what_the_others_do(
+    face: Quarterdeck, looks: Looks, golden: Golden
+) -> None:
     unseen = served(*ALL)
     dark = replace(unseen, balancers=(replace(unseen.balancer("east"), reachable=False),))
     await planes(face, looks, demo=dark)
-    with pytest.raises(
-        Conflict, match=r"whether plane demo would survive it is not known: .*east does not answer; have"
-    ):
+    with golden.raises(Conflict):
         await face.sites.require_spare("rack", "one1")
 
 
-async def test_an_edge_stays_while_a_plane_is_being_changed(face: Quarterdeck, looks: Looks) -> None:
+async def test_an_edge_stays_while_a_plane_is_being_changed(face: Quarterdeck, looks: Looks, golden: Golden) -> None:
     await planes(face, looks, demo=served(*ALL), other=served(*ALL))
     looks.busy["other"] = "other-migrate-1"
-    with pytest.raises(Conflict, match="operation other-migrate-1 of plane other is under way; wait for its end"):
+    with golden.raises(Conflict):
         await face.sites.require_spare("rack", "one1")
 
 

@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from fakes.etcd_cluster import Member
 from support.fake_plane import FakePlane
+from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.app import Asker
@@ -52,32 +53,34 @@ def stray(fake: FakePlane, *, learner: bool = False) -> Member:
 
 
 @pytest.mark.parametrize("written", ["8e9e05c52164694d", "8E9E05C52164694D", "0x8e9e05c52164694d"])
-async def test_it_is_removed_and_an_event_says_by_whom(fake: FakePlane, home: Home, written: str) -> None:
+async def test_it_is_removed_and_an_event_says_by_whom(
+    fake: FakePlane, home: Home, written: str, golden: Golden
+) -> None:
     member = stray(fake)
     removal = await strays.planned(home, "demo", written)
-    assert removal.told == f"voter 8e9e05c52164694d (not started, {URL}) of etcd"
+    golden(removal.told)
     assert (removal.voters, removal.healthy) == (3, 3)
     assert member in fake.etcd.cluster.nodes, "a plan changes nothing"
     await strays.removed(home, removal, ASKER)
     assert member not in fake.etcd.cluster.nodes
     (event,) = [each for each in await fake.store.events("demo") if each.reason == "MemberRemoved"]
-    assert event.message == f"{removal.told} was removed by a test: it belonged to no replica"
+    golden(event.message)
 
 
 @pytest.mark.parametrize(
-    ("member", "error", "says"),
+    ("member", "error"),
     [
-        ("east-1", InvalidInput, "an id has up to 16 hexadecimal digits"),
-        ("", InvalidInput, "an id has up to 16 hexadecimal digits"),
-        ("99", NotFound, "members that belong to no replica: 8e9e05c52164694d"),
-        ("1001", PreconditionFailed, "it is the member of replica east-1"),
+        ("east-1", InvalidInput),
+        ("", InvalidInput),
+        ("99", NotFound),
+        ("1001", PreconditionFailed),
     ],
 )
 async def test_what_is_no_stray_is_refused_and_says_why(
-    fake: FakePlane, home: Home, member: str, error: type[QuarterdeckError], says: str
+    fake: FakePlane, home: Home, member: str, error: type[QuarterdeckError], golden: Golden
 ) -> None:
     stray(fake)
-    with pytest.raises(error, match=says):
+    with golden.raises(error):
         await strays.planned(home, "demo", member)
     assert len(fake.etcd.cluster.nodes) == 4
 
@@ -92,39 +95,41 @@ async def test_one_that_has_the_name_and_url_of_a_replica_is_told_by_its_id(fake
     assert [each.id for each in fake.etcd.cluster.nodes] == [0x1001, 0x1002, 0x1003]
 
 
-async def test_without_a_healthy_quorum_of_the_others_nothing_is_removed(fake: FakePlane, home: Home) -> None:
+async def test_without_a_healthy_quorum_of_the_others_nothing_is_removed(
+    fake: FakePlane, home: Home, golden: Golden
+) -> None:
     """Of five voters three run, so that etcd answers; without one that runs two of four would be left."""
     stray(fake)
     other = Member(id=0x77, peer_url="https://10.99.0.8:2380", learner=False, up=True, settled=True)
     fake.etcd.cluster.nodes.append(other)
     fake.etcd.cluster.stop(fake.url("west-1"))
-    with pytest.raises(PreconditionFailed, match="without it 2 of 4 voters are healthy, which is no quorum"):
+    with golden.raises(PreconditionFailed):
         await strays.planned(home, "demo", "77")
 
 
-async def test_what_changed_since_the_plan_is_looked_at_again(fake: FakePlane, home: Home) -> None:
+async def test_what_changed_since_the_plan_is_looked_at_again(fake: FakePlane, home: Home, golden: Golden) -> None:
     member = stray(fake)
     removal = await strays.planned(home, "demo", f"{member.id:x}")
     fake.etcd.cluster.nodes.remove(member)
-    with pytest.raises(NotFound, match="members that belong to no replica: none"):
+    with golden.raises(NotFound):
         await strays.removed(home, removal, ASKER)
 
 
-async def test_without_a_quorum_that_is_said(fake: FakePlane, home: Home) -> None:
+async def test_without_a_quorum_that_is_said(fake: FakePlane, home: Home, golden: Golden) -> None:
     stray(fake)
     for name in ("east-2", "west-1"):
         fake.etcd.cluster.stop(fake.url(name))
-    with pytest.raises(Unavailable, match="no quorum of its etcd answers"):
+    with golden.raises(Unavailable):
         await strays.planned(home, "demo", "8e9e05c52164694d")
 
 
-async def test_one_that_leads_is_left_until_another_member_does(fake: FakePlane, home: Home) -> None:
+async def test_one_that_leads_is_left_until_another_member_does(fake: FakePlane, home: Home, golden: Golden) -> None:
     member = stray(fake)
     member.address, member.up, member.settled = fake.address("west-1"), True, True
     fake.etcd.cluster.leader = member.id
     with pytest.raises(PreconditionFailed, match="it leads, and clients' writes would fail") as refused:
         await strays.planned(home, "demo", f"{member.id:x}")
-    assert f"'etcdctl --endpoints={member.address.client_url} move-leader 1001'" in str(refused.value)
+    golden(refused.value)
     fake.etcd.cluster.leader = 0x1001
     removal = await strays.planned(home, "demo", f"{member.id:x}")
     fake.etcd.cluster.leader = member.id

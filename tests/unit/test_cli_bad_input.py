@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cli_lab import Cli
+from support.golden import Golden
 from typer import Context
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -34,71 +35,65 @@ def plane(spec: str, name: str = "demo") -> str:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        ("{placement: {site: east}, replica: 3}", ("spec.replica", "replicas")),
-        ("{placement: {site: east}, etcd: {quota: 1Gi}}", ("spec.etcd.quota", "quotaBytes")),
-        ("{replicas: 3}", ("spec.placement", "required")),
-        ("{placement: {}}", ("spec.placement.site", "required")),
-        ("{placement: {site: east}, replicas: 4}", ("spec.replicas", "1, 3, 5 or 7", "even")),
-        ("{placement: {site: east}, replicas: three}", ("spec.replicas",)),
-        ("{placement: {site: east}, endpoint: {mode: address}}", ("spec.endpoint.address", "required")),
-        ("{placement: {site: east}, endpoint: {address: 192.0.2.1}}", ("spec.endpoint.address", "contradicts")),
-        ("{placement: {site: east}, endpoint: {mode: unmanaged}}", ("spec.endpoint.name", "required")),
-        ("{placement: {site: east}, etcd: {events: {separate: maybe}}}", ("spec.etcd.events.separate",)),
-        ("{placement: {site: east}, etcd: {events: {quotaBytes: 1Mi}}}", ("spec.etcd.events.quotaBytes",)),
-        ("{placement: {site: east}, etcd: {events: {storageClass: No!}}}", ("spec.etcd.events.storageClass",)),
-        ("{placement: {site: east}, etcd: {events: {kept: 2h}}}", ("spec.etcd.events.kept",)),
-        ("{placement: {site: east}, drills: [{fail: rain, every: 7d}]}", ("spec.drills[0].fail", "data-loss")),
-        ("{placement: {site: east}, drills: [{fail: unit, every: 5m}]}", ("spec.drills[0].every", "3600")),
-        ("{placement: {site: east}, drills: [{fail: unit, every: 7d, window: night}]}", ("spec.drills[0].window",)),
-        ("{placement: {site: east}, etcd: {electionMilliseconds: 200}}", ("electionMilliseconds", "heartbeats")),
-        ("{placement: {site: east}, serviceCidr: 10.96.0.0/30}", ("spec.serviceCidr", "/30")),
-        ("{placement: {site: east}, cloudControllerManager: {}}", ("spec.cloudControllerManager.program", "image")),
-        (
-            "{placement: {site: east}, cloudControllerManager: {program: /a, image: b}}",
-            ("spec.cloudControllerManager.program", "either"),
-        ),
-        ("{placement: {site: east}, cloudControllerManager: {program: ccm}}", ("cloudControllerManager.program",)),
-        (
-            "{placement: {site: east}, cloudControllerManager: {program: /a, provider: a, flags: {cloud-provider: b}}}",
-            ("spec.cloudControllerManager.flags.cloud-provider", "provider"),
-        ),
-        ("{placement: {site: east}, cloudControllerManager: {program: /a, provider: 'a b'}}", ("provider", "aws")),
-        ("{placement: {site: east}, cloudControllerManager: {image: 'a b'}}", ("image", "not the name of an image")),
-        ("{placement: {site: east}, kubernetesVersion: latest}", ("spec.kubernetesVersion", "latest")),
+        "{placement: {site: east}, replica: 3}",
+        "{placement: {site: east}, etcd: {quota: 1Gi}}",
+        "{replicas: 3}",
+        "{placement: {}}",
+        "{placement: {site: east}, replicas: 4}",
+        "{placement: {site: east}, replicas: three}",
+        "{placement: {site: east}, endpoint: {mode: address}}",
+        "{placement: {site: east}, endpoint: {address: 192.0.2.1}}",
+        "{placement: {site: east}, endpoint: {mode: unmanaged}}",
+        "{placement: {site: east}, etcd: {events: {separate: maybe}}}",
+        "{placement: {site: east}, etcd: {events: {quotaBytes: 1Mi}}}",
+        "{placement: {site: east}, etcd: {events: {storageClass: No!}}}",
+        "{placement: {site: east}, etcd: {events: {kept: 2h}}}",
+        "{placement: {site: east}, drills: [{fail: rain, every: 7d}]}",
+        "{placement: {site: east}, drills: [{fail: unit, every: 5m}]}",
+        "{placement: {site: east}, drills: [{fail: unit, every: 7d, window: night}]}",
+        "{placement: {site: east}, etcd: {electionMilliseconds: 200}}",
+        "{placement: {site: east}, serviceCidr: 10.96.0.0/30}",
+        "{placement: {site: east}, cloudControllerManager: {}}",
+        "{placement: {site: east}, cloudControllerManager: {program: /a, image: b}}",
+        "{placement: {site: east}, cloudControllerManager: {program: ccm}}",
+        "{placement: {site: east}, cloudControllerManager: {program: /a, provider: a, flags: {cloud-provider: b}}}",
+        "{placement: {site: east}, cloudControllerManager: {program: /a, provider: 'a b'}}",
+        "{placement: {site: east}, cloudControllerManager: {image: 'a b'}}",
+        "{placement: {site: east}, kubernetesVersion: latest}",
     ],
 )
-def test_a_wrong_field_is_named_with_its_path(cli: Cli, spec: str, says: tuple[str, ...]) -> None:
-    cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=says)
+def test_a_wrong_field_is_named_with_its_path(cli: Cli, spec: str, golden: Golden) -> None:
+    golden(cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID).err)
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    "name",
     [
-        ("Demo", ("is not a DNS label",)),
-        ("de_mo", ("is not a DNS label",)),
-        ("demo.", ("is not a DNS label",)),
-        ("-", ("is not a DNS label",)),
-        ("d" * 41, ("41 characters", "at most 40")),
+        "Demo",
+        "de_mo",
+        "demo.",
+        "-",
+        "d" * 41,
     ],
 )
-def test_a_name_that_is_no_short_dns_label_is_refused(cli: Cli, name: str, says: tuple[str, ...]) -> None:
-    cli.refused("create", "--", name, code=INVALID, says=("metadata.name", *says))
+def test_a_name_that_is_no_short_dns_label_is_refused(cli: Cli, name: str, golden: Golden) -> None:
+    golden(cli.refused("create", "--", name, code=INVALID).err)
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "says"),
+    ("argv", "code"),
     [
-        (("--site", "north"), MISSING, ("'north'", "east, west", "site list")),
-        (("--replicas", "2"), INVALID, ("1, 3, 5 or 7", "even")),
-        (("--version", "v1.20.0"), INVALID, ("1.20.0",)),
-        (("--version", "v9.99.9"), INVALID, ("9.99.9",)),
-        (("--version", "1.36"), INVALID, ("'1.36'", "1.36.3")),
+        (("--site", "north"), MISSING),
+        (("--replicas", "2"), INVALID),
+        (("--version", "v1.20.0"), INVALID),
+        (("--version", "v9.99.9"), INVALID),
+        (("--version", "1.36"), INVALID),
     ],
 )
-def test_what_create_cannot_make_is_refused(cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]) -> None:
-    cli.refused("create", "demo", *argv, code=code, says=says)
+def test_what_create_cannot_make_is_refused(cli: Cli, argv: tuple[str, ...], code: int, golden: Golden) -> None:
+    golden(cli.refused("create", "demo", *argv, code=code).err)
 
 
 def test_an_etcd_below_the_floor_is_refused(cli: Cli) -> None:
@@ -106,12 +101,12 @@ def test_an_etcd_below_the_floor_is_refused(cli: Cli) -> None:
     cli.refused("apply", "-f", "-", stdin=plane(spec), code=INVALID, says=("3.5.12", "3.5.31"))
 
 
-def test_a_file_that_is_no_text_is_one_line(cli: Cli) -> None:
+def test_a_file_that_is_no_text_is_one_line(cli: Cli, golden: Golden) -> None:
     binary = cli.folder / "program"
     binary.write_bytes(b"\x7fELF\x02\x01\x01\x00\xff\xfe\x80")
-    cli.refused("apply", "-f", str(binary), code=INVALID, says=(str(binary), "it is no text", "byte 9"))
+    golden(cli.refused("apply", "-f", str(binary), code=INVALID).err)
     binary.write_bytes(b"kind: \x00")
-    cli.refused("apply", "-f", str(binary), code=INVALID, says=(str(binary), "not valid YAML"))
+    golden(cli.refused("apply", "-f", str(binary), code=INVALID).err)
 
 
 def commands(group: TyperGroup, *path: str) -> Iterator[tuple[str, ...]]:
@@ -142,17 +137,17 @@ spec:
 
 
 @pytest.mark.parametrize(
-    ("placement", "says"),
+    "placement",
     [
-        ("{site: small}", ("3 replicas", "it has 2")),
-        ("{site: east, zones: [a, x]}", ("no zone x", "a, b, c")),
-        ("{site: east, storageClass: fast}", ("no storage class 'fast'", "standard")),
-        ("{site: east, zones: [a, a]}", ("zone twice",)),
+        "{site: small}",
+        "{site: east, zones: [a, x]}",
+        "{site: east, storageClass: fast}",
+        "{site: east, zones: [a, a]}",
     ],
 )
-def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, says: tuple[str, ...]) -> None:
+def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, golden: Golden) -> None:
     assert cli("apply", "-f", "-", stdin=SMALL).code == 0
-    cli.refused("apply", "-f", "-", stdin=plane(f"{{placement: {placement}}}"), code=INVALID, says=says)
+    golden(cli.refused("apply", "-f", "-", stdin=plane(f"{{placement: {placement}}}"), code=INVALID).err)
 
 
 @pytest.mark.parametrize(
@@ -188,62 +183,57 @@ def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: 
     cli.refused(*command.split(), "demo", *options, code=MISSING, says=("'demo'", "other"))
 
 
-def test_a_second_plane_of_a_name_is_refused(cli: Cli) -> None:
+def test_a_second_plane_of_a_name_is_refused(cli: Cli, golden: Golden) -> None:
     cli.plane("demo")
-    cli.refused("create", "demo", code=CONFLICT, says=("demo", "one of that name"))
+    golden(cli.refused("create", "demo", code=CONFLICT).err)
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "says"),
+    ("argv", "code"),
     [
-        (("--to", "east", "--replicas", "1"), INVALID, ("it is at east already", "scale demo --replicas 1")),
-        (("--to", "north"), MISSING, ("'north'", "east, west")),
-        (("--to", "west", "--replicas", "2"), INVALID, ("2 replicas", "1, 3, 5 or 7")),
-        (("--to", "west", "--probe", "--detach"), INVALID, ("--probe and --detach",)),
-        (("--to", "west", "--probe-from", "cp-1", "--detach"), INVALID, ("--probe and --detach",)),
+        (("--to", "east", "--replicas", "1"), INVALID),
+        (("--to", "north"), MISSING),
+        (("--to", "west", "--replicas", "2"), INVALID),
+        (("--to", "west", "--probe", "--detach"), INVALID),
+        (("--to", "west", "--probe-from", "cp-1", "--detach"), INVALID),
     ],
 )
-def test_a_migration_that_makes_no_sense_is_refused(
-    cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]
-) -> None:
+def test_a_migration_that_makes_no_sense_is_refused(cli: Cli, argv: tuple[str, ...], code: int, golden: Golden) -> None:
     cli.plane()
     finish(cli)
-    cli.refused("migrate", "demo", *argv, "--yes", code=code, says=says)
+    golden(cli.refused("migrate", "demo", *argv, "--yes", code=code).err)
 
 
-def test_a_replica_that_is_not_there_is_named_with_those_that_are(cli: Cli) -> None:
+def test_a_replica_that_is_not_there_is_named_with_those_that_are(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    says = ("replacing replica 'demo-9' of plane demo", "replicas there are: none", "replica list demo")
-    cli.refused("replica", "replace", "demo", "demo-9", "--yes", code=MISSING, says=says)
+    golden(cli.refused("replica", "replace", "demo", "demo-9", "--yes", code=MISSING).err)
 
 
-def test_a_file_is_planned_for_alone(cli: Cli) -> None:
+def test_a_file_is_planned_for_alone(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    says = ("-f excludes --to and --replicas",)
-    cli.refused("plan", "demo", "-f", "-", "--to", "west", stdin=plane("{}"), code=INVALID, says=says)
-    cli.refused("plan", "demo", "-f", "/nowhere", code=INVALID, says=("/nowhere", "No such file"))
+    golden(cli.refused("plan", "demo", "-f", "-", "--to", "west", stdin=plane("{}"), code=INVALID).err)
+    golden(cli.refused("plan", "demo", "-f", "/nowhere", code=INVALID).err)
     cli.refused("apply", "--dry-run", "-f", "-", stdin=plane("{placement: {}}"), code=INVALID, says=("placement.site",))
 
 
 @pytest.mark.parametrize(
-    ("replicas", "says"),
+    "replicas",
     [
-        ("4", ("scaling plane demo: 4 replicas", "use 1, 3, 5 or 7")),
-        ("0", ("0 replicas",)),
-        ("7", ("7 replicas need as many machines; it has 6", "add machines or zones")),
+        "4",
+        "0",
+        "7",
     ],
 )
-def test_a_number_of_replicas_that_cannot_be_is_refused(cli: Cli, replicas: str, says: tuple[str, ...]) -> None:
+def test_a_number_of_replicas_that_cannot_be_is_refused(cli: Cli, replicas: str, golden: Golden) -> None:
     cli.plane()
-    cli.refused("scale", "demo", "--replicas", replicas, "--yes", code=INVALID, says=says)
+    golden(cli.refused("scale", "demo", "--replicas", replicas, "--yes", code=INVALID).err)
 
 
-def test_a_plane_that_is_wanted_there_already_but_is_not_well_is_no_success(cli: Cli) -> None:
+def test_a_plane_that_is_wanted_there_already_but_is_not_well_is_no_success(cli: Cli, golden: Golden) -> None:
     cli.plane()
     finish(cli)
     assert cli("plan", "demo").code == 0  # whoever looks first has its authorities made
-    says = ("it is wanted at east already", "left to do is: ", "wait demo")
-    cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=says)
+    golden(cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT).err)
 
 
 def finish(cli: Cli) -> None:
@@ -257,7 +247,7 @@ def finish(cli: Cli) -> None:
     cli.with_store(work)
 
 
-def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli) -> None:
+def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli, golden: Golden) -> None:
     cli.plane()
 
     async def move(home: Home) -> None:
@@ -267,35 +257,27 @@ def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli) -> None:
         await operations.change(home, wanted, OperationType.MIGRATE, Asker(who="a test"))
 
     cli.with_store(move)
-    under_way = "(Migrate) is under way"
-    cli.refused("delete", "demo", "--yes", code=CONFLICT, says=(under_way, "wait demo", "abort demo"))
-    cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT, says=(under_way, "wait demo"))
+    golden(cli.refused("delete", "demo", "--yes", code=CONFLICT).err)
+    golden(cli.refused("migrate", "demo", "--to", "east", "--yes", code=CONFLICT).err)
     for argv in (("scale", "demo", "--replicas", "5"), ("certs", "renew", "demo"), ("replica", "replace", "demo")):
-        cli.refused(*argv, "--yes", code=CONFLICT, says=("changing plane demo", under_way, "abort demo"))
-    cli.refused(
-        "apply",
-        "-f",
-        "-",
-        stdin=plane("{placement: {site: west}, replicas: 5}"),
-        code=CONFLICT,
-        says=(under_way, "abort"),
-    )
-    cli.refused("site", "remove", "west", "--yes", code=CONFLICT, says=("in use by demo",))
+        golden(cli.refused(*argv, "--yes", code=CONFLICT).err)
+    golden(cli.refused("apply", "-f", "-", stdin=plane("{placement: {site: west}, replicas: 5}"), code=CONFLICT).err)
+    golden(cli.refused("site", "remove", "west", "--yes", code=CONFLICT).err)
 
 
-def test_nothing_is_asked_where_nobody_can_answer(cli: Cli) -> None:
+def test_nothing_is_asked_where_nobody_can_answer(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    cli.refused("delete", "demo", code=CONFLICT, says=("nobody to ask", "--yes"))
+    golden(cli.refused("delete", "demo", code=CONFLICT).err)
 
 
-def test_an_abort_needs_something_to_undo(cli: Cli) -> None:
+def test_an_abort_needs_something_to_undo(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    cli.refused("abort", "demo", "--yes", code=CONFLICT, says=("no operation that could be undone", "history demo"))
+    golden(cli.refused("abort", "demo", "--yes", code=CONFLICT).err)
 
 
-def test_a_report_needs_an_operation_that_has_begun(cli: Cli) -> None:
+def test_a_report_needs_an_operation_that_has_begun(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    cli.refused("report", "demo", code=MISSING, says=("no such operation has begun",))
+    golden(cli.refused("report", "demo", code=MISSING).err)
 
 
 def test_a_paused_plane_is_not_driven(cli: Cli) -> None:
@@ -305,24 +287,24 @@ def test_a_paused_plane_is_not_driven(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "says"),
+    ("argv", "code"),
     [
-        (("add", "s" * 21), INVALID, ("21 characters", "at most 20")),
-        (("add", "North"), INVALID, ("is not a DNS label",)),
-        (("add", "north", "--zones", "a,a"), INVALID, ("zone twice",)),
-        (("add", "north", "--machines", "100"), INVALID, ("300 machines", "at most 200")),
-        (("add", "north", "--machines", "0"), INVALID, ("machinesPerZone",)),
-        (("add", "north", "--floating-addresses"), INVALID, ("floatingAddresses", "isolation netns only")),
-        (("add", "east"), CONFLICT, ("east",)),
-        (("show", "north"), MISSING, ("'north'", "east, west")),
-        (("machines", "north"), MISSING, ("'north'", "east, west")),
-        (("remove", "north", "--yes"), MISSING, ("'north'", "east, west")),
-        (("remove", "east", "--yes"), CONFLICT, ("in use by demo",)),
+        (("add", "s" * 21), INVALID),
+        (("add", "North"), INVALID),
+        (("add", "north", "--zones", "a,a"), INVALID),
+        (("add", "north", "--machines", "100"), INVALID),
+        (("add", "north", "--machines", "0"), INVALID),
+        (("add", "north", "--floating-addresses"), INVALID),
+        (("add", "east"), CONFLICT),
+        (("show", "north"), MISSING),
+        (("machines", "north"), MISSING),
+        (("remove", "north", "--yes"), MISSING),
+        (("remove", "east", "--yes"), CONFLICT),
     ],
 )
-def test_a_site_that_cannot_be_is_refused(cli: Cli, argv: tuple[str, ...], code: int, says: tuple[str, ...]) -> None:
+def test_a_site_that_cannot_be_is_refused(cli: Cli, argv: tuple[str, ...], code: int, golden: Golden) -> None:
     cli.plane()
-    cli.refused("site", *argv, code=code, says=says)
+    golden(cli.refused("site", *argv, code=code).err)
 
 
 @pytest.mark.parametrize(
@@ -339,13 +321,13 @@ def test_a_file_that_declares_nothing_is_refused(cli: Cli, text: str, says: tupl
     cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=says)
 
 
-def test_a_file_that_is_not_there_is_refused(cli: Cli) -> None:
-    cli.refused("apply", "-f", "/nowhere/plane.yaml", code=INVALID, says=("/nowhere/plane.yaml", "No such file"))
+def test_a_file_that_is_not_there_is_refused(cli: Cli, golden: Golden) -> None:
+    golden(cli.refused("apply", "-f", "/nowhere/plane.yaml", code=INVALID).err)
 
 
-def test_one_bad_resource_keeps_the_whole_file_from_being_applied(cli: Cli) -> None:
+def test_one_bad_resource_keeps_the_whole_file_from_being_applied(cli: Cli, golden: Golden) -> None:
     text = SMALL + "---\n" + plane("{placement: {site: small}, replicas: 2}")
-    cli.refused("apply", "-f", "-", stdin=text, code=INVALID, says=("1, 3, 5 or 7",))
+    golden(cli.refused("apply", "-f", "-", stdin=text, code=INVALID).err)
     assert "small" not in cli("site", "list").out
 
 
@@ -354,16 +336,16 @@ def site(name: str, spec: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        ("{zones: [b, c]}", "spec.zones: a, b, c must stay, in this order"),
-        ("{machinesPerZone: 1}", "spec.machinesPerZone: must not be less than 2"),
-        ("{storageClasses: [{name: fast}]}", "spec.storageClasses: standard must stay"),
+        "{zones: [b, c]}",
+        "{machinesPerZone: 1}",
+        "{storageClasses: [{name: fast}]}",
     ],
 )
-def test_a_site_is_not_changed_under_a_plane_that_uses_it(cli: Cli, spec: str, says: str) -> None:
+def test_a_site_is_not_changed_under_a_plane_that_uses_it(cli: Cli, spec: str, golden: Golden) -> None:
     cli.plane()
-    cli.refused("apply", "-f", "-", stdin=site("east", spec), code=CONFLICT, says=(says, "in use by demo"))
+    golden(cli.refused("apply", "-f", "-", stdin=site("east", spec), code=CONFLICT).err)
     assert cli("apply", "-f", "-", stdin=site("west", spec)).code == 0
 
 
@@ -401,10 +383,9 @@ def test_a_cache_that_cannot_be_used_is_named_and_no_plane_is_left_behind(cli: C
     cli.refused("create", "demo", code=PRECONDITION, says=says, QUARTERDECK_CACHE=cache)
 
 
-def test_an_address_is_promoted_only_where_it_can_go_from_machine_to_machine(cli: Cli) -> None:
+def test_an_address_is_promoted_only_where_it_can_go_from_machine_to_machine(cli: Cli, golden: Golden) -> None:
     promoted = "{placement: {site: east}, endpoint: {mode: address, address: 127.0.0.9, leadsTo: promoted}}"
-    says = ("no address goes from machine to machine at site east", "use a site of isolation netns")
-    cli.refused("apply", "-f", "-", stdin=plane(promoted), code=PRECONDITION, says=says)
+    golden(cli.refused("apply", "-f", "-", stdin=plane(promoted), code=PRECONDITION).err)
 
 
 def test_a_plane_whose_ports_are_in_use_is_not_created(cli: Cli) -> None:
@@ -453,7 +434,7 @@ def test_a_command_line_that_is_none_is_explained(cli: Cli, argv: tuple[str, ...
     assert "Traceback" not in said.err
 
 
-def test_a_full_disk_under_the_output_is_one_line() -> None:
+def test_a_full_disk_under_the_output_is_one_line(golden: Golden) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "quarterdeck", "upstream", "list"],
@@ -464,5 +445,4 @@ def test_a_full_disk_under_the_output_is_one_line() -> None:
         )
     assert done.returncode == UNAVAILABLE
     assert done.stderr.count("\n") == 1
-    assert "running quarterdeck upstream list" in done.stderr
-    assert "No space left on device" in done.stderr
+    golden(done.stderr)

@@ -6,6 +6,7 @@ import io
 
 import structlog
 from rich.console import Console
+from support.golden import Golden
 
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.logged import LoggedProgress
@@ -23,7 +24,7 @@ def shown(*, terminal: bool) -> str:
     return stream.getvalue()
 
 
-def test_off_a_terminal_what_takes_long_is_told_each_ten_seconds() -> None:
+def test_off_a_terminal_what_takes_long_is_told_each_ten_seconds(golden: Golden) -> None:
     stream, now = io.StringIO(), [0.0]
     with RichProgress(Console(file=stream, width=120), lambda: now[0]) as progress:
         progress.start("sending to cp-1 of rack", 9_000_000)
@@ -33,12 +34,7 @@ def test_off_a_terminal_what_takes_long_is_told_each_ten_seconds() -> None:
             if second == 12:
                 progress.resize("sending to cp-1 of rack", 12_000_000)
         progress.finish("sending to cp-1 of rack", "2 programs, 9.6 MB")
-    assert stream.getvalue().splitlines() == [
-        "sending to cp-1 of rack ...",
-        "sending to cp-1 of rack: 4.0 of 9.0 MB",
-        "sending to cp-1 of rack: 8.0 of 12.0 MB",
-        "sending to cp-1 of rack: 2 programs, 9.6 MB (24 s)",
-    ]
+    golden(stream.getvalue().splitlines())
 
 
 def test_a_log_has_the_beginning_and_the_end() -> None:
@@ -55,14 +51,8 @@ def test_a_log_has_the_beginning_and_the_end() -> None:
     ]
 
 
-def test_off_a_terminal_there_are_plain_lines_in_order() -> None:
-    assert shown(terminal=False).splitlines() == [
-        "downloading [kubectl] ...",
-        "building etcd 3.6.16 ...",
-        "dl.k8s.io cannot be reached",
-        "downloading [kubectl]: 60 MB (0 s)",
-        "building etcd 3.6.16: done (0 s)",
-    ]
+def test_off_a_terminal_there_are_plain_lines_in_order(golden: Golden) -> None:
+    golden(shown(terminal=False).splitlines())
 
 
 def test_on_a_terminal_there_are_bars_and_the_same_lines_stay() -> None:

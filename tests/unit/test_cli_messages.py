@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 import quarterdeck
 from quarterdeck.app.logs import Tail
@@ -31,21 +32,27 @@ def test_commands_that_messages_suggest_name_the_plane() -> None:
     assert found == []
 
 
-def test_who_is_interrupted_is_told_how_to_go_on_with_that_plane(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_interrupted_is_told_how_to_go_on_with_that_plane(
+    monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(main, "NAMED", NAMED)
     NAMED.clear()
     assert "'quarterdeck get'" in main._how_to_go_on()
     note_plane("alpha")
-    assert main._how_to_go_on() == "'quarterdeck wait alpha' goes on"
+    golden(main._how_to_go_on())
     NAMED.clear()
 
 
 @pytest.mark.parametrize("text", ["", "\n"])
-def test_a_program_that_wrote_nothing_has_one_line_that_says_so(capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_a_program_that_wrote_nothing_has_one_line_that_says_so(
+    capsys: pytest.CaptureFixture[str], text: str, golden: Golden
+) -> None:
     planes._print_tail("alpha", Tail(replica="east-1", component=Component.ETCD, text=text))
-    assert capsys.readouterr().out == "alpha/east-1 etcd: no output\n"
+    golden(capsys.readouterr().out)
 
 
-def test_a_program_that_wrote_something_has_it_under_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_wrote_something_has_it_under_its_name(
+    capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     planes._print_tail("alpha", Tail(replica="east-1", component=Component.ETCD, text="it [starts]"))
-    assert capsys.readouterr().out == "== east-1 etcd\nit [starts]\n"
+    golden(capsys.readouterr().out)

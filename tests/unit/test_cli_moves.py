@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from report_lab import probe_result
 from support.cli_lab import Cli
+from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -123,6 +124,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return made
 
 
+@pytest.fixture(autouse=True)
+def _durations(golden: Golden) -> None:
+    golden.hide(r"(?m)(?<= in )\d[\d.]* m?s$", "TIME")
+
+
 async def books(home: Home, watchers: Sequence[Watcher] = ()) -> None:
     """What is under way is done, as far as the books say."""
     running = await operations.current(home.store, "demo")
@@ -132,48 +138,44 @@ async def books(home: Home, watchers: Sequence[Watcher] = ()) -> None:
     await operations.finish(home.store, begun, OperationPhase.SUCCEEDED, "as wanted", ASKER)
 
 
-def test_a_migration_shows_its_checks_and_its_plan_and_ends_with_a_report(lab: Lab) -> None:
+def test_a_migration_shows_its_checks_and_its_plan_and_ends_with_a_report(lab: Lab, golden: Golden) -> None:
     said = lab.cli("migrate", "demo", "--to", "west", "--yes")
     assert (said.code, lab.site()) == (0, "west"), said
-    assert said.err.splitlines()[:2] == ["✓ health: 3 members healthy", "! distance: 90 ms"]
-    assert "nothing to do" in said.out, "the plan comes before the report"
+    golden(said.err.splitlines()[:2])
+    golden(said.out)  # the plan comes before the report
     made = lab.operations()[-1]
     assert made.spec.requested_by.endswith("(quarterdeck migrate demo)")
     assert made.status.report is not None
     assert f"report: {Path(made.status.report).with_name('report.html')}" in said.out
-    assert "demo moved east → west" in lab.cli("report", "demo").out
+    golden(lab.cli("report", "demo").out)
 
 
-def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab) -> None:
+def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab, golden: Golden) -> None:
     lab.findings = (*WELL, Finding("alarms", Verdict.REFUSE, "NOSPACE", "disarm it"))
-    lab.cli.refused("migrate", "demo", "--to", "west", "--yes", code=5, says=("alarms: NOSPACE; disarm it",))
+    golden(lab.cli.refused("migrate", "demo", "--to", "west", "--yes", code=5).err)
     assert (lab.site(), len(lab.operations())) == ("east", 1)
 
 
-def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab) -> None:
+def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab, golden: Golden) -> None:
     lab.forecast = DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
     said = lab.cli("migrate", "demo", "--to", "west", "--yes")
     assert (said.code, said.out, lab.site()) == (5, "", "east"), "its plan is not shown"
-    assert said.err.splitlines() == [
-        "✓ health: 3 members healthy",
-        "! distance: 90 ms",
-        "error: planning the move of demo to west: it would wait for a person (see to it); mend that first",
-    ]
+    golden(said.err.splitlines())
 
 
-def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_them(lab: Lab) -> None:
+def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_them(lab: Lab, golden: Golden) -> None:
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
     assert (said.code, lab.site()) == (0, "west"), said
-    assert "clients run; looking at the quiet plane for 0 s" in said.err
+    golden(said.err)
     assert lab.probe.told == ["change", "retire pinned", "after", "stop"]
     report = lab.cli("report", "demo", "-o", "json").out
     assert '"probe": {' in report
 
 
-def test_clients_may_be_those_of_a_host(lab: Lab) -> None:
+def test_clients_may_be_those_of_a_host(lab: Lab, golden: Golden) -> None:
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--quiet", "0")
     assert (said.code, lab.probe.host) == (0, "cp-1"), said
-    assert "clients run from host cp-1; looking" in said.err
+    golden(said.err)
 
 
 def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) -> None:
@@ -185,7 +187,7 @@ def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) 
     assert '"probe": null' in lab.cli("report", "demo", "-o", "json").out
 
 
-def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab) -> None:
+def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab, golden: Golden) -> None:
     async def moving(home: Home) -> None:
         current = await operations.existing(home.store, "demo")
         placement = current.spec.placement.model_copy(update={"site": "west"})
@@ -193,32 +195,30 @@ def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab) -> None:
         await operations.change(home, wanted, OperationType.MIGRATE, ASKER)
 
     lab.cli.with_store(moving)
-    lab.cli.refused("abort", "demo", code=4, says=("abort demo-migrate-", "and go back to east?", "--yes"))
+    golden(lab.cli.refused("abort", "demo", code=4).err)
     said = lab.cli("abort", "demo", "--yes")
     assert (said.code, lab.site()) == (0, "east"), said
-    assert said.out.rstrip().endswith("plane demo is back")
+    golden(said.out.rstrip())
     assert [each.spec.type for each in lab.operations()[1:]] == [OperationType.MIGRATE, OperationType.ABORT]
 
 
-def test_scaling_shows_its_checks_and_ends_with_a_report_of_scaling(lab: Lab) -> None:
+def test_scaling_shows_its_checks_and_ends_with_a_report_of_scaling(lab: Lab, golden: Golden) -> None:
     assert lab.cli("scale", "demo", "--replicas", "5").code == 4, "there is nobody to ask"
     said = lab.cli("scale", "demo", "--replicas", "5", "--yes")
     assert (said.code, lab.spec().replicas) == (0, 5), said
-    assert said.err.splitlines()[:2] == ["✓ health: 3 members healthy", "! distance: 90 ms"]
+    golden(said.err.splitlines()[:2])
     assert [each.spec.type for each in lab.operations()] == [OperationType.CREATE, OperationType.SCALE]
-    assert "demo scaled 3 → 5 in" in said.out
+    golden(said.out)
     assert "migrat" not in said.out.replace("demo-migrate", "")
     (_, last) = (line.split() for line in lab.cli("history", "demo").out.splitlines()[1:])
     assert last[1:4] == ["Scale", "east/3", "east/5"]
 
 
-def test_scaling_that_a_check_refuses_changes_nothing_and_says_what_it_was(lab: Lab) -> None:
+def test_scaling_that_a_check_refuses_changes_nothing_and_says_what_it_was(lab: Lab, golden: Golden) -> None:
     lab.findings = (Finding("machines", Verdict.REFUSE, "4 machines are up at east, 5 are needed"),)
-    says = ("scaling plane demo to 5 replicas (nothing was changed): machines: 4 machines are up",)
-    lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
+    golden(lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5).err)
     lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
-    says = ("planning the scaling of demo to 5 replicas: it would wait for a person",)
-    lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5, says=says)
+    golden(lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5).err)
 
 
 def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None:
@@ -227,7 +227,7 @@ def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None
     assert report["changes"] == [{"path": "spec.replicas", "before": "3", "after": "5"}]
 
 
-def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab) -> None:
+def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab, golden: Golden) -> None:
     async def changing(home: Home) -> None:
         plane = await operations.existing(home.store, "demo")
         spec = plane.spec.model_copy(update={"replicas": 5, "service_cidr": "10.0.0.0/12"})
@@ -235,11 +235,10 @@ def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab) -> None:
 
     before = lab.spec()
     lab.cli.with_store(changing)
-    says = ("abort demo-apply-", "go back to spec.replicas 3, spec.serviceCidr 10.96.0.0/16?")
-    lab.cli.refused("abort", "demo", code=4, says=says)
+    golden(lab.cli.refused("abort", "demo", code=4).err)
     said = lab.cli("abort", "demo", "--yes")
     assert (said.code, lab.spec()) == (0, before), said
-    assert "spec.serviceCidr: 10.0.0.0/12 → 10.96.0.0/16" in said.out
+    golden(said.out)
 
 
 def with_replicas(lab: Lab, *names: str) -> None:
@@ -253,13 +252,12 @@ def with_replicas(lab: Lab, *names: str) -> None:
     lab.cli.with_store(work)
 
 
-def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab) -> None:
+def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab, golden: Golden) -> None:
     with_replicas(lab, "demo-2", "demo-3")
     assert lab.cli("replica", "replace", "demo", "demo-3").code == 4, "there is nobody to ask"
     said = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
     assert (said.code, lab.spec().replace_replicas) == (0, ("demo-3",)), said
-    assert "replicas of demo replaced at east" in said.out
-    assert "spec.replaceReplicas: none → demo-3" in said.out
+    golden(said.out)
     again = lab.cli("replica", "replace", "demo", "demo-3", "--yes")
     assert (again.code, "to be replaced already" in again.out) == (0, True)
     assert lab.cli("replica", "replace", "demo", "--yes").code == 0
@@ -269,24 +267,22 @@ def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab) -> None:
     assert lab.spec().replace_replicas == ("demo-3", "demo-4"), "those that are gone are named no more"
 
 
-def test_a_replica_is_not_exchanged_where_a_check_says_no_or_it_would_not_end(lab: Lab) -> None:
+def test_a_replica_is_not_exchanged_where_a_check_says_no_or_it_would_not_end(lab: Lab, golden: Golden) -> None:
     with_replicas(lab, "demo-1")
     lab.findings = (Finding("machines", Verdict.REFUSE, "0 machines are up at east, 1 are needed"),)
-    says = ("replacing replicas of plane demo (nothing was changed): machines: 0 machines are up",)
-    lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
+    golden(lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5).err)
     lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a free machine in zone a", "see to it"),))
-    says = ("planning the replacement of replicas of demo", "a free machine in zone a")
-    lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5, says=says)
+    golden(lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5).err)
 
 
-def test_renewing_certificates_is_a_change_like_any_other(lab: Lab) -> None:
+def test_renewing_certificates_is_a_change_like_any_other(lab: Lab, golden: Golden) -> None:
     said = lab.cli("certs", "renew", "demo", "--yes")
     assert (said.code, lab.spec().certificates.generation) == (0, 1), said
-    assert "spec.certificates.generation: 0 → 1" in said.out
+    golden(said.out)
     assert lab.operations()[-1].spec.type is OperationType.APPLY
 
 
-def test_certificates_are_listed_with_what_is_left_of_their_lives(lab: Lab) -> None:
+def test_certificates_are_listed_with_what_is_left_of_their_lives(lab: Lab, golden: Golden) -> None:
     rows = json.loads(lab.cli("certs", "list", "demo", "-o", "json").out)
     by_name = {row["certificate"]: row for row in rows}
     assert by_name["kubernetes-ca"]["daysLeft"] > 3000
@@ -294,10 +290,13 @@ def test_certificates_are_listed_with_what_is_left_of_their_lives(lab: Lab) -> N
     assert all(row["for"] for row in rows), "each says what it is for"
     (head, first, *_) = lab.cli("certs", "list", "demo").out.splitlines()
     assert head.split() == ["WHOSE", "FOR", "UNTIL", "DAYS", "LEFT"]
-    assert first.startswith("the plane   signs apiservers and their clients")
+    golden.hide(r"\d{4}-\d\d-\d\d +\d+\s*$", "DATE DAYS")
+    golden(first)
 
 
-def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_nothing(lab: Lab, tmp_path: Path) -> None:
+def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_nothing(
+    lab: Lab, tmp_path: Path, golden: Golden
+) -> None:
     file = tmp_path / "demo.yaml"
     text = lab.cli("get", "demo", "-o", "yaml").out
     file.write_text(text.replace("replicas: 3", "replicas: 5").replace("onFailure: GoBack", "onFailure: Stay"))
@@ -307,14 +306,8 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
     for argv in (("plan", "demo", "-f", str(file)), ("apply", "--dry-run", "-f", str(file))):
         said = lab.cli(*argv)
         assert said.code == 0, said
-        assert said.out.splitlines()[:5] == [
-            "plane demo would be changed:",
-            "  spec.replicas: 3 → 5",
-            "    replicas are exchanged, added or removed, one after the other",
-            "  spec.rollout.onFailure: GoBack → Stay",
-            "    nothing is restarted",
-        ]
-        assert "take down the load balancer at east" in said.out
+        golden(said.out.splitlines()[:5])
+        golden(said.out)
         fact = json.loads(lab.cli(*argv, "-o", "json").out)
         plane = fact["planes"][0] if "planes" in fact else fact
         assert [(each["path"], each["needs"]) for each in plane["differences"]] == [
@@ -323,13 +316,13 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
         ]
         assert plane["steps"][0]["may fail"] == 1
     file.write_text(text)
-    assert "nothing would be changed" in lab.cli("plan", "demo", "-f", str(file)).out
-    lab.cli.refused("plan", "other", "-f", str(file), code=2, says=("declares no such plane; planes in it: demo",))
+    golden(lab.cli("plan", "demo", "-f", str(file)).out)
+    golden(lab.cli.refused("plan", "other", "-f", str(file), code=2).err)
     assert lab.cli.stored() == before
 
 
 def test_what_is_to_be_known_of_controller_sets_is_told_with_a_plan_and_when_it_is_asked_for(
-    lab: Lab, tmp_path: Path
+    lab: Lab, tmp_path: Path, golden: Golden
 ) -> None:
     names = ("job", "cronjob", "ttl")
     sets = [
@@ -340,16 +333,15 @@ def test_what_is_to_be_known_of_controller_sets_is_told_with_a_plan_and_when_it_
     file, new = tmp_path / "demo.yaml", tmp_path / "new.yaml"
     file.write_text(text)
     new.write_text(text.replace("name: demo", "name: other"))
-    says = "! controller sets: kube-controller-manager owns 3 (job, cronjob, ttl): it has one migration lock at a time"
     plans = [("plan", "demo", "-f", str(file)), *(("apply", "--dry-run", "-f", str(each)) for each in (file, new))]
     for argv in (*plans, ("apply", "-f", str(file))):
         said = lab.cli(*argv)
         assert said.code == 0, said
-        assert says in said.out
+        golden(said.out)
     assert len(lab.spec().controller_sets) == 3
 
 
-def test_a_file_without_what_commands_count_up_leaves_it_as_it_is(lab: Lab, tmp_path: Path) -> None:
+def test_a_file_without_what_commands_count_up_leaves_it_as_it_is(lab: Lab, tmp_path: Path, golden: Golden) -> None:
     old = tmp_path / "old.yaml"
     old.write_text(lab.cli("get", "demo", "-o", "yaml").out)
     assert lab.cli("certs", "renew", "demo", "--yes").code == 0
@@ -359,7 +351,7 @@ def test_a_file_without_what_commands_count_up_leaves_it_as_it_is(lab: Lab, tmp_
     assert (lab.spec().replicas, lab.spec().certificates.generation) == (5, 1)
     stale = old.read_text().replace("  resourceVersion", "  # resourceVersion")
     old.write_text(stale)
-    lab.cli.refused("apply", "-f", str(old), code=2, says=("spec.certificates.generation: must not be less than 1",))
+    golden(lab.cli.refused("apply", "-f", str(old), code=2).err)
 
 
 HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: demo}\nspec: "

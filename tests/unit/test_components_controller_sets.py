@@ -79,7 +79,7 @@ def test_the_owner_alone_is_told_of_the_lock_and_the_other_one_has_the_controlle
             "apiVersion": "controllermanager.config.k8s.io/v1",
             "kind": "LeaderMigrationConfiguration",
             "leaderName": "ipam-migration",
-            "controllerLeaders": [{"name": IPAM, "component": owner.value}],
+            "controllerLeaders": [{"name": IPAM, "component": str(owner)}],
         }
         assert flag(has, owner, "enable-leader-migration") == "true"
         assert f"-{IPAM}" not in flag(has, owner, "controllers")

@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 from pydantic import BaseModel
+from support.components import ALWAYS
+from support.golden import Golden
 from support.templates import template, units_of
 
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
@@ -19,8 +21,8 @@ from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
-from quarterdeck.components.template import Revisions, settings_of
-from quarterdeck.model.components import Component, programs
+from quarterdeck.components.template import Revisions
+from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 
 BEFORE = template()
@@ -28,7 +30,7 @@ ISSUER = {
     "issuer": {"url": "https://login.example", "audiences": ["quarterdeck"]},
     "claimMappings": {"username": {"claim": "sub", "prefix": "login:"}},
 }
-EVERYTHING = frozenset(programs())
+EVERYTHING = frozenset(ALWAYS)
 APISERVER = frozenset({Component.APISERVER})
 MEMBERS = {Component.ETCD, Component.EVENTS_ETCD}
 MEMBER = frozenset({Component.ETCD, Component.APISERVER})
@@ -208,13 +210,10 @@ def test_a_member_of_the_events_etcd_has_a_quota_and_a_class_of_its_own() -> Non
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_that_events_are_not_copied_is_said_in_so_many_words(on: bool) -> None:
+def test_that_events_are_not_copied_is_said_in_so_many_words(on: bool, golden: Golden) -> None:
     former, latter = (BEFORE, CHANGED["etcd.events"]) if on else (CHANGED["etcd.events"], BEFORE)
     (found,) = differences(former, latter)
-    assert needs(found) == (
-        "restarts kube-apiserver, in one replica after the other; events are not copied (they are kept for an hour "
-        "only): those of before are not seen any more"
-    )
+    golden(needs(found))
 
 
 def test_a_member_of_the_events_etcd_is_rendered_before_its_replica_is_of_the_revision_and_after() -> None:
@@ -222,19 +221,18 @@ def test_a_member_of_the_events_etcd_is_rendered_before_its_replica_is_of_the_re
     separate = etcd(events=EVENTS)
     found = Revisions(goal="on", templates={"off": BEFORE, "on": separate})
     assert found.events("off") == found.events("on") == EVENTS
-    before = settings_of("demo", BEFORE, found.events("off"))
-    after = settings_of("demo", separate, found.events("on"))
-    assert (before.events_quota_bytes, before.separate_events) == (2**30, False)
-    assert (after.events_quota_bytes, after.separate_events) == (2**30, True)
+    before, after = (units_of(each, events=EVENTS)[Component.EVENTS_ETCD] for each in (BEFORE, separate))
+    assert before == after
+    assert f"--quota-backend-bytes={2**30}" in before.argv
     back = Revisions(goal="off", templates={"off": BEFORE, "on": separate})
     assert back.events("off") == EVENTS
-    assert back.separate == {"on"}
+    assert back.programs.having(Component.EVENTS_ETCD) == {"on"}
 
 
-def test_long_values_are_told_by_their_hash() -> None:
+def test_long_values_are_told_by_their_hash(golden: Golden) -> None:
     (found,) = differences(BEFORE, CHANGED["audit.policy"])
     assert found.path == "spec.audit.policyFile"
-    assert found.after.startswith("2 lines, sha256 ")
+    golden(found.after)
     assert "Policy" not in found.before + found.after
 
 

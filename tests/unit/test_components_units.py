@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 
 import pytest
 import yaml
+from support.components import rules_of
+from support.golden import Golden
+from support.templates import but, template
 
+from quarterdeck.api.controlplane import Encryption
 from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.components.catalogue import CATALOGUE, components_of
+from quarterdeck.api.revision import AuditTemplate, EventsTemplate, ReplicaTemplate
+from quarterdeck.components.catalogue import CATALOGUE, programs_of, seat_ports
 from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
@@ -27,21 +32,18 @@ from quarterdeck.components.ports import LAST_BLOCK, has_own_ports, load_balance
 from quarterdeck.components.refusals import refuse_dangerous
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import (
-    Audit,
     ClusterState,
     InitialCluster,
-    PlaneSettings,
+    Inputs,
     ReplicaSettings,
-    Shutdown,
     unit_name,
     url,
 )
-from quarterdeck.components.tuning import Tuning, tuning
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.clusters import CLUSTER
-from quarterdeck.model.components import CONTROLLERS, Component
-from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
+from quarterdeck.model.components import NAMED, Component, Programs
+from quarterdeck.model.seats import Endpoint, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 
@@ -51,7 +53,8 @@ FOUNDING = InitialCluster(
     members=(("demo-1", "https://10.0.0.1:2380"), ("demo-2", "https://10.0.0.2:2380")),
     token="demo-a1",
 )
-PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16", endpoint_name="demo.test")
+PLANE = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"}, endpoint_name="demo.test")
+EVENTS = {"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")}
 CLOUD = CloudControllerManager(program=PurePosixPath("/opt/ccm"), provider="fake", config="[Global]\nregion=here\n")
 CLOUDS = Component.CLOUD_CONTROLLER_MANAGER
 
@@ -62,14 +65,14 @@ def replica_at(address: str) -> ReplicaSettings:
         seat=seat_at("east-a1", address, 0),
         volume=PurePosixPath("/volumes/demo-1"),
         audit=PurePosixPath("/volumes/demo-audit"),
-        folders={each: PurePosixPath(f"/units/{each}") for each in Component},
-        programs={each: PurePosixPath(f"/programs/{each}") for each in Component},
+        folders={each: PurePosixPath(f"/units/{each}") for each in NAMED},
+        programs={each: PurePosixPath(f"/programs/{each}") for each in NAMED},
     )
 
 
 @pytest.fixture(scope="module")
 def secrets() -> PlaneSecrets:
-    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", cloud=True)
+    names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", programs=NAMED)
     return with_replica(create_plane_secrets("demo", NOW), names, NOW)
 
 
@@ -83,20 +86,32 @@ def certificates(secrets: PlaneSecrets) -> ReplicaSecrets:
 Build = Callable[..., UnitSpec]
 
 
+def inputs(
+    plane: ReplicaTemplate,
+    replica: ReplicaSettings,
+    secrets: PlaneSecrets,
+    certificates: ReplicaSecrets,
+    cluster: InitialCluster = FOUNDING,
+) -> Inputs:
+    return Inputs(
+        plane="demo", template=plane, replica=replica, secrets=secrets, certificates=certificates, initial=cluster
+    )
+
+
 @pytest.fixture(scope="module")
 def build(secrets: PlaneSecrets, certificates: ReplicaSecrets) -> Build:
     def built(
         component: Component,
-        plane: PlaneSettings = PLANE,
+        plane: ReplicaTemplate = PLANE,
         address: str = "10.0.0.1",
         cluster: InitialCluster = FOUNDING,
         seat: Seat | None = None,
     ) -> UnitSpec:
         replica = replica_at(address)
-        if component is Component.CLOUD_CONTROLLER_MANAGER and plane.cloud is None:
-            plane = replace(plane, cloud=CLOUD)
+        if component == Component.CLOUD_CONTROLLER_MANAGER and plane.cloud_controller_manager is None:
+            plane = but(plane, cloud_controller_manager=CLOUD)
         replica = replica if seat is None else replace(replica, seat=seat)
-        return component_unit(component, plane, replica, secrets, certificates, cluster)
+        return component_unit(component, inputs(plane, replica, secrets, certificates, cluster))
 
     return built
 
@@ -113,16 +128,16 @@ def file(spec: UnitSpec, name: str) -> bytes:
     return next(each.content for each in spec.files if each.path.name == name)
 
 
-@pytest.mark.parametrize("component", list(Component))
+@pytest.mark.parametrize("component", NAMED)
 def test_equal_settings_give_equal_digests(build: Build, component: Component) -> None:
     assert build(component).digest == build(component).digest
     assert build(component).argv[0] == f"/programs/{component}"
     assert build(component).name == f"demo-demo-1-{component}" == unit_name("demo", "demo-1", component)
 
 
-@pytest.mark.parametrize("component", list(Component))
+@pytest.mark.parametrize("component", NAMED)
 def test_every_file_that_is_named_is_written_for_its_owner_only(build: Build, component: Component) -> None:
-    spec = build(component, replace(PLANE, audit=Audit(policy="kind: Policy")))
+    spec = build(component, but(PLANE, policy="kind: Policy"))
     written = {str(each.path) for each in spec.files}
     named = {value for value in flags(spec).values() if value.startswith(f"/units/{component}/")}
     assert named == written
@@ -148,7 +163,7 @@ def test_a_member_needs_its_log_which_says_nothing_of_what_it_is(build: Build) -
     assert spec.needs == PurePosixPath("/volumes/demo-1/etcd/member/wal/*.wal")
     assert replace(spec, needs=None).digest == spec.digest
     assert not spec.fresh
-    assert all(build(each).needs is None for each in Component if each not in CLUSTER)
+    assert all(build(each).needs is None for each in NAMED if each not in CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -171,19 +186,19 @@ def test_a_folder_without_a_log_is_none_to_etcd_whatever_else_is_there(names: tu
 def test_a_member_that_has_served_compares_its_data_with_its_peers_before_it_serves_again(
     build: Build, etcd: str, flag: str, compares: bool, value: str
 ) -> None:
-    spec = build(Component.ETCD, replace(PLANE, etcd=etcd), cluster=replace(FOUNDING, compares=compares))
+    spec = build(Component.ETCD, but(PLANE, etcd={"version": etcd}), cluster=replace(FOUNDING, compares=compares))
     assert spec.boot_argv[-1] == flag + value
-    assert spec.digest == build(Component.ETCD, replace(PLANE, etcd=etcd)).digest
+    assert spec.digest == build(Component.ETCD, but(PLANE, etcd={"version": etcd})).digest
 
 
 def test_feature_gates_of_the_user_are_kept_except_that_one(build: Build) -> None:
     gates = {Component.ETCD: {"feature-gates": "TxnModeWriteWithSharedBuffer=true"}}
-    spec = build(Component.ETCD, replace(PLANE, extra_args=gates), cluster=replace(FOUNDING, compares=True))
+    spec = build(Component.ETCD, but(PLANE, flags=gates), cluster=replace(FOUNDING, compares=True))
     assert spec.boot_argv[-1] == "--feature-gates=TxnModeWriteWithSharedBuffer=true,InitialCorruptCheck=true"
     assert "feature-gates" not in flags(spec)
     for flag, value in (("feature-gates", "InitialCorruptCheck=false"), ("experimental-initial-corrupt-check", "true")):
         with pytest.raises(InvalidInput):
-            refuse_dangerous(Component.ETCD, {flag: value})
+            refuse_dangerous(rules_of(Component.ETCD), {flag: value})
 
 
 def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:
@@ -206,37 +221,16 @@ def test_a_member_asks_clients_and_peers_for_certificates(build: Build) -> None:
     ],
 )
 def test_flags_have_the_names_of_their_version(build: Build, etcd: str, learners: str, progress: str) -> None:
-    found = flags(build(Component.ETCD, replace(PLANE, etcd=etcd)))
+    found = flags(build(Component.ETCD, but(PLANE, etcd={"version": etcd})))
     assert found[learners] == "7"
     assert found[progress] == "5s"
 
 
 def test_the_timing_of_etcd_is_in_milliseconds(build: Build) -> None:
-    found = flags(build(Component.ETCD, replace(PLANE, tuning=Tuning(heartbeat=0.2, election=2.0))))
+    found = flags(
+        build(Component.ETCD, but(PLANE, etcd={"heartbeat_milliseconds": 200, "election_milliseconds": 2000}))
+    )
     assert (found["heartbeat-interval"], found["election-timeout"]) == ("200", "2000")
-
-
-@pytest.mark.parametrize(
-    ("milliseconds", "heartbeat", "election"),
-    [
-        (0, 0.1, 1.0),
-        (1, 0.1, 1.0),
-        (100, 0.1, 1.0),
-        (101, 0.15, 1.5),
-        (160, 0.2, 2.0),
-        (180, 0.2, 2.0),
-        (5000, 5.0, 50.0),
-    ],
-)
-def test_the_timing_follows_the_distance(milliseconds: int, heartbeat: float, election: float) -> None:
-    found = tuning(milliseconds / 1000)
-    assert (found.heartbeat, found.election) == (heartbeat, election)
-
-
-@pytest.mark.parametrize("rtt", [-0.1, 5.1, float("nan")])
-def test_no_timing_fits_an_impossible_distance(rtt: float) -> None:
-    with pytest.raises(InvalidInput):
-        tuning(rtt)
 
 
 def test_an_apiserver_asks_its_own_member_only(build: Build) -> None:
@@ -255,14 +249,14 @@ def test_anonymous_requests_may_see_the_health_paths_and_what_nodes_look_for_fir
     health = [{"path": "/healthz"}, {"path": "/livez"}, {"path": "/readyz"}]
     info = {"path": "/api/v1/namespaces/kube-public/configmaps/cluster-info"}
     for nodes, paths in ((True, [*health, info]), (False, health)):
-        unit = build(Component.APISERVER, plane=replace(PLANE, node_bootstrap=nodes))
+        unit = build(Component.APISERVER, plane=but(PLANE, node_bootstrap=nodes or None))
         configuration = yaml.safe_load(file(unit, "authentication.yaml"))
         assert configuration["anonymous"] == {"enabled": True, "conditions": paths}
 
 
 def test_tokens_count_and_are_signed_and_deleted_where_nodes_join_with_them(build: Build) -> None:
     for nodes in (True, False):
-        plane = replace(PLANE, node_bootstrap=nodes)
+        plane = but(PLANE, node_bootstrap=nodes or None)
         apiserver = flags(build(Component.APISERVER, plane=plane))
         manager = flags(build(Component.CONTROLLER_MANAGER, plane=plane))
         assert ("enable-bootstrap-token-auth" in apiserver) is nodes
@@ -280,7 +274,7 @@ def test_tokens_count_and_are_signed_and_deleted_where_nodes_join_with_them(buil
     ],
 )
 def test_controllers_of_the_user_are_joined_by_those_that_tokens_need(build: Build, given: str, rendered: str) -> None:
-    plane = replace(PLANE, extra_args={Component.CONTROLLER_MANAGER: {"controllers": given}})
+    plane = but(PLANE, flags={Component.CONTROLLER_MANAGER: {"controllers": given}})
     assert flags(build(Component.CONTROLLER_MANAGER, plane=plane))["controllers"] == rendered
 
 
@@ -289,7 +283,7 @@ def test_controllers_of_the_user_are_joined_by_those_that_tokens_need(build: Bui
     [("1.33.13", "v1beta1", False), ("1.34.4", "v1", False), ("1.35.4", "v1", False), ("1.36.3", "v1", True)],
 )
 def test_an_apiserver_is_configured_for_its_version(build: Build, kubernetes: str, api: str, peers: bool) -> None:
-    spec = build(Component.APISERVER, replace(PLANE, kubernetes=kubernetes))
+    spec = build(Component.APISERVER, but(PLANE, kubernetes_version=f"v{kubernetes}"))
     assert yaml.safe_load(file(spec, "authentication.yaml"))["apiVersion"] == f"apiserver.config.k8s.io/{api}"
     assert ("peer-ca-file" in flags(spec)) is peers
 
@@ -306,7 +300,7 @@ def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, se
 def test_secrets_are_stored_as_they_are_where_that_is_asked_for_and_encrypted_ones_are_still_read(
     build: Build,
 ) -> None:
-    plane = replace(PLANE, encrypt_secrets=False)
+    plane = but(PLANE, encryption=Encryption(secrets=False))
     (rule,) = yaml.safe_load(file(build(Component.APISERVER, plane), "encryption.yaml"))["resources"]
     assert [list(provider) for provider in rule["providers"]] == [["identity"], ["secretbox"]]
 
@@ -330,8 +324,8 @@ def test_an_apiserver_with_other_ports_than_the_planes_sets_no_ports_for_all_end
     """Unless nothing else would keep its own."""
     seat = seat_at("east-a1", "10.0.0.1", block)
     replica = replace(replica_at("10.0.0.1"), seat=seat, own_ports=has_own_ports(seat, 0))
-    plane = replace(PLANE, node_bootstrap=nodes)
-    found = flags(component_unit(Component.APISERVER, plane, replica, secrets, certificates, FOUNDING))
+    plane = but(PLANE, node_bootstrap=nodes or None)
+    found = flags(component_unit(Component.APISERVER, inputs(plane, replica, secrets, certificates)))
     assert found["endpoint-reconciler-type"] == reconciler
 
 
@@ -339,7 +333,7 @@ def test_an_apiserver_that_has_its_machine_for_itself_may_listen_everywhere_and_
     secrets: PlaneSecrets, certificates: ReplicaSecrets
 ) -> None:
     everywhere = replace(replica_at("10.0.0.1"), everywhere=True)
-    found = flags(component_unit(Component.APISERVER, PLANE, everywhere, secrets, certificates, FOUNDING))
+    found = flags(component_unit(Component.APISERVER, inputs(PLANE, everywhere, secrets, certificates)))
     assert (found["bind-address"], found["advertise-address"]) == ("0.0.0.0", "10.0.0.1")
 
 
@@ -348,30 +342,22 @@ def test_the_audit_log_is_on_the_planes_own_volume_and_is_kept_within_bounds(bui
     assert found["audit-log-path"] == "/volumes/demo-audit/audit.log"
     kept = ("audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize")
     assert [found[flag] for flag in kept] == ["30", "10", "100"]
-    audit = Audit(policy="kind: Policy", max_age_days=3, max_backups=4, max_size_megabytes=5)
-    audited = build(Component.APISERVER, replace(PLANE, audit=audit))
+    audit = AuditTemplate(policy="kind: Policy", max_age_days=3, max_backups=4, max_size_megabytes=5)
+    audited = build(Component.APISERVER, but(PLANE, audit=audit))
     assert file(audited, "audit-policy.yaml") == b"kind: Policy"
     assert [flags(audited)[flag] for flag in kept] == ["3", "4", "5"]
 
 
 def test_an_apiserver_gets_the_time_that_its_shutdown_needs(build: Build) -> None:
-    settings = Shutdown(delay=3.0, watch_grace=120.0, send_retry_after=True)
-    spec = build(Component.APISERVER, replace(PLANE, shutdown=settings))
+    spec = build(Component.APISERVER)
     found = flags(spec)
-    assert found["shutdown-delay-duration"] == "3s"
-    assert found["shutdown-watch-termination-grace-period"] == "120s"
-    assert found["shutdown-send-retry-after"] == "true"
-    assert spec.stop_timeout > 3.0 + 120.0
-    assert build(Component.APISERVER).stop_timeout > 60.0
+    assert found["shutdown-delay-duration"] == "0s"
+    assert found["shutdown-watch-termination-grace-period"] == "5s", "watches would hold it up for a minute without"
+    assert found["shutdown-send-retry-after"] == "false"
+    assert spec.stop_timeout == 65.0
 
 
-@pytest.mark.parametrize(("delay", "grace"), [(-1.0, 5.0), (0.0, 0.0)])
-def test_watches_are_never_left_to_hold_up_a_shutdown(delay: float, grace: float) -> None:
-    with pytest.raises(InvalidInput):
-        Shutdown(delay=delay, watch_grace=grace)
-
-
-@pytest.mark.parametrize("component", CONTROLLERS)
+@pytest.mark.parametrize("component", Programs().controllers)
 def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
     build: Build, certificates: ReplicaSecrets, component: Component
 ) -> None:
@@ -380,11 +366,10 @@ def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
     config = yaml.safe_load(file(spec, "kubeconfig.yaml"))
     assert config["clusters"][0]["cluster"]["server"] == "https://10.0.0.1:6443"
     client = {
-        Component.CONTROLLER_MANAGER: certificates.controller_manager_client,
-        Component.SCHEDULER: certificates.scheduler_client,
-        CLOUDS: certificates.cloud_controller_manager_client,
+        Component.CONTROLLER_MANAGER: certificates.pairs["controller_manager_client"],
+        Component.SCHEDULER: certificates.pairs["scheduler_client"],
+        CLOUDS: certificates.pairs["cloud_controller_manager_client"],
     }[component]
-    assert client is not None
     assert base64.b64decode(config["users"][0]["user"]["client-key-data"]) == client.key
     assert found["kubeconfig"] == found["authentication-kubeconfig"] == found["authorization-kubeconfig"]
     assert found["leader-elect"] == "true"
@@ -408,8 +393,8 @@ def test_a_cloud_controller_manager_is_told_of_its_cloud_in_a_file_for_its_owner
 
 
 def test_a_cloud_controller_manager_decides_by_itself_what_nobody_tells_it(build: Build) -> None:
-    plane = replace(PLANE, cloud=CloudControllerManager(program=PurePosixPath("/opt/ccm")))
-    spec = build(CLOUDS, replace(plane, extra_args={CLOUDS: {"cloud-provider": "own", "cluster-cidr": "10.8.0.0/16"}}))
+    plane = but(PLANE, cloud_controller_manager=CloudControllerManager(program=PurePosixPath("/opt/ccm")))
+    spec = build(CLOUDS, but(plane, flags={CLOUDS: {"cloud-provider": "own", "cluster-cidr": "10.8.0.0/16"}}))
     found = flags(spec)
     assert (found["cloud-provider"], found["cluster-cidr"]) == ("own", "10.8.0.0/16")
     assert not {"cloud-provider", "cloud-config"} & flags(build(CLOUDS, plane)).keys()
@@ -417,11 +402,14 @@ def test_a_cloud_controller_manager_decides_by_itself_what_nobody_tells_it(build
 
 def test_the_controller_manager_leaves_the_cloud_to_another_program_where_there_is_one(build: Build) -> None:
     assert "cloud-provider" not in flags(build(Component.CONTROLLER_MANAGER))
-    assert flags(build(Component.CONTROLLER_MANAGER, replace(PLANE, cloud=CLOUD)))["cloud-provider"] == "external"
+    assert (
+        flags(build(Component.CONTROLLER_MANAGER, but(PLANE, cloud_controller_manager=CLOUD)))["cloud-provider"]
+        == "external"
+    )
 
 
 def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
-    plane = replace(PLANE, extra_args={Component.APISERVER: {"event-ttl": "2h", "profiling": "true"}})
+    plane = but(PLANE, flags={Component.APISERVER: {"event-ttl": "2h", "profiling": "true"}})
     found = flags(build(Component.APISERVER, plane))
     assert (found["event-ttl"], found["profiling"]) == ("2h", "true")
     assert flags(build(Component.SCHEDULER, plane))["profiling"] == "false"
@@ -443,9 +431,11 @@ def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
         (CLOUDS, "cloud-config"),
     ],
 )
-def test_flags_that_hold_the_plane_together_cannot_be_set(build: Build, component: Component, flag: str) -> None:
-    with pytest.raises(InvalidInput, match=f"--{flag} of {component}"):
-        build(component, replace(PLANE, extra_args={component: {flag: "x"}}))
+def test_flags_that_hold_the_plane_together_cannot_be_set(
+    build: Build, component: Component, flag: str, golden: Golden
+) -> None:
+    with golden.raises(InvalidInput):
+        build(component, but(PLANE, cloud_controller_manager=CLOUD, flags={component: {flag: "x"}}))
 
 
 @pytest.mark.parametrize(
@@ -454,7 +444,7 @@ def test_flags_that_hold_the_plane_together_cannot_be_set(build: Build, componen
 )
 def test_what_is_not_a_flag_is_refused(build: Build, flag: str, value: str) -> None:
     with pytest.raises(InvalidInput):
-        build(Component.APISERVER, replace(PLANE, extra_args={Component.APISERVER: {flag: value}}))
+        build(Component.APISERVER, but(PLANE, flags={Component.APISERVER: {flag: value}}))
 
 
 def test_blocks_have_ports_of_their_own_and_planes_too() -> None:
@@ -462,7 +452,7 @@ def test_blocks_have_ports_of_their_own_and_planes_too() -> None:
     taken: set[int] = set()
     for number in range(LAST_BLOCK + 1):
         seat = seat_at("east-a1", "10.0.0.1", number)
-        assert len({each.listen.port for each in seat.ports}) == len(REPLICA_PORTS)
+        assert len({each.listen.port for each in seat.ports}) == len(seat_ports())
         ports = {each.listen.port for each in seat.ports if each.name != PortName.EVENTS_PEER}
         assert not taken & ports
         taken |= ports
@@ -497,14 +487,28 @@ def test_the_units_of_a_replica_stay_what_they_are(address: str, number: int) ->
         manager=pair,
         etcd_manager=pair,
     )
-    certificates = ReplicaSecrets(**{each.name: pair for each in fields(ReplicaSecrets)})
+    certificates = ReplicaSecrets({each.name: pair for spec in CATALOGUE.values() for each in spec.certificates})
     replica = replace(replica_at(address), seat=seat_at("east-a1", address, number))
     members = (("demo-1", f"https://{address}:{2380 + 10 * number}"),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="t")
-    plane = replace(PLANE, audit=Audit(policy="kind: Policy"))
-    has = components_of(plane)
-    found = tuple(component_unit(each, plane, replica, secrets, certificates, cluster).digest for each in has)
+    plane = but(PLANE, policy="kind: Policy")
+    made = inputs(plane, replica, secrets, certificates, cluster)
+    found = tuple(component_unit(each, made).digest for each in programs_of(plane))
     assert found == DIGESTS[address, number]
+
+
+LISTED = (
+    PortName.ETCD_CLIENT,
+    PortName.ETCD_PEER,
+    PortName.ETCD_METRICS,
+    PortName.APISERVER,
+    PortName.CONTROLLER_MANAGER,
+    PortName.SCHEDULER,
+    PortName.EVENTS_CLIENT,
+    PortName.EVENTS_PEER,
+    PortName.EVENTS_METRICS,
+    PortName.CLOUD_CONTROLLER_MANAGER,
+)
 
 
 def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build: Build) -> None:
@@ -512,10 +516,10 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
         machine="east-a1",
         ports=tuple(
             SeatPort(name=name, listen=Endpoint("10.0.0.1", 100 + at), advertised=Endpoint("10.9.0.1", 200 + at))
-            for at, name in enumerate(REPLICA_PORTS)
+            for at, name in enumerate(LISTED)
         ),
     )
-    etcd, events, apiserver, manager, scheduler, cloud = (flags(build(each, seat=seat)) for each in Component)
+    etcd, events, apiserver, manager, scheduler, cloud = (flags(build(each, seat=seat)) for each in NAMED)
     assert etcd["listen-client-urls"] == "https://10.0.0.1:100"
     assert etcd["advertise-client-urls"] == apiserver["etcd-servers"] == "https://10.9.0.1:200"
     assert (etcd["listen-peer-urls"], etcd["initial-advertise-peer-urls"]) == (
@@ -534,7 +538,7 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
     assert [manager[each] for each in where] == ["10.0.0.1", "104"]
     assert [scheduler[each] for each in where] == ["10.0.0.1", "105"]
     assert [cloud[each] for each in where] == ["10.0.0.1", "109"]
-    for each in CONTROLLERS:
+    for each in Programs().controllers:
         assert b"https://10.9.0.1:203" in file(build(each, seat=seat), "kubeconfig.yaml")
 
 
@@ -550,7 +554,7 @@ def test_ipv6_addresses_are_in_brackets() -> None:
 
 def test_the_etcd_of_events_is_rendered_as_the_other_one_is(build: Build) -> None:
     """With its own ports, quota and files, and the same certificates."""
-    plane = replace(PLANE, separate_events=True, events_quota_bytes=2**30)
+    plane = but(PLANE, etcd=EVENTS)
     main, events = build(Component.ETCD, plane), build(Component.EVENTS_ETCD, plane)
     differ = {name for name, value in flags(main).items() if flags(events)[name] != value}
     of_files = {name for name, value in flags(main).items() if value.startswith("/units/")}
@@ -571,7 +575,7 @@ def test_the_etcd_of_events_is_rendered_as_the_other_one_is(build: Build) -> Non
 
 def test_an_apiserver_keeps_events_elsewhere_only_where_there_is_such_an_etcd(build: Build) -> None:
     assert "etcd-servers-overrides" not in flags(build(Component.APISERVER))
-    found = flags(build(Component.APISERVER, replace(PLANE, separate_events=True)))
+    found = flags(build(Component.APISERVER, but(PLANE, etcd=EVENTS)))
     assert found["etcd-servers-overrides"] == "/events#https://10.0.0.1:2382"
     assert found["etcd-servers"] == "https://10.0.0.1:2379"
 
@@ -579,11 +583,11 @@ def test_an_apiserver_keeps_events_elsewhere_only_where_there_is_such_an_etcd(bu
 def test_the_catalogue_says_which_certificates_and_ports_a_program_has(
     build: Build, certificates: ReplicaSecrets
 ) -> None:
-    assert {each for spec in CATALOGUE.values() for each in spec.ports} == {*REPLICA_PORTS}
+    assert sorted(each.name for each in seat_ports()) == sorted(PortName)
     for component, spec in CATALOGUE.items():
-        unit = build(component, replace(PLANE, separate_events=True))
+        unit = build(component, but(PLANE, etcd=EVENTS))
         said = b"\n".join(each.content for each in unit.files)
-        for field in fields(ReplicaSecrets):
-            pair = certificates.pairs[field.name]
+        named = {each.name for each in spec.certificates}
+        for name, pair in certificates.pairs.items():
             has = pair.key in said or base64.b64encode(pair.key) in said
-            assert has is (field.name in spec.certificates), f"{component}: {field.name}"
+            assert has is (name in named), f"{component}: {name}"

@@ -8,12 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from model.seen import Seen, dead, seen, voters_at
 from pydantic import ValidationError
+from support.golden import Golden
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.controlplane import ETCD_ELECTION
 from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.plane.drills import DrillSchedule
-from quarterdeck.components.tuning import Tuning
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
 from quarterdeck.drills.finding import HOLD, Finding, finding, hold_of
@@ -67,12 +68,12 @@ def test_every_failure_that_there_is_strikes_something() -> None:
         assert struck(fail).hits, fail
 
 
-def test_a_manager_is_on_no_machine_and_planes_run_on_without_it() -> None:
+def test_a_manager_is_on_no_machine_and_planes_run_on_without_it(golden: Golden) -> None:
     aimed = struck(Fail.MANAGER)
     assert (aimed.manager, aimed.machines, struck(Fail.UNIT).manager) == (True, frozenset(), False)
     assert answers_to(Fail.MANAGER) == ()
     (said,) = dangers({"demo": (view(ground().world), aimed.loss)}, orphaned=True)
-    assert said.startswith("nobody is known to keep the plane then")
+    golden(said)
 
 
 def test_each_drill_strikes_another_replica_unless_one_is_named() -> None:
@@ -153,7 +154,7 @@ def test_planes_elsewhere_lose_what_they_have_on_a_host_that_a_dns_server_is_on(
     assert (loss.replicas, loss.edges) == ({"east-1"}, {"east-a1-edge"})
 
 
-def test_the_leader_is_who_leads_now() -> None:
+def test_the_leader_is_who_leads_now(golden: Golden) -> None:
     here = ground()
     membership = here.world.membership
     assert membership is not None
@@ -161,28 +162,30 @@ def test_the_leader_is_who_leads_now() -> None:
     hit = Hit(machine="east-b1", kind=FaultKind.KILL_UNIT, replica="east-2", component=Component.ETCD)
     assert aim(led, Wish(fail=Fail.LEADER)).hits == (hit,)
     unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
-    with pytest.raises(PreconditionFailed, match="is not known"):
+    with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.LEADER))
 
 
-def test_of_members_that_others_outvote_one_that_follows_has_other_data() -> None:
+def test_of_members_that_others_outvote_one_that_follows_has_other_data(golden: Golden) -> None:
     assert [struck(Fail.CORRUPT, turn=turn).hits[0].replica for turn in range(3)] == ["east-2", "east-3", "east-2"]
     hit = Hit(machine="east-a1", kind=FaultKind.CORRUPT, replica="east-1", component=Component.ETCD)
     assert struck(Fail.CORRUPT, replica="east-1").hits == (hit,), "the leader, if it is named"
     for few in (voters_at("east", 2), voters_at("east", 1)):
-        with pytest.raises(PreconditionFailed, match="no majority would have the same data"):
+        with golden.raises(PreconditionFailed):
             aim(ground(*few), Wish(fail=Fail.CORRUPT))
     here = ground()
     assert here.world.membership is not None
     unknown = replace(here, world=replace(here.world, membership=replace(here.world.membership, leader=None)))
-    with pytest.raises(PreconditionFailed, match="is not known"):
+    with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.CORRUPT))
     down = ground(*voters_at("east", 2), dead("east-3"))
     aimed = aim(down, Wish(fail=Fail.CORRUPT, replica="east-2"))
     assert dangers({"demo": (view(down.world), aimed.loss)})
 
 
-def test_the_disk_of_who_leads_is_slow_unless_another_one_is_named_and_that_costs_nobody_anything() -> None:
+def test_the_disk_of_who_leads_is_slow_unless_another_one_is_named_and_that_costs_nobody_anything(
+    golden: Golden,
+) -> None:
     here = ground()
     membership = here.world.membership
     assert membership is not None
@@ -193,41 +196,41 @@ def test_the_disk_of_who_leads_is_slow_unless_another_one_is_named_and_that_cost
         assert (aimed.spares, aimed.loss) == (True, Loss(where=""))
     assert aim(led, Wish(fail=Fail.SLOW_DISK, replica="east-3")).machines == {"east-c1"}
     unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
-    with pytest.raises(PreconditionFailed, match="is not known"):
+    with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.SLOW_DISK))
     down = ground(*voters_at("east", 2), dead("east-3"))
     assert dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.SLOW_DISK)).loss)}) == ()
 
 
-def test_a_full_disk_costs_the_members_on_its_machine() -> None:
+def test_a_full_disk_costs_the_members_on_its_machine(golden: Golden) -> None:
     aimed = struck(Fail.DISK_FULL, replica="east-2")
     assert aimed.hits == (Hit(machine="east-b1", kind=FaultKind.FILL_DISK),)
     assert (aimed.spares, aimed.loss.replicas) == (False, {"east-2"})
     down = ground(*voters_at("east", 2), dead("east-3"))
     (said,) = dangers({"demo": (view(down.world), aim(down, Wish(fail=Fail.DISK_FULL, replica="east-1")).loss)})
-    assert "another one costs the quorum" in said
+    golden(said)
 
 
 def test_a_slow_disk_is_found_by_a_manager_and_a_leader_that_has_one_is_still_followed() -> None:
-    assert DISK.slow < SLOW_SYNC < Tuning().election, "else nobody calls it slow, or the members elect another one"
+    assert DISK.slow < SLOW_SYNC < ETCD_ELECTION / 1000, "else nobody calls it slow, or the members elect another one"
 
 
-def test_what_is_named_must_be_there_and_have_a_meaning() -> None:
-    with pytest.raises(NotFound, match="no replica east-9; there are: east-1, east-2, east-3"):
+def test_what_is_named_must_be_there_and_have_a_meaning(golden: Golden) -> None:
+    with golden.raises(NotFound):
         struck(Fail.MACHINE, replica="east-9")
-    with pytest.raises(NotFound, match="no zone z"):
+    with golden.raises(NotFound):
         struck(Fail.ZONE, zone="z")
     for wrong in ({"fail": Fail.EDGE, "replica": "east-1"}, {"fail": Fail.MACHINE, "zone": "a"}):
-        with pytest.raises(InvalidInput, match="strikes none in particular"):
+        with golden.raises(InvalidInput):
             struck(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="a program is named"):
+    with golden.raises(InvalidInput):
         struck(Fail.LEADER, component=Component.ETCD)
-    with pytest.raises(PreconditionFailed, match="DNS servers that quarterdeck does not run"):
+    with golden.raises(PreconditionFailed):
         aim(replace(ground(), hub=()), Wish(fail=Fail.DNS))
     for absent in (Component.CLOUD_CONTROLLER_MANAGER, Component.EVENTS_ETCD):
-        with pytest.raises(PreconditionFailed, match=f"east-1 has no {absent}"):
+        with golden.raises(PreconditionFailed):
             struck(Fail.UNIT, replica="east-1", component=absent)
-    with pytest.raises(PreconditionFailed, match="it has no replica"):
+    with golden.raises(PreconditionFailed):
         aim(replace(ground(), site="west"), Wish(fail=Fail.MACHINE))
 
 
@@ -245,56 +248,54 @@ def test_what_is_survived_is_no_danger(fail: Fail) -> None:
     assert answers_to(fail) == ()
 
 
-def test_what_is_not_survived_is_a_danger_and_says_why() -> None:
-    assert answers_to(Fail.QUORUM) == ("plane demo would not survive it: 2 of 3 members are where it fails",)
-    assert answers_to(Fail.EDGE) == (
-        "plane demo would not survive it: the only load balancer of site east is where it fails",
-    )
-    assert answers_to(Fail.DNS) == ("plane demo would not survive it: one DNS server",)
+def test_what_is_not_survived_is_a_danger_and_says_why(golden: Golden) -> None:
+    golden(answers_to(Fail.QUORUM))
+    golden(answers_to(Fail.EDGE))
+    golden(answers_to(Fail.DNS))
     assert answers_to(Fail.ZONE, zone="b") == ()
     assert answers_to(Fail.ZONE, zone="a") != ()
 
 
-def test_whoever_else_has_something_there_counts_too() -> None:
+def test_whoever_else_has_something_there_counts_too(golden: Golden) -> None:
     one = served(Seen("east-1"))
     loss = loss_of(one, "east", struck(Fail.MACHINE, replica="east-1").machines, frozenset({"east-edge"}))
     here = {"demo": (view(ground().world), struck(Fail.MACHINE).loss), "other": (view(one), loss)}
-    assert dangers(here, dns=False) == ("plane other would not survive it: the only member is where it fails",)
+    golden(dangers(here, dns=False))
 
 
-def test_a_member_that_is_down_makes_another_ones_failure_a_danger() -> None:
+def test_a_member_that_is_down_makes_another_ones_failure_a_danger(golden: Golden) -> None:
     here = ground(*voters_at("east", 2), dead("east-3"))
     aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
     (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
-    assert "member east-3 is down" in said
+    golden(said)
 
 
-def test_what_is_not_known_to_be_survived_is_a_danger_as_well() -> None:
+def test_what_is_not_known_to_be_survived_is_a_danger_as_well(golden: Golden) -> None:
     here = ground(*voters_at("east", 2), replace(Seen("east-3"), lag=None))
     aimed = aim(here, Wish(fail=Fail.MACHINE, replica="east-1"))
     (said,) = dangers({"demo": (view(here.world), aimed.loss)}, dns=False)
-    assert said.startswith("whether plane demo would survive it is not known: ")
+    golden(said)
 
 
 @pytest.mark.parametrize(
-    ("standing", "said"),
+    "standing",
     [
-        (Standing(paused="it is paused"), "it is paused: nobody would mend what breaks"),
-        (Standing(doing="demo-3", unwell="waiting"), "operation demo-3 is under way"),
-        (Standing(unwell="waiting for east-1"), "it is not as wanted now: waiting for east-1"),
-        (Standing(deleting=True), "it is being deleted"),
-        (Standing(cannot=("site east cannot make that: no",)), "site east cannot make that: no"),
-        (Standing(made=("machine east-a1 is off",)), "another fault is made already: machine east-a1 is off"),
+        Standing(paused="it is paused"),
+        Standing(doing="demo-3", unwell="waiting"),
+        Standing(unwell="waiting for east-1"),
+        Standing(deleting=True),
+        Standing(cannot=("site east cannot make that: no",)),
+        Standing(made=("machine east-a1 is off",)),
     ],
 )
-def test_some_planes_are_not_drilled_however_much_it_is_wanted(standing: Standing, said: str) -> None:
-    assert reasons(Fail.MACHINE, standing) == (said,)
+def test_some_planes_are_not_drilled_however_much_it_is_wanted(standing: Standing, golden: Golden) -> None:
+    golden(reasons(Fail.MACHINE, standing))
     assert reasons(Fail.MACHINE, Standing()) == ()
 
 
-def test_what_only_a_manager_mends_needs_one() -> None:
+def test_what_only_a_manager_mends_needs_one(golden: Golden) -> None:
     for fail in (Fail.DATA_LOSS, Fail.CORRUPT, Fail.MANAGER):
-        assert "no manager keeps it" in reasons(fail, Standing())[0]
+        golden(reasons(fail, Standing())[0])
         assert reasons(fail, Standing(manager="somebody")) == ()
 
 
@@ -355,11 +356,11 @@ def test_clients_are_served_again_with_the_first_answer_after_the_last_failure()
     assert judgement.served_again(told((10.1, True), (10.4, False)), 10.0) is None
 
 
-def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill() -> None:
+def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill(golden: Golden) -> None:
     well = {"detected_after": None, "redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
     assert judgement.verdict(Fail.MACHINE, Finding(), **well) == ""  # type: ignore[arg-type]
     sought = Finding(sought="that a member has other data")
-    assert "nobody found that a member" in judgement.verdict(Fail.CORRUPT, sought, **well)  # type: ignore[arg-type]
+    golden(judgement.verdict(Fail.CORRUPT, sought, **well))  # type: ignore[arg-type]
     assert judgement.verdict(Fail.CORRUPT, sought, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
     for worse, said in (
         ({"lost": 1}, "1 acknowledged write was lost"),
@@ -370,18 +371,21 @@ def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_dr
         assert said in judgement.verdict(Fail.MACHINE, Finding(), **{**well, **worse})  # type: ignore[arg-type]
 
 
-def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes() -> None:
+def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes(
+    golden: Golden,
+) -> None:
     def sought(fail: Fail, *, hold: float = hold_of(Fail.SLOW_DISK), manager: str = "me", known: bool = False) -> str:
         return finding(fail, hold=hold, manager=manager, known=known).sought
 
     assert [each for each in Fail if finding(each, hold=HOLD, manager="", known=False).told] == [Fail.SLOW_DISK]
-    assert (sought(Fail.CORRUPT), sought(Fail.SLOW_DISK)) == ("that a member has other data", "that a disk is slow")
+    golden(sought(Fail.CORRUPT))
+    golden(sought(Fail.SLOW_DISK))
     assert [sought(fail) for fail in Fail if fail not in (Fail.CORRUPT, Fail.SLOW_DISK)] == [""] * (len(Fail) - 2)
     assert sought(Fail.SLOW_DISK, hold=HOLD) == "", "it is over before a manager has read twice"
     assert sought(Fail.SLOW_DISK, known=True) == ""
     assert sought(Fail.SLOW_DISK, manager="") == ""
     (said,) = finding(Fail.SLOW_DISK, hold=HOLD, manager="", known=False).notes
-    assert said.startswith("no manager keeps the plane")
+    golden(said)
 
 
 # When it is due
@@ -432,7 +436,7 @@ def test_a_schedule_that_makes_no_sense_is_refused(wrong: dict[str, str]) -> Non
         DrillSchedule.model_validate({"fail": "machine", "every": "7d", **wrong})
 
 
-def test_the_condition_says_when_each_was_last_proven() -> None:
+def test_the_condition_says_when_each_was_last_proven(golden: Golden) -> None:
     def told(*drills: Drill) -> tuple[ConditionStatus, str]:
         return proven((WEEK,), drills, NOW)[:2]
 
@@ -443,7 +447,7 @@ def test_the_condition_says_when_each_was_last_proven() -> None:
     assert told(drill(Fail.MACHINE, timedelta(days=2)), failed) == (ConditionStatus.FALSE, "DrillFailed")
     running = drill(Fail.MACHINE, timedelta(0), DrillPhase.RUNNING)
     assert told(drill(Fail.MACHINE, timedelta(days=2)), running) == (ConditionStatus.TRUE, "Proven")
-    assert proven((WEEK, NIGHT), [failed], NOW)[2] == "machine: failed 2026-11-22 03:00:00 UTC: why not; unit: never"
+    golden(proven((WEEK, NIGHT), [failed], NOW)[2])
 
 
 def test_no_loss_is_outlived_by_who_does_not_serve_as_it_is() -> None:

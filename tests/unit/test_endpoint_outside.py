@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.endpoint.balancers.outside import Nobody, Sample, enough, unsure
 from quarterdeck.model.edges import EdgeSeen, joined
@@ -42,12 +43,12 @@ def test_one_that_shows_the_same_client_the_same_backend_says_nothing_of_the_oth
     assert not unsure(sample("r1"), ("r1",), None)
 
 
-def test_a_sample_says_what_it_saw() -> None:
+def test_a_sample_says_what_it_saw(golden: Golden) -> None:
     mixed = sample("r1", Nobody.REFUSED, "r2", Nobody.SILENT, newest=1)
-    assert mixed.describe() == "4 connections led to r1, r2; 2 of them to nobody"
+    golden(mixed.describe())
     assert mixed.silent
     assert not mixed.leads
-    assert sample(Nobody.REFUSED).describe() == "1 connections led to no apiserver; 1 of them to nobody"
+    golden(sample(Nobody.REFUSED).describe())
 
 
 def test_what_it_may_send_to_has_not_drained_and_is_not_counted_on() -> None:
@@ -60,12 +61,12 @@ def test_what_it_may_send_to_has_not_drained_and_is_not_counted_on() -> None:
     assert status.without({"r2"}).unsure == frozenset()
 
 
-def test_a_person_is_told_the_backends_and_how_each_is_checked() -> None:
+def test_a_person_is_told_the_backends_and_how_each_is_checked(golden: Golden) -> None:
     at = (BackendAddress("192.0.2.1", 6443),)
     wanted = (("r1", BackendAddress("192.0.2.9", 6443)),)
     must = BackendsMust(name="demo", at=at, wanted=wanted, check="check it", seen="3 connections led to r2")
     assert must.lines == ("192.0.2.9:6443  r1", "check it")
-    assert str(must).endswith("192.0.2.1:6443 to have these backends alone: r1 192.0.2.9:6443; 3 connections led to r2")
+    golden(str(must))
     nobody = BackendsMust(name="demo", at=at, wanted=(), check="", seen="")
-    assert nobody.wish == "waiting for the load balancer at 192.0.2.1:6443 to lead to demo no more"
+    golden(nobody.wish)
     assert nobody.lines == ()

@@ -12,6 +12,7 @@ import dns.message
 import dns.rdatatype
 import dns.rrset
 import pytest
+from support.golden import Golden
 
 from quarterdeck.dns.questions import ask_server
 from quarterdeck.endpoint.dns.records import DnsServer, ask, look_at_equals
@@ -92,10 +93,12 @@ async def test_a_question_that_was_lost_is_asked_again() -> None:
     assert lost
 
 
-async def test_a_server_that_comes_while_it_is_asked_is_heard_and_one_that_never_does_is_not_known() -> None:
+async def test_a_server_that_comes_while_it_is_asked_is_heard_and_one_that_never_does_is_not_known(
+    golden: Golden,
+) -> None:
     async with serving(lambda query: [answer(query).to_wire()]) as (_, port):
         pass
-    with pytest.raises(Unavailable, match=r"no answer within 0\.3 s"):
+    with golden.raises(Unavailable):
         await ask(DnsServer("127.0.0.1", port), NAME, timeout=0.3)
     asked = asyncio.ensure_future(ask(DnsServer("127.0.0.1", port), NAME))
     await asyncio.sleep(0.05)
@@ -119,7 +122,9 @@ async def answering(addresses: dict[str, str]) -> AsyncIterator[DnsServer]:
         yield DnsServer("127.0.0.1", port)
 
 
-async def test_of_servers_that_pass_nothing_on_the_first_that_answers_counts_and_others_are_told_of() -> None:
+async def test_of_servers_that_pass_nothing_on_the_first_that_answers_counts_and_others_are_told_of(
+    golden: Golden,
+) -> None:
     async with answering({}) as gone:
         pass
     async with answering({NAME: "192.0.2.1"}) as one, answering({NAME: "192.0.2.2"}) as two, answering({}) as none:
@@ -128,10 +133,10 @@ async def test_of_servers_that_pass_nothing_on_the_first_that_answers_counts_and
         differ = await look_at_equals((one, two, none), NAME)
         assert (differ.record, differ.others) == (Record(("192.0.2.1",), 5), (Record(("192.0.2.2",), 5), None))
         assert (differ.uneven, differ.servers) == (True, 2), "who knows no address leads nobody"
-        assert f"{two} answers otherwise (192.0.2.2 (ttl 5 s)); DNS server {none} answers otherwise" in differ.torn
+        golden(differ.torn)
         lost = await look_at_equals((gone, two), NAME)
         assert (lost.record, lost.uneven, lost.servers) == (Record(("192.0.2.2",), 5), False, 1)
-        assert f"{gone} gives no answer" in lost.torn
+        golden(lost.torn)
     with pytest.raises(Unavailable):
         await look_at_equals((gone,), NAME)
 

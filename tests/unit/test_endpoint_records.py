@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.golden import Golden
 
 from quarterdeck.endpoint.dns.fixed import FixedAddress
 from quarterdeck.endpoint.dns.records import DnsServer, absolute, record_of
@@ -27,8 +28,8 @@ def test_a_record_is_the_same_whatever_the_order_and_spelling_of_its_addresses(
 
 
 @pytest.mark.parametrize("name", ["", ".", "a..b", "x" * 64 + ".test", ".".join(["a" * 60] * 5)])
-def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="reading a DNS name"):
+def test_what_is_no_name_is_refused(name: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         absolute(name)
 
 
@@ -36,11 +37,11 @@ def test_names_are_compared_in_lower_case_with_the_last_dot() -> None:
     assert absolute("API.Example.org") == absolute("api.example.org.") == "api.example.org."
 
 
-async def test_a_fixed_address_leads_to_itself_and_nowhere_else() -> None:
+async def test_a_fixed_address_leads_to_itself_and_nowhere_else(golden: Golden) -> None:
     fixed = FixedAddress("192.0.2.1")
     assert await fixed.set("192.0.2.1", ("192.0.2.1",), 5) is None
     assert await fixed.observe("192.0.2.1") == Record(("192.0.2.1",), 0)
-    with pytest.raises(PreconditionFailed, match="fixed address"):
+    with golden.raises(PreconditionFailed):
         await fixed.set("192.0.2.1", ("192.0.2.2",), 5)
     assert await fixed.remove("192.0.2.1") is None
 
@@ -57,25 +58,22 @@ def test_the_servers_of_this_machine_are_read_from_its_resolver(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [None, "", "search example.org\n"])
-def test_a_machine_without_servers_is_a_clear_error(tmp_path: Path, content: str | None) -> None:
+def test_a_machine_without_servers_is_a_clear_error(tmp_path: Path, content: str | None, golden: Golden) -> None:
     path = tmp_path / "resolv.conf"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(PreconditionFailed, match="name a DNS server to ask"):
+    with golden.raises(PreconditionFailed):
         system_servers(path)
 
 
-def test_what_a_person_must_do_is_the_same_wish_whatever_resolvers_say_meanwhile() -> None:
+def test_what_a_person_must_do_is_the_same_wish_whatever_resolvers_say_meanwhile(golden: Golden) -> None:
     wanted = Record(("192.0.2.1",), 5)
     seen = [PersonMust(name="demo.test.", wanted=wanted, seen=each) for each in (None, Record(("192.0.2.9",), 3))]
-    assert {must.wish for must in seen} == {"waiting for these records: demo.test. 5 IN A 192.0.2.1"}
-    assert str(seen[1]).endswith("demo.test. now resolves to 192.0.2.9 (ttl 3 s)")
+    golden(sorted({must.wish for must in seen}))
+    golden(str(seen[1]))
 
 
-def test_what_a_person_must_do_can_be_pasted_into_a_zone_file() -> None:
+def test_what_a_person_must_do_can_be_pasted_into_a_zone_file(golden: Golden) -> None:
     must = PersonMust(name="demo.test.", wanted=Record(("192.0.2.1", "2001:db8::1"), 5), seen=None)
-    assert must.lines == ("demo.test. 5 IN A 192.0.2.1", "demo.test. 5 IN AAAA 2001:db8::1")
-    assert str(must) == (
-        "waiting for these records: demo.test. 5 IN A 192.0.2.1; demo.test. 5 IN AAAA 2001:db8::1; "
-        "demo.test. now resolves to nothing"
-    )
+    golden(must.lines)
+    golden(str(must))

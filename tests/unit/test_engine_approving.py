@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.golden import Golden
 from support.joining_lab import JoiningLab, signing_request
 
 from quarterdeck.api.plane.nodes import Nodes
@@ -47,7 +48,9 @@ async def test_a_node_that_asks_for_itself_is_approved_once(lab: JoiningLab) -> 
     assert await told(lab) == []
 
 
-async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told_of_once(lab: JoiningLab) -> None:
+async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told_of_once(
+    lab: JoiningLab, golden: Golden
+) -> None:
     own = "127.0.1.1"
     lab.node("evil", own)
     user = "system:node:evil"
@@ -55,14 +58,14 @@ async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told
     for _ in range(3):
         await turn(lab, duty)
     assert not lab.approved(path)
-    assert await told(lab) == [f"request csr-2 of {user} is left to you: {own} is the plane's own"]
+    golden(await told(lab))
 
 
-async def test_what_an_apiserver_refuses_is_told_of_and_tried_again(lab: JoiningLab) -> None:
+async def test_what_an_apiserver_refuses_is_told_of_and_tried_again(lab: JoiningLab, golden: Golden) -> None:
     path, duty = good(lab), ApproveNodes()
     lab.objects.refuses["csr-1"] = Refused("applying", "some policy says no", Refusal.LATER)
     await turn(lab, duty)
-    assert await told(lab) == [f"request csr-1 of {USER} is left to you: some policy says no"]
+    golden(await told(lab))
     lab.objects.refuses.clear()
     await turn(lab, duty)
     assert lab.approved(path)

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr, ValidationError
+from support.golden import Golden
 from support.joining_lab import JoiningLab
 from support.small_plane import NAME, SmallPlane, small_plane
 
@@ -31,7 +32,6 @@ from quarterdeck.engine.status.leaders import leaders
 from quarterdeck.engine.workspace.cloud import admit_cloud
 from quarterdeck.engine.workspace.operations import asks_for_addons, goal_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StartUnit, StopUnit
@@ -60,11 +60,7 @@ def program(path: Path, content: bytes, mode: int = 0o755) -> CloudControllerMan
     return CloudControllerManager(program=PurePosixPath(path))
 
 
-def site(*capabilities: Capability) -> Site:
-    return cast("Site", SimpleNamespace(name="east", capabilities=frozenset(capabilities)))
-
-
-FILES = site(Capability.PATHS)
+FILES = cast("Site", SimpleNamespace(name="east"))
 
 
 def test_a_program_is_one_that_this_machine_can_run(tmp_path: Path) -> None:
@@ -75,41 +71,40 @@ def test_a_program_is_one_that_this_machine_can_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "mode", "says"),
+    ("content", "mode"),
     [
-        (b"#!/bin/sh\n", 0o644, "is not executable"),
-        (b"", 0o755, "is empty"),
-        (b"text", 0o755, "is not a 64-bit Linux program"),
-        (b"\x7fELF", 0o755, "is not a 64-bit Linux program"),
+        (b"#!/bin/sh\n", 0o644),
+        (b"", 0o755),
+        (b"text", 0o755),
+        (b"\x7fELF", 0o755),
     ],
 )
 def test_what_is_no_program_is_refused_before_anything_is_written_down(
-    tmp_path: Path, content: bytes, mode: int, says: str
+    tmp_path: Path, content: bytes, mode: int, golden: Golden
 ) -> None:
     wanted = asked(program(tmp_path / "ccm", content, mode))
-    with pytest.raises(InvalidInput, match=says) as refused:
+    with golden.raises(InvalidInput) as refused:
         admit_cloud(wanted, FILES, None)
     assert f"spec.cloudControllerManager.program: {tmp_path}/ccm" in refused.value.seen
 
 
-@pytest.mark.parametrize(("where", "says"), [("", "is no file"), ("none", "is not there")])
-def test_so_is_what_is_no_file(tmp_path: Path, where: str, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+@pytest.mark.parametrize("where", ["", "none"])
+def test_so_is_what_is_no_file(tmp_path: Path, where: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         admit_cloud(asked(CloudControllerManager(program=PurePosixPath(tmp_path / where))), FILES, None)
 
 
-def test_a_file_that_went_since_it_was_named_holds_up_no_other_change(tmp_path: Path) -> None:
+def test_a_file_that_went_since_it_was_named_holds_up_no_other_change(tmp_path: Path, golden: Golden) -> None:
     named = CloudControllerManager(program=PurePosixPath(tmp_path / "gone"))
     admit_cloud(asked(named), FILES, asked(named))
-    with pytest.raises(InvalidInput, match="is not there"):
+    with golden.raises(InvalidInput):
         admit_cloud(asked(named), FILES, asked(MANAGER))
 
 
-def test_an_image_is_refused_where_sites_run_files() -> None:
+def test_an_image_is_refused_where_sites_run_files(golden: Golden) -> None:
     wanted = asked(CloudControllerManager(image="registry.example/ccm:v1"))
-    with pytest.raises(PreconditionFailed, match="site east runs programs that are files, and no images"):
+    with golden.raises(PreconditionFailed):
         admit_cloud(wanted, FILES, None)
-    admit_cloud(wanted, site(Capability.IMAGES), None)
 
 
 # What runs
@@ -137,7 +132,7 @@ async def with_data() -> SmallPlane:
 
 def of_a_cloud(small: SmallPlane, cloud: CloudControllerManager | None) -> SmallPlane:
     small.plane.revisions = with_cloud(small.plane.revisions, cloud)
-    world = replace(small.world, memory=small.plane.memory, cloud=small.plane.revisions.cloud)
+    world = replace(small.world, memory=small.plane.memory, programs=small.plane.revisions.programs)
     return replace(small, world=world)
 
 
@@ -168,7 +163,7 @@ async def test_what_a_revision_has_no_more_is_gone_with_its_certificates_and_not
     small = await in_a_cloud()
     await start_unit(small.plane, step(StartUnit), small.world)
     before = await certificates_of(small.plane, small.record("east-1"))
-    assert before.cloud_controller_manager is not None
+    assert before.pairs["cloud_controller_manager"] is not None
     await stop_unit(small.plane, step(StopUnit), small.world)
     assert await units(small) == {UNIT: UnitState.STOPPED}, "it rests for another revision"
     assert await certificates_of(small.plane, small.record("east-1")) == before

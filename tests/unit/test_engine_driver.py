@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from fakes.store import MemoryStore
+from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.plane import Plane
@@ -36,7 +37,7 @@ from quarterdeck.errors import (
     Unavailable,
 )
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import StartUnit, StopUnit
@@ -141,7 +142,7 @@ class Lab:
 def without_a_controller(world: World) -> World:
     fact = world.replica("east-1")
     units = tuple(
-        (name, UnitState.STOPPED if name is Component.CONTROLLER_MANAGER else state) for name, state in fact.units
+        (name, UnitState.STOPPED if name == Component.CONTROLLER_MANAGER else state) for name, state in fact.units
     )
     return replace(world, replicas=(replace(fact, units=units), *world.replicas[1:]))
 
@@ -258,7 +259,7 @@ async def test_a_step_that_takes_long_is_told_of_while_it_goes_on(lab: Lab, monk
 
 
 def test_that_an_apiserver_takes_its_time_to_stop_has_a_reason() -> None:
-    stops = {each: StopUnit(site="", why="", replica="east-1", component=each).takes_long for each in Component}
+    stops = {each: StopUnit(site="", why="", replica="east-1", component=each).takes_long for each in NAMED}
     assert {each for each, why in stops.items() if why} == {Component.APISERVER}
     assert "audit" in stops[Component.APISERVER]
 
@@ -282,7 +283,7 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
 async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside, "LONGEST", 0.05)
     fact = lab.small.world.replica("east-1")
-    units = tuple((name, UnitState.STOPPED if name is Component.ETCD else state) for name, state in fact.units)
+    units = tuple((name, UnitState.STOPPED if name == Component.ETCD else state) for name, state in fact.units)
     both = replace(fact, units=units, has_data=True)
     lab.small.world = replace(lab.small.world, replicas=(both, *lab.small.world.replicas[1:]))
     tried: list[Component] = []
@@ -301,7 +302,7 @@ async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, mon
     monkeypatch.setattr(driving, "carry_out", carry_out)
     assert (await lab.drive()).done
     assert tried[:2] == [Component.ETCD, Component.CONTROLLER_MANAGER], "the one that fails waits for its time"
-    assert tried[-1] is Component.ETCD, "and is tried again"
+    assert tried[-1] == Component.ETCD, "and is tried again"
 
 
 async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_went_well(lab: Lab) -> None:
@@ -340,13 +341,13 @@ async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_
     assert told[READY] == "False"
 
 
-async def test_the_driver_goes_on_without_a_watcher_that_dies(lab: Lab) -> None:
+async def test_the_driver_goes_on_without_a_watcher_that_dies(lab: Lab, golden: Golden) -> None:
     gone = Recorder(dies=BrokenPipeError(32, "Broken pipe"))
     lab.watchers = [gone, lab.watchers[0]]
     assert (await lab.drive()).done
     assert gone.said == ["begins StartUnit"]
     assert said(lab)[0] == "begins StartUnit"
-    assert "Recorder failed with BrokenPipeError" in said(lab)[1]
+    golden(said(lab)[1])
     assert said(lab)[2:] == ["did StartUnit"]
     assert len(await lab.events("WatcherLost")) == 1
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from model.stories import with_fact
 from model.worlds import empty, settled
+from support.golden import Golden
 
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
@@ -61,10 +62,10 @@ def test_a_member_is_told_of_once_it_counts_as_down(world: World) -> None:
     assert warnings(member(world, "east-2", Health.DOWN)) == {("MemberDown", down)}
 
 
-def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World) -> None:
+def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World, golden: Golden) -> None:
     ((reason, message),) = warnings(member(world, "east-2", Health.UNREACHABLE))
     assert reason == "MemberUnreachable"
-    assert "does not answer from here" in message
+    golden(message)
     assert "waited for" in message
 
 
@@ -75,25 +76,26 @@ def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) ->
     assert warnings(member(joining, "east-2", Health.UNREACHABLE)) == set()
 
 
-def test_alarms_are_told(world: World) -> None:
+def test_alarms_are_told(world: World, golden: Golden) -> None:
     assert world.membership is not None
     full = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
     ((reason, message),) = warnings(replace(full, plane_name="alpha"))
-    assert (reason, message.split(";")[0]) == ("Alarm", "etcd raised an alarm: memberID:1 alarm:NOSPACE")
-    assert message.endswith("('quarterdeck wait alpha')")
+    assert reason == "Alarm"
+    golden(message.split(";")[0])
+    golden(message)
     differ = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))
     ((_, message),) = warnings(replace(differ, plane_name="alpha"))
-    assert "'quarterdeck etcd check alpha'" in message
-    assert message.endswith("'quarterdeck etcd disarm alpha'")
+    golden(message)
 
 
-def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(world: World) -> None:
+def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(
+    world: World, golden: Golden
+) -> None:
     assert world.membership is not None
     refuses = replace(world, plane_name="alpha", membership=replace(world.membership, authenticates=True))
     ((reason, message),) = warnings(refuses)
     assert reason == "AuthenticationEnabled"
-    assert message.startswith("somebody other than quarterdeck has enabled authentication in etcd")
-    assert message.endswith("'quarterdeck etcd disable-auth alpha'")
+    golden(message)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_of_a_machine_that_is_gone_nothing_else_is_told(world: World, state: Mac
 
 
 def test_lost_data_and_failing_programs_are_told(world: World) -> None:
-    units = tuple((each, UnitState.FAILED if each is Component.SCHEDULER else UnitState.RUNNING) for each in Component)
+    units = tuple((each, UnitState.FAILED if each == Component.SCHEDULER else UnitState.RUNNING) for each in NAMED)
     hurt = with_fact(world, "east-2", lambda fact: replace(fact, has_data=False, units=units))
     assert warnings(replace(hurt, plane_name="alpha")) == {
         ("DataLost", "the data of east-2 is gone from machine east-b1"),
@@ -119,7 +121,7 @@ def test_lost_data_and_failing_programs_are_told(world: World) -> None:
 
 def test_etcd_may_exit_once_its_member_was_taken_out(world: World) -> None:
     assert world.membership is not None
-    units = tuple((each, UnitState.FAILED if each is Component.ETCD else UnitState.RUNNING) for each in Component)
+    units = tuple((each, UnitState.FAILED if each == Component.ETCD else UnitState.RUNNING) for each in NAMED)
     exits = with_fact(world, "east-2", lambda fact: replace(fact, units=units))
     assert [reason for reason, _ in warnings(exits)] == ["UnitFailed"]
     left = tuple(each for each in world.membership.members if each.replica != "east-2")
@@ -147,9 +149,9 @@ def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) ->
     assert warnings(begins) == set()
 
 
-def test_what_people_read_are_the_warnings_alone(world: World) -> None:
+def test_what_people_read_are_the_warnings_alone(world: World, golden: Golden) -> None:
     assert told(world) == ()
-    assert told(replace(world, membership=None)) == ("no quorum of its etcd members answers",)
+    golden(told(replace(world, membership=None)))
 
 
 def test_an_event_is_of_one_moment() -> None:
@@ -164,18 +166,18 @@ def test_an_event_is_of_one_moment() -> None:
     )
 
 
-def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World) -> None:
+def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World, golden: Golden) -> None:
     down = member(world, "east-2", Health.DOWN)
     silent = with_fact(down, "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
     bounds = replace(world.settings, healing=Healing(after=1.0))
     memory = replace(world.memory, down=(("east-2", world.now - 9.0),), healed=(("m-1", world.now),) * 3)
     held = replace(silent, settings=bounds, memory=memory)
     said = dict(warnings(held))
-    assert "3 of at most 3 replicas were mended or exchanged within" in said["HealingHeldBack"]
-    assert "machine m-1 had to be healed again and again" in said["MachineFlapping"]
+    golden(said["HealingHeldBack"])
+    golden(said["MachineFlapping"])
     given_up = Condemned(replica="east-2", why="its machine is dead", since=world.now)
     decided = replace(held, memory=replace(world.memory, condemned=(given_up,)))
-    assert dict(warnings(decided))["ReplicaCondemned"].endswith("its machine is dead")
+    golden(dict(warnings(decided))["ReplicaCondemned"])
     assert {"HealingHeldBack", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
 
 

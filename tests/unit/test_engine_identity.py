@@ -8,6 +8,7 @@ import pytest
 from fakes.etcd import FakeEtcd
 from fakes.etcd_cluster import FakeCluster
 from support.fake_plane import FakePlane
+from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.identity import note_cluster
@@ -59,18 +60,20 @@ async def test_a_cluster_says_who_it_is_and_how_far_it_has_come(fake: FakePlane)
     assert (seen.cluster_id, seen.revision, wrong) == (OURS, fake.etcd.cluster.index, ())
 
 
-async def test_a_cluster_of_another_id_is_no_cluster_of_the_plane(fake: FakePlane) -> None:
+async def test_a_cluster_of_another_id_is_no_cluster_of_the_plane(fake: FakePlane, golden: Golden) -> None:
     seen, wrong = await look(await opened(fake, cluster=THEIRS))
     assert seen is None
     assert {each.replica for each in wrong} == {"east-1", "east-2", "west-1"}
-    assert "cluster 1, and the plane's is 1f" in wrong[0].seen
+    golden(wrong[0].seen)
 
 
-async def test_a_cluster_that_was_founded_anew_has_the_same_id_and_is_known_by_its_revision(fake: FakePlane) -> None:
+async def test_a_cluster_that_was_founded_anew_has_the_same_id_and_is_known_by_its_revision(
+    fake: FakePlane, golden: Golden
+) -> None:
     seen, wrong = await look(await opened(fake, revision=5_000))
     assert seen is None
     assert {each.replica for each in wrong} == {"east-1", "east-2", "west-1"}
-    assert "etcd revision is 10, and 5,000 was seen before" in wrong[0].seen
+    golden(wrong[0].seen)
 
 
 async def test_members_that_lag_are_no_cluster_that_was_set_back(fake: FakePlane) -> None:

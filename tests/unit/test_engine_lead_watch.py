@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.engine.observation.lead_watch import GAP_S, SURE_S, Watched
 from quarterdeck.kube.port import SeenLease
@@ -103,16 +104,13 @@ def test_a_label_is_no_renewal() -> None:
     assert read(*labelled).led is False
 
 
-def test_a_lease_that_somebody_else_renews_is_led_by_nobody_of_ours() -> None:
+def test_a_lease_that_somebody_else_renews_is_led_by_nobody_of_ours(golden: Golden) -> None:
     watched = Watched.begun(lease(acquired=-500.0), 0.0).claimed(NOBODY_SAYS)
     assert watched.judged(Component.SCHEDULER, NAME).led is True, "it may be one of ours that has just died"
     watched = watched.after(lease(acquired=-500.0, renewed=2.0), 2.0).claimed(NOBODY_SAYS)
     judged = watched.judged(Component.SCHEDULER, NAME)
     assert (judged.led, judged.foreign) == (False, True)
-    assert "'host_1', which is not a process of this plane" in judged.trouble
-    assert judged.trouble.endswith(
-        "stop that process, then run 'kubectl --namespace kube-system delete lease kube-scheduler'"
-    )
+    golden(judged.trouble)
 
 
 def test_one_of_ours_that_has_just_taken_it_and_does_not_yet_say_so_leads() -> None:
@@ -132,32 +130,14 @@ def test_nobody_is_foreign_while_a_program_of_ours_does_not_answer(said: dict[st
 
 
 @pytest.mark.parametrize(
-    ("seen", "words"),
+    "seen",
     [
-        (
-            lease(holder="ghost", age_s=40.0, duration=86_400.0),
-            "no process of this plane leads kube-scheduler: lease kube-system/kube-scheduler is held by 'ghost', which "
-            "does not renew it, until 2027-01-16T08:00:00Z: run 'kubectl --namespace kube-system delete lease "
-            "kube-scheduler'",
-        ),
-        (
-            lease(holder="host_1", age_s=40.0),
-            "no process of this plane leads kube-scheduler: lease kube-system/kube-scheduler was held by 'host_1' and "
-            "has expired: see the log of kube-scheduler",
-        ),
-        (
-            None,
-            "no process of this plane leads kube-scheduler: there is no lease kube-system/kube-scheduler: see the log "
-            "of kube-scheduler",
-        ),
-        (
-            lease(holder="ghost", age_s=40.0, duration=1e15),
-            "no process of this plane leads kube-scheduler: lease kube-system/kube-scheduler is held by 'ghost', which "
-            "does not renew it, until the year 10000 or later: run 'kubectl --namespace kube-system delete lease "
-            "kube-scheduler'",
-        ),
+        lease(holder="ghost", age_s=40.0, duration=86_400.0),
+        lease(holder="host_1", age_s=40.0),
+        None,
+        lease(holder="ghost", age_s=40.0, duration=1e15),
     ],
 )
-def test_people_are_told_who_holds_it_until_when_and_what_to_do(seen: SeenLease | None, words: str) -> None:
-    assert unchanged(seen, 40.0).trouble == words
-    assert unchanged(seen, 300.0).trouble == words, "it is one event, however long it lasts"
+def test_people_are_told_who_holds_it_until_when_and_what_to_do(seen: SeenLease | None, golden: Golden) -> None:
+    golden(unchanged(seen, 40.0).trouble)
+    golden(unchanged(seen, 300.0).trouble)  # it is one event, however long it lasts

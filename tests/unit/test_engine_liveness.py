@@ -15,7 +15,7 @@ from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, S
 from quarterdeck.engine.observation.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
@@ -25,7 +25,7 @@ from quarterdeck.model.world import Health, MemberFact, Membership
 SEAT = seat_at("east-a1", "127.0.1.1", 0)
 RECORD = Replica(name="east-1", slot=Slot(site="east", zone="a"), machine="east-a1", seat=SEAT)
 MEMORY = Memory(replicas=(RECORD,))
-UNITS = {each: f"demo-east-1-{each}" for each in Component}
+UNITS = {each: f"demo-east-1-{each}" for each in NAMED}
 PLACES = {"east-1": Place(units=UNITS, volume="", storage_class="")}
 MANAGER, CLOUD, SCHEDULER = (Address("127.0.1.1", port) for port in (10257, 10258, 10259))
 
@@ -50,8 +50,8 @@ class Lab:
         self.server = self.kube.apiservers[apiserver_address(RECORD)] = FakeApiserver()
         self.ready: bool | None = True
         self.health = self.events = Health.HEALTHY
-        self.pids = dict.fromkeys(Component, 7)
-        self.states = dict.fromkeys(Component, UnitState.RUNNING)
+        self.pids = dict.fromkeys(NAMED, 7)
+        self.states = dict.fromkeys(NAMED, UnitState.RUNNING)
         self.liveness = Liveness(plane=self.plane)
         self.answers = True
 

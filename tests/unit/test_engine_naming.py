@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.site import AddressSpace
@@ -38,20 +39,22 @@ async def test_a_key_that_only_its_owner_may_read_is_used(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o644, 0o666])
-async def test_a_key_that_others_may_use_is_refused_and_says_what_to_do(tmp_path: Path, mode: int) -> None:
+async def test_a_key_that_others_may_use_is_refused_and_says_what_to_do(
+    tmp_path: Path, mode: int, golden: Golden
+) -> None:
     file = tmp_path / "tsig.key"
     file.write_text("c2VjcmV0\n")
     file.chmod(mode)
-    with pytest.raises(InvalidInput, match=rf"mode is {mode:04o}.*chmod 600 {file}") as refused:
+    with golden.raises(InvalidInput) as refused:
         await open_dns(endpoint(file), hub(tmp_path / "home"))
     assert "c2VjcmV0" not in str(refused.value)
 
 
-async def test_a_key_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
+async def test_a_key_that_is_not_there_or_no_text_is_named(tmp_path: Path, golden: Golden) -> None:
     file = tmp_path / "tsig.key"
-    with pytest.raises(InvalidInput, match="No such file"):
+    with golden.raises(InvalidInput):
         await open_dns(endpoint(file), hub(tmp_path / "home"))
     file.write_bytes(b"\xff\xfe")
     file.chmod(0o600)
-    with pytest.raises(InvalidInput, match="not text"):
+    with golden.raises(InvalidInput):
         await open_dns(endpoint(file), hub(tmp_path / "home"))

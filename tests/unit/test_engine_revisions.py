@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 from pydantic import SecretStr
+from support.golden import Golden
 from support.small_plane import small_plane
 from support.templates import template
 
@@ -29,7 +30,7 @@ from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.units import StartUnit
@@ -112,7 +113,7 @@ async def test_a_plane_is_created_with_its_revision_which_belongs_to_it(home: Ho
     ]
 
 
-async def test_a_policy_is_read_when_it_is_applied_and_never_again(home: Home, policy: Path) -> None:
+async def test_a_policy_is_read_when_it_is_applied_and_never_again(home: Home, policy: Path, golden: Golden) -> None:
     await created(home, policy)
     first = await goal(home)
     policy.write_text(POLICY + "# another\n")
@@ -121,7 +122,7 @@ async def test_a_policy_is_read_when_it_is_applied_and_never_again(home: Home, p
     assert second.spec.audit.policy == policy.read_text(), "the same document, and another file"
     policy.unlink()
     assert (await changed(home, OperationType.SCALE, replicas=3)).name == second.name, "nobody depends on the file"
-    with pytest.raises(InvalidInput, match=r"spec\.audit\.policyFile: .*policy\.yaml: No such file or directory"):
+    with golden.raises(InvalidInput):
         await changed(home, encryption=Encryption(secrets=False))
     assert (await plane(home)).spec.encryption == Encryption(), "what is refused changes nothing"
 
@@ -189,7 +190,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     plane = (await small_plane()).plane
     first, second = template(), template(encryption=Encryption(secrets=False))
     plane.revisions = Revisions(goal="alpha-b", templates={"alpha-a": first, "alpha-b": second})
-    plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in Component}
+    plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in NAMED}
     site = Recording(plane.sites["east"])
     plane.sites = {"east": cast("Site", site)}
     stored = await plane.store.get(PlaneSecrets, plane.name)
@@ -210,9 +211,9 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     assert writes["east-2"].index(b"identity") < writes["east-2"].index(b"secretbox")
 
 
-async def test_nothing_is_rendered_from_a_guess() -> None:
+async def test_nothing_is_rendered_from_a_guess(golden: Golden) -> None:
     found = Revisions(goal="alpha-a", templates={"alpha-a": template()})
-    with pytest.raises(Corrupt, match="there is no revision 'alpha-b'"):
+    with golden.raises(Corrupt):
         found.template("alpha-b")
 
 

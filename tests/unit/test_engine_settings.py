@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.revision import AuditTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
-from quarterdeck.components.settings import Audit, PlaneSettings
-from quarterdeck.components.template import settings_of
 from quarterdeck.engine.workspace.templates import audit_wanted, template_of
-from quarterdeck.model.components import Component
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
 
@@ -20,9 +18,8 @@ def plane(**spec: object) -> ControlPlane:
     return ControlPlane.model_validate_json(json.dumps(document))
 
 
-def rendered(declared: ControlPlane) -> PlaneSettings:
-    template = template_of(declared, default_sites()[0], audit_wanted(declared))
-    return settings_of(declared.name, template)
+def rendered(declared: ControlPlane) -> ReplicaTemplate:
+    return template_of(declared, default_sites()[0], audit_wanted(declared))
 
 
 def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
@@ -44,13 +41,13 @@ def test_what_is_declared_is_what_the_components_get(tmp_path: Path) -> None:
             extraArgs={"etcd": {"v": 2}},
         )
     )
-    assert (settings.kubernetes, settings.etcd) == ("1.35.7", "3.6.15")
+    assert (settings.kubernetes_version, settings.etcd.version) == ("v1.35.7", "3.6.15")
     assert (settings.service_cidr, settings.endpoint_name) == ("10.97.0.0/16", "a.example")
-    assert (settings.tuning.heartbeat, settings.tuning.election) == (0.2, 3.0)
-    assert settings.quota_bytes == 2**30
-    assert settings.encrypt_secrets is False
-    assert settings.audit == Audit(policy=POLICY, max_age_days=1, max_backups=2, max_size_megabytes=3)
-    assert settings.extra_args[Component.ETCD] == {"v": "2"}
+    assert (settings.etcd.heartbeat_milliseconds, settings.etcd.election_milliseconds) == (200, 3000)
+    assert settings.etcd.quota_bytes == 2**30
+    assert settings.encryption.secrets is False
+    assert settings.audit == AuditTemplate(policy=POLICY, max_age_days=1, max_backups=2, max_size_megabytes=3)
+    assert settings.extra_args.etcd == {"v": "2"}
 
 
 def test_a_fixed_address_is_no_name() -> None:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from support.golden import Golden
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -27,36 +28,35 @@ def plane(at: str = "east", **memory: Any) -> ControlPlane:
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        ({"zones": ["a", "b"]}, "spec.zones: a, b, c must stay"),
-        ({"zones": ["b", "a", "c"]}, "spec.zones"),
-        ({"zones": ["x", "a", "b", "c"]}, "spec.zones"),
-        ({"machinesPerZone": 1}, "spec.machinesPerZone: must not be less than 2"),
-        ({"storageClasses": [{"name": "standard"}]}, "spec.storageClasses: fast must stay"),
-        ({"storageClasses": [{"name": "standard"}, {"name": "fast", "path": "/slow"}]}, "the path of fast"),
-        ({"storageClasses": [{"name": "fast", "path": "/fast"}, {"name": "standard"}]}, "standard must stay the first"),
-        ({"isolation": "netns"}, "spec.isolation"),
-        ({"isolation": "netns", "floatingAddresses": True}, "spec.floatingAddresses: cannot be changed"),
+        {"zones": ["a", "b"]},
+        {"zones": ["b", "a", "c"]},
+        {"zones": ["x", "a", "b", "c"]},
+        {"machinesPerZone": 1},
+        {"storageClasses": [{"name": "standard"}]},
+        {"storageClasses": [{"name": "standard"}, {"name": "fast", "path": "/slow"}]},
+        {"storageClasses": [{"name": "fast", "path": "/fast"}, {"name": "standard"}]},
+        {"isolation": "netns"},
+        {"isolation": "netns", "floatingAddresses": True},
     ],
 )
-def test_what_a_plane_stands_on_is_not_taken_away_and_the_plane_is_named(spec: dict[str, Any], says: str) -> None:
-    with pytest.raises(Conflict, match=says) as refused:
+def test_what_a_plane_stands_on_is_not_taken_away_and_the_plane_is_named(spec: dict[str, Any], golden: Golden) -> None:
+    with golden.raises(Conflict):
         require_safe_change(site(), site(**spec), [plane()])
-    assert "in use by alpha" in str(refused.value)
     require_safe_change(site(), site(**spec), [plane(at="west")])
     require_safe_change(site(), site(**spec), [])
 
 
-def test_the_edges_of_a_site_in_use_may_become_more_and_not_fewer() -> None:
+def test_the_edges_of_a_site_in_use_may_become_more_and_not_fewer(golden: Golden) -> None:
     require_safe_change(site(), site(edges=2), [plane()])
-    with pytest.raises(Conflict, match=r"spec\.edges: must not be less than 2"):
+    with golden.raises(Conflict):
         require_safe_change(site(edges=2), site(), [plane()])
 
 
-def test_edges_between_which_addresses_float_stay_as_many_as_they_are() -> None:
+def test_edges_between_which_addresses_float_stay_as_many_as_they_are(golden: Golden) -> None:
     before, after = (site(edges=count, isolation="netns", floatingAddresses=True) for count in (2, 3))
-    with pytest.raises(Conflict, match=r"spec\.edges: must stay 2"):
+    with golden.raises(Conflict):
         require_safe_change(before, after, [plane()])
 
 

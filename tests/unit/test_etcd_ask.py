@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.ask import hedged, in_turn
@@ -46,18 +47,18 @@ async def test_a_refused_change_is_not_asked_of_anybody_else() -> None:
     assert members.asked == ["a"]
 
 
-async def test_when_nobody_can_the_error_names_all_and_the_most_telling_reason() -> None:
+async def test_when_nobody_can_the_error_names_all_and_the_most_telling_reason(golden: Golden) -> None:
     members = Members(a=Reason.UNREACHABLE, b=Reason.UNHEALTHY, c=Reason.NOT_FOR_LEARNERS)
     with pytest.raises(Unavailable) as caught:
         await in_turn("abc", members.ask, "changing")
     assert isinstance(caught.value, EtcdFault)
     assert caught.value.reason is Reason.UNHEALTHY
-    assert caught.value.seen == "a: unreachable, b: unhealthy cluster, c: not served by learners"
+    golden(caught.value.seen)
     assert "5 seconds" in caught.value.next_step
 
 
-async def test_without_anybody_to_ask_it_says_so() -> None:
-    with pytest.raises(Unavailable, match="nobody to ask"):
+async def test_without_anybody_to_ask_it_says_so(golden: Golden) -> None:
+    with golden.raises(Unavailable):
         await hedged([], Members().ask, "reading", stagger=1)
 
 
@@ -75,9 +76,9 @@ async def test_a_failed_member_costs_a_read_nothing() -> None:
         assert await hedged("abc", members.ask, "reading", stagger=LONG) == "answer"
 
 
-async def test_a_read_that_all_fail_tells_what_each_said() -> None:
+async def test_a_read_that_all_fail_tells_what_each_said(golden: Golden) -> None:
     members = Members(a=Reason.UNREACHABLE, b=Reason.NO_LEADER)
-    with pytest.raises(Unavailable, match=r"a: unreachable, b: no leader"):
+    with golden.raises(Unavailable):
         await hedged("ab", members.ask, "reading", stagger=0)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import grpc
 import pytest
 from support.etcd_stub import Identities, Refusal, Scripted, served
+from support.golden import Golden
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Corrupt, InvalidInput, TimedOut, Unavailable
@@ -83,10 +84,10 @@ async def test_a_read_on_a_breaking_connection_is_tried_a_second_time() -> None:
     assert script.calls == ["status", "status"]
 
 
-async def test_a_read_is_not_tried_a_third_time() -> None:
+async def test_a_read_is_not_tried_a_third_time(golden: Golden) -> None:
     script = Scripted(statuses=[broken])
     async with served(script) as member:
-        with pytest.raises(Unavailable, match="reading the status at etcd member https://127"):
+        with golden.raises(Unavailable):
             await member.maintenance.status()
     assert script.calls == ["status", "status"]
 

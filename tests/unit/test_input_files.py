@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.input_files import UnreadableFileError, read_bytes, read_text
 
@@ -30,25 +31,25 @@ def huge(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "says"),
+    "make",
     [
-        (lambda path: None, "No such file or directory"),
-        (directory, "it is a directory, not a file"),
-        (os.mkfifo, "it is a pipe, not a file"),
-        (socket_file, "No such device or address"),
-        (lambda path: path.symlink_to("/dev/zero"), "it is a device, not a file"),
-        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
-        (lambda path: path.write_bytes(b"a\xff"), "it is no text: byte 2 is not UTF-8"),
-        (lambda path: path.write_bytes(b"\xff\xfea"), "it is no text: byte 3 is not UTF-16"),
-        (huge, "it is larger than 1 MiB"),
+        lambda path: None,
+        directory,
+        os.mkfifo,
+        socket_file,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path),
+        lambda path: path.write_bytes(b"a\xff"),
+        lambda path: path.write_bytes(b"\xff\xfea"),
+        huge,
     ],
 )
-def test_what_is_no_file_of_text_is_refused(tmp_path: Path, make: Callable[[Path], object], says: str) -> None:
+def test_what_is_no_file_of_text_is_refused(tmp_path: Path, make: Callable[[Path], object], golden: Golden) -> None:
     path = tmp_path / "f"
     make(path)
     with pytest.raises(UnreadableFileError) as refused:
         read_text(path, 2**20)
-    assert says in str(refused.value)
+    golden(refused.value)
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -57,20 +58,20 @@ def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, encoding: str) -> 
     assert read_text(tmp_path / "f", 2**20) == "kind: Grüße\n"
 
 
-def test_a_pipe_that_nobody_writes_to_is_given_up(tmp_path: Path) -> None:
+def test_a_pipe_that_nobody_writes_to_is_given_up(tmp_path: Path, golden: Golden) -> None:
     os.mkfifo(tmp_path / "f")
     begun = time.monotonic()
-    with pytest.raises(UnreadableFileError, match=r"it is a pipe, and nobody wrote to it for 0\.2 s"):
+    with golden.raises(UnreadableFileError):
         read_bytes(tmp_path / "f", 2**20, pipe_silence_s=0.2)
     assert time.monotonic() - begun >= 0.2
 
 
-def test_a_pipe_whose_writer_says_nothing_is_given_up(tmp_path: Path) -> None:
+def test_a_pipe_whose_writer_says_nothing_is_given_up(tmp_path: Path, golden: Golden) -> None:
     os.mkfifo(tmp_path / "f")
     writer = os.open(tmp_path / "f", os.O_RDWR)
     try:
         os.write(writer, b"half")
-        with pytest.raises(UnreadableFileError, match="nobody wrote to it for"):
+        with golden.raises(UnreadableFileError):
             read_bytes(tmp_path / "f", 2**20, pipe_silence_s=0.2)
     finally:
         os.close(writer)
@@ -85,10 +86,10 @@ def test_a_pipe_is_read_to_its_end_whenever_its_writer_comes(tmp_path: Path) -> 
     writer.join()
 
 
-def test_an_endless_pipe_is_refused_at_its_bound() -> None:
+def test_an_endless_pipe_is_refused_at_its_bound(golden: Golden) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
         assert endless.stdout is not None
-        with pytest.raises(UnreadableFileError, match="it is larger than 1 MiB"):
+        with golden.raises(UnreadableFileError):
             read_bytes(Path(f"/dev/fd/{endless.stdout.fileno()}"), 2**20, pipe_silence_s=30)
         endless.kill()
 

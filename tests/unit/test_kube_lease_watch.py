@@ -9,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import NoAnswer
@@ -103,25 +104,25 @@ async def test_a_deletion_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "match"),
+    "line",
     [
-        (failed(500, "etcd is away"), "etcd is away"),
-        ("no JSON", "Invalid JSON"),
-        (json.dumps({"type": "MODIFIED", "object": {}}), "metadata"),
-        (NoAnswer("it was closed"), "it was closed"),
-        (NoAnswer("no", refused=True), "connection refused"),
+        failed(500, "etcd is away"),
+        "no JSON",
+        json.dumps({"type": "MODIFIED", "object": {}}),
+        NoAnswer("it was closed"),
+        NoAnswer("no", refused=True),
     ],
 )
-async def test_what_is_no_change_ends_it(line: str | Exception, match: str) -> None:
+async def test_what_is_no_change_ends_it(line: str | Exception, golden: Golden) -> None:
     server = Server([(7, [document(5)])], [[line]])
-    with pytest.raises(Unavailable, match=match):
+    with golden.raises(Unavailable):
         await server.told(2)
 
 
-async def test_silence_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silence_ends_it(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(http_leases, "WATCHED", 0)
     server = Server([(7, [document(5)])], [])
-    with pytest.raises(TimedOut, match=r"nothing for 0\.1 s"):
+    with golden.raises(TimedOut):
         await server.told(2)
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.kube.kubeconfig import locks_of
@@ -89,25 +90,25 @@ def streamed(*events: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "match"),
+    ("status", "error"),
     [
-        (409, Conflict, "somebody else wrote it first"),
-        (404, Conflict, "or deleted it"),
-        (403, Unavailable, "may this client get, create, patch and watch leases there"),
-        (422, InvalidInput, "it answered 422"),
-        (500, Unavailable, "it answered 500"),
-        (200, Unavailable, "Invalid JSON"),
+        (409, Conflict),
+        (404, Conflict),
+        (403, Unavailable),
+        (422, InvalidInput),
+        (500, Unavailable),
+        (200, Unavailable),
     ],
 )
 async def test_each_answer_to_a_write_is_told_as_what_it_is(
-    status: int, error: type[QuarterdeckError], match: str
+    status: int, error: type[QuarterdeckError], golden: Golden
 ) -> None:
     async with answering(lambda _: said(status, "no")) as locks:
-        with pytest.raises(error, match=match):
+        with golden.raises(error):
             await locks.update("l", Record(holder="me", duration=15.0, version="7"))
 
 
-async def test_who_asks_says_who_it_is() -> None:
+async def test_who_asks_says_who_it_is(golden: Golden) -> None:
     heads: list[str] = []
 
     def answer(head: str) -> bytes:
@@ -116,8 +117,7 @@ async def test_who_asks_says_who_it_is() -> None:
 
     async with answering(answer) as locks:
         await locks.read("l")
-    assert "Authorization: Bearer secret\r\n" in heads[0]
-    assert heads[0].startswith("GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases/l HTTP/1.1")
+    golden(heads[0])
 
 
 async def test_a_watch_tells_of_a_change_as_it_comes_and_of_a_deletion() -> None:
@@ -141,13 +141,13 @@ async def test_a_watch_that_began_too_long_ago_or_just_ended_looks_what_is_there
             assert found.version == "7"
 
 
-async def test_a_watch_that_is_refused_is_no_change() -> None:
+async def test_a_watch_that_is_refused_is_no_change(golden: Golden) -> None:
     failed = json.dumps({"type": "ERROR", "object": {"code": 500, "message": "etcd is away"}})
     async with answering(lambda _: streamed(failed)) as locks:
-        with pytest.raises(Unavailable, match="etcd is away"):
+        with golden.raises(Unavailable):
             await locks.changed("l", "6")
     async with answering(lambda _: said(403, "no")) as locks:
-        with pytest.raises(Unavailable, match=r"it answered HTTP/1\.1 403"):
+        with golden.raises(Unavailable):
             await locks.changed("l", "6")
 
 
@@ -164,7 +164,7 @@ def config(**user: str) -> str:
     )
 
 
-async def test_a_kubeconfig_with_a_token_is_enough(tmp_path: Path) -> None:
+async def test_a_kubeconfig_with_a_token_is_enough(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "token").write_text("secret\n")
     for user in ({"token": "secret"}, {"tokenFile": "token"}):
         (tmp_path / "config").write_text(config(**user))
@@ -173,27 +173,27 @@ async def test_a_kubeconfig_with_a_token_is_enough(tmp_path: Path) -> None:
             await locks.read("l")
         await locks.close()
     (tmp_path / "token").unlink()
-    with pytest.raises(Unavailable, match="reading the token"):
+    with golden.raises(Unavailable):
         await locks.read("l")
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "match"),
+    ("text", "error"),
     [
-        (None, NotFound, "there is no"),
-        ("{", InvalidInput, "reading the kubeconfig"),
-        ("a: b", InvalidInput, "current-context"),
-        (config(), InvalidInput, "neither a certificate nor a token"),
-        (config(token="t").replace("current-context: c", "current-context: x"), InvalidInput, "names what it does not"),
-        (config(tokenFile="gone"), NotFound, "there is no .*gone"),
+        (None, NotFound),
+        ("{", InvalidInput),
+        ("a: b", InvalidInput),
+        (config(), InvalidInput),
+        (config(token="t").replace("current-context: c", "current-context: x"), InvalidInput),
+        (config(tokenFile="gone"), NotFound),
     ],
 )
 def test_a_kubeconfig_that_is_of_no_use_is_refused(
-    tmp_path: Path, text: str | None, error: type[QuarterdeckError], match: str
+    tmp_path: Path, text: str | None, error: type[QuarterdeckError], golden: Golden
 ) -> None:
     if text is not None:
         (tmp_path / "config").write_text(text)
-    with pytest.raises(error, match=match):
+    with golden.raises(error):
         locks_of(tmp_path / "config")
 
 
@@ -202,6 +202,6 @@ def test_a_kubeconfig_that_is_of_no_use_is_refused(
     [{"duration": 0.0}, {"drift": 1.0}, {"stop_within": -1.0}, {"duration": 5.0}, {"retry": 0.0}],
     ids=str,
 )
-def test_times_with_which_nobody_could_hold_a_lock_are_refused(times: dict[str, float]) -> None:
-    with pytest.raises(InvalidInput, match="setting the times of locks"):
+def test_times_with_which_nobody_could_hold_a_lock_are_refused(times: dict[str, float], golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         Timing(**times)

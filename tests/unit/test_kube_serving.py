@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
+from support.golden import Golden
 from support.joining_lab import signing_request
 
 from quarterdeck.kube.nodes import Node, SigningRequest
@@ -55,59 +56,53 @@ def test_a_node_gets_one_for_its_own_names_and_addresses(names: tuple[str, ...])
 
 
 @pytest.mark.parametrize(
-    ("spec", "says"),
+    "spec",
     [
-        ({"username": "admin"}, "admin is no node"),
-        ({"username": ""}, "who asks is no node"),
-        ({"groups": ["system:authenticated"]}, "is no node"),
-        ({"usages": ["digital signature"]}, "it is to be used for digital signature"),
-        ({"usages": ["server auth", "client auth"]}, "it is to be used for server auth, client auth"),
-        ({"username": "system:node:n2"}, "it is not for system:node:n2 alone"),
+        {"username": "admin"},
+        {"username": ""},
+        {"groups": ["system:authenticated"]},
+        {"usages": ["digital signature"]},
+        {"usages": ["server auth", "client auth"]},
+        {"username": "system:node:n2"},
     ],
 )
-def test_others_do_not_and_no_node_gets_one_for_anything_else(spec: dict[str, Any], says: str) -> None:
-    assert says in why_not(GOOD, **spec)
+def test_others_do_not_and_no_node_gets_one_for_anything_else(spec: dict[str, Any], golden: Golden) -> None:
+    golden(why_not(GOOD, **spec))
 
 
 @pytest.mark.parametrize(
-    ("pem", "says"),
+    "pem",
     [
-        (b"no request", "it is no valid request"),
-        (signing_request(USER), "it names no address"),
-        (signing_request(USER, groups=("system:masters",), addresses=("10.0.9.1",)), "it is not for"),
-        (signing_request(USER, groups=("system:nodes", "x"), addresses=("10.0.9.1",)), "it is not for"),
-        (signing_request("system:node:n2", addresses=("10.0.9.1",)), "it is not for"),
-        (
-            signing_request(USER, addresses=("10.0.9.1",), others=(x509.RFC822Name("a@example"),)),
-            "it is not for system:node:n1 alone",
-        ),
-        (
-            signing_request(USER, addresses=("10.0.9.1",), extra=(x509.NameAttribute(NameOID.COUNTRY_NAME, "DE"),)),
-            "it is not for system:node:n1 alone",
-        ),
-        (signing_request(USER, addresses=("10.0.9.1", "10.0.9.7")), "node n1 has no 10.0.9.7"),
-        (signing_request(USER, names=("else",), addresses=("10.0.9.1",)), "node n1 has no else"),
+        b"no request",
+        signing_request(USER),
+        signing_request(USER, groups=("system:masters",), addresses=("10.0.9.1",)),
+        signing_request(USER, groups=("system:nodes", "x"), addresses=("10.0.9.1",)),
+        signing_request("system:node:n2", addresses=("10.0.9.1",)),
+        signing_request(USER, addresses=("10.0.9.1",), others=(x509.RFC822Name("a@example"),)),
+        signing_request(USER, addresses=("10.0.9.1",), extra=(x509.NameAttribute(NameOID.COUNTRY_NAME, "DE"),)),
+        signing_request(USER, addresses=("10.0.9.1", "10.0.9.7")),
+        signing_request(USER, names=("else",), addresses=("10.0.9.1",)),
     ],
 )
-def test_what_is_asked_for_must_be_the_nodes_own(pem: bytes, says: str) -> None:
-    assert says in why_not(pem)
+def test_what_is_asked_for_must_be_the_nodes_own(pem: bytes, golden: Golden) -> None:
+    golden(why_not(pem))
 
 
 @pytest.mark.parametrize(
-    ("address", "hostname", "says"),
+    ("address", "hostname"),
     [
-        ("10.0.0.1", "n1", "10.0.0.1 is the plane's own"),
-        ("10.0.9.1", "Demo.Quarterdeck.Internal", "is the plane's own"),
-        ("10.0.9.1", "kubernetes.default.svc", "is the plane's own"),
-        ("10.0.9.1", "a.cluster.local", "is the plane's own"),
-        ("10.0.9.2", "n1", "another node has 10.0.9.2 as well"),
-        ("10.0.9.1", "n2", "another node has n2 as well"),
+        ("10.0.0.1", "n1"),
+        ("10.0.9.1", "Demo.Quarterdeck.Internal"),
+        ("10.0.9.1", "kubernetes.default.svc"),
+        ("10.0.9.1", "a.cluster.local"),
+        ("10.0.9.2", "n1"),
+        ("10.0.9.1", "n2"),
     ],
 )
-def test_a_kubelet_that_says_it_is_somebody_else_gets_none(address: str, hostname: str, says: str) -> None:
+def test_a_kubelet_that_says_it_is_somebody_else_gets_none(address: str, hostname: str, golden: Golden) -> None:
     nodes = (node("n1", InternalIP=address, Hostname=hostname), NODES[1])
-    assert says in why_not(signing_request(USER, names=(hostname,), addresses=(address,)), nodes)
+    golden(why_not(signing_request(USER, names=(hostname,), addresses=(address,)), nodes))
 
 
-def test_a_node_that_is_not_there_gets_none() -> None:
-    assert why_not(GOOD, NODES[1:]) == "there is no node n1"
+def test_a_node_that_is_not_there_gets_none(golden: Golden) -> None:
+    golden(why_not(GOOD, NODES[1:]))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.leases.watchdog import Watchdog
 
@@ -27,7 +28,7 @@ class Dog:
         raise SystemExit(1)
 
 
-def test_it_waits_until_it_is_time_to_stop_and_then_until_somebody_else_may_act() -> None:
+def test_it_waits_until_it_is_time_to_stop_and_then_until_somebody_else_may_act(golden: Golden) -> None:
     dog = Dog()
     watchdog = dog.watchdog()
     assert watchdog.look() is None
@@ -38,7 +39,7 @@ def test_it_waits_until_it_is_time_to_stop_and_then_until_somebody_else_may_act(
     dog.now = 113.0
     with pytest.raises(SystemExit):
         watchdog.look()
-    assert "lock 'l' is not held any more" in dog.ended[0]
+    golden(dog.ended[0])
 
 
 def test_a_renewal_and_an_end_of_controllers_put_it_off() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, steps_until, until, whats
+from model.stories import doing, is_done, steps_until, until, whats
 from model.worlds import still
+from support.components import ALWAYS
 
-from quarterdeck.model.components import Component, programs, with_dependents
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -26,14 +27,14 @@ def any_altered(truth: Truth) -> bool:
     return any(each.altered for _, each in truth.replicas)
 
 
-@pytest.mark.parametrize("component", programs(), ids=str)
+@pytest.mark.parametrize("component", ALWAYS, ids=str)
 def test_a_program_whose_files_were_changed_by_hand_is_started_anew_with_those_of_its_revision(
     component: Component,
 ) -> None:
     struck = altered(still(3), component, "east-2")
     steps = steps_until(struck, is_done)
     stopped = {each.removeprefix("StopUnit ") for each in steps if each.startswith("StopUnit")}
-    expected = with_dependents({component}).intersection(programs())
+    expected = Programs().with_dependents({component}).intersection(ALWAYS)
     assert stopped == {f"{each} of east-2" for each in expected}
     done = until(struck, is_done)
     assert not any_altered(done)
@@ -54,7 +55,7 @@ def test_while_another_one_is_not_well_it_waits_and_says_so() -> None:
         "east-3", replace(struck.replica("east-3"), warm=False, crashed=frozenset({Component.APISERVER}))
     )
     now = plan(observe(ill))
-    assert not any("of east-2" in each for each in planned(ill))
+    assert not any("of east-2" in each for each in doing(ill))
     assert any("before east-2 is started anew" in each for each in whats(now))
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import told, whats, with_fact, with_unit
+from model.stories import planned, told, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, settled
+from support.components import ALWAYS
+from support.golden import Golden
 
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
+from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import StopUnit
+from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due
@@ -19,8 +22,7 @@ from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
 from quarterdeck.planner.rules.rolling import roll
-from quarterdeck.planner.rules.serving import control, dismiss
-from quarterdeck.planner.rules.serving import settled as is_settled
+from quarterdeck.planner.rules.serving import dismiss
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
@@ -44,9 +46,9 @@ def adopting(truth: Truth) -> list[str]:
 def first() -> Truth:
     """The first replica has it, and it runs."""
     truth = asked()
-    (step,) = roll(view(observe(truth))).steps
+    (step,) = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
     truth = apply(truth, step)
-    (start,) = control(view(observe(truth))).steps
+    (start,) = planned(observe(truth), StartUnit).steps
     return apply(truth, start)
 
 
@@ -55,19 +57,25 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
     assert adopting(truth) == ["east-2"]
     world = observe(truth)
     assert not costs_nothing(world, world.memory.replica("east-2"), frozenset({CLOUD}))
-    after = apply(truth, roll(view(world)).steps[0])
-    assert [told(each) for each in control(view(observe(after))).steps] == [f"StartUnit {CLOUD} of east-2"]
+    after = apply(truth, planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps[0])
+    assert [told(each) for each in planned(observe(after), StartUnit).steps] == [f"StartUnit {CLOUD} of east-2"]
     assert adopting(after) == [], "the next one waits until it runs"
 
 
-def test_the_next_one_waits_until_the_one_before_says_that_it_is_well() -> None:
+def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Golden) -> None:
     def silent(component: Component) -> Outcome:
         said = frozenset({component})
-        return roll(view(with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said))))
+        return planned(
+            with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)),
+            StopUnit,
+            RestartUnit,
+            TransferLeadership,
+            AdoptRevision,
+        )
 
     assert adopting(first()) == ["east-3"]
     assert not silent(CLOUD).steps
-    assert whats(silent(CLOUD)) == (f"{CLOUD} of east-2 to run, before east-3 is started anew",)
+    golden(whats(silent(CLOUD)))
     assert silent(SCHEDULER).steps, "the change has not brought that one"
 
 
@@ -98,17 +106,17 @@ def test_one_that_ends_when_it_starts_is_given_up_on_the_first_replica() -> None
     assert {each.revision for each in settled(truth).memory.replicas} == {FORMER}
 
 
-def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_says_so() -> None:
+def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_says_so(golden: Golden) -> None:
     done = settled(asked())
     world = observe(done)
     assert all(CLOUD in each.units for _, each in done.replicas)
     for each in world.memory.replicas:
         assert is_due(view(world), each, CLOUD)
-        assert is_due(view(replace(world, cloud=frozenset())), each, SCHEDULER)
-        assert not is_due(view(replace(world, cloud=frozenset())), each, CLOUD)
+        assert is_due(view(replace(world, programs=Programs())), each, SCHEDULER)
+        assert not is_due(view(replace(world, programs=Programs())), each, CLOUD)
     missing = with_unit(world, "east-3", CLOUD, UnitState.FAILED)
-    assert f"{CLOUD} of east-3 to run" in whats(is_settled(view(missing)))
-    assert [told(each) for each in control(view(with_unit(world, "east-3", CLOUD, UnitState.STOPPED))).steps] == [
+    golden(whats(planned(missing)))
+    assert [told(each) for each in planned(with_unit(world, "east-3", CLOUD, UnitState.STOPPED), StartUnit).steps] == [
         f"StartUnit {CLOUD} of east-3"
     ]
 
@@ -119,7 +127,7 @@ def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -
     assert isinstance(step, StopUnit)
     assert (step.component, step.replica) == (CLOUD, "east-2")
     done = settled(truth)
-    assert all(each.units == frozenset(programs()) for _, each in done.replicas)
+    assert all(each.units == frozenset(ALWAYS) for _, each in done.replicas)
     stopped: World = with_unit(observe(done), "east-2", CLOUD, UnitState.STOPPED)
     assert [told(each) for each in dismiss(view(stopped)).steps] == [f"StopUnit {CLOUD} of east-2"]
     for state in (UnitState.ABSENT, UnitState.UNKNOWN):

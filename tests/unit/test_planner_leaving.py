@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from model.seen import Seen, dead, learner, left, placed, seen, viewed, voters_at
 from model.stories import all_told, told, whats
+from support.golden import Golden
 
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.units import MachineState, UnitState
@@ -38,16 +39,13 @@ def with_stray(*, is_learner: bool) -> View:
     return view(replace(world, membership=replace(world.membership, members=(*world.membership.members, stray))))
 
 
-def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_people() -> None:
+def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_people(golden: Golden) -> None:
     went = remove_strays(with_stray(is_learner=True))
     assert [(told(step), step.site) for step in went.steps] == [("RemoveMember", "")]
     assert not whats(went)
     stayed = remove_strays(with_stray(is_learner=False))
     assert not stayed.steps
-    assert [*map(str, stayed.waiting)] == [
-        "voter 63 (not started) of etcd to be removed: it belongs to no replica"
-        " ('quarterdeck etcd remove-member NAME 63')",
-    ]
+    golden([*map(str, stayed.waiting)])
 
 
 # --- remove_dead ----------------------------------------------------------------------------------------------------
@@ -147,11 +145,12 @@ def test_an_apiserver_without_a_healthy_voter_behind_it_keeps_no_leadership() ->
     assert all_told(led(*GONE[:2], sick, *voters_at("west", 2))) == ["TransferLeadership west-1"]
 
 
-def test_who_lags_is_passed_over_for_leadership() -> None:
+def test_who_lags_is_passed_over_for_leadership(golden: Golden) -> None:
     late = Seen("west-1", lag=1_001)
     assert all_told(led(*GONE, late, Seen("west-2"))) == ["TransferLeadership west-2"]
     nobody = led(*GONE, late, replace(late, name="west-2"))
-    assert (nobody.steps, whats(nobody)) == ((), ("a voter at west that has the data, to lead",))
+    assert nobody.steps == ()
+    golden(whats(nobody))
 
 
 # --- swap -----------------------------------------------------------------------------------------------------------
@@ -190,24 +189,25 @@ def test_the_dead_go_first_in_a_swap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "count", "waiting"),
+    ("replicas", "count"),
     [
-        (READY, 4, "every slot at west to have a replica"),
-        ((*READY[:5], replace(learner("west-3"), lag=2_000)), 3, "learner west-3 to catch up: 2,000 entries behind"),
-        ((*READY[:5], replace(learner("west-3"), lag=None)), 3, "learner west-3 to join"),
-        ((*READY[:5], replace(learner("west-3"), health=SUSPECT)), 3, "learner west-3 to join"),
-        ((*READY[:5], placed("west-3")), 3, "learner west-3 to join"),
-        ((*READY[:4], Seen("west-2", lag=2_000), READY[5]), 3, "voter west-2 to catch up: 2,000 entries behind"),
-        ((*READY[:4], Seen("west-2", health=SUSPECT), READY[5]), 3, "voter west-2 to join"),
-        ((*READY[:4], Seen("west-2", ready=False), READY[5]), 3, "apiservers at west to carry the traffic"),
-        ((Seen("east-1"), *READY[1:]), 3, "apiserver of east-1 to stop"),
-        ((Seen("east-1"), Seen("east-2"), *READY[2:]), 3, "apiserver of east-1, east-2 to stop"),
-        ((*voters_at("east", 3), *READY[3:]), 3, "apiserver of east-1, east-2, east-3 to stop"),
+        (READY, 4),
+        ((*READY[:5], replace(learner("west-3"), lag=2_000)), 3),
+        ((*READY[:5], replace(learner("west-3"), lag=None)), 3),
+        ((*READY[:5], replace(learner("west-3"), health=SUSPECT)), 3),
+        ((*READY[:5], placed("west-3")), 3),
+        ((*READY[:4], Seen("west-2", lag=2_000), READY[5]), 3),
+        ((*READY[:4], Seen("west-2", health=SUSPECT), READY[5]), 3),
+        ((*READY[:4], Seen("west-2", ready=False), READY[5]), 3),
+        ((Seen("east-1"), *READY[1:]), 3),
+        ((Seen("east-1"), Seen("east-2"), *READY[2:]), 3),
+        ((*voters_at("east", 3), *READY[3:]), 3),
     ],
 )
-def test_what_a_swap_waits_for_is_named(replicas: tuple[Seen, ...], count: int, waiting: str) -> None:
+def test_what_a_swap_waits_for_is_named(replicas: tuple[Seen, ...], count: int, golden: Golden) -> None:
     found = swapped(*replicas, count=count)
-    assert (found.steps, whats(found)) == ((), (waiting,))
+    assert found.steps == ()
+    golden(whats(found))
 
 
 def test_an_apiserver_whose_member_is_not_well_holds_up_no_swap_and_its_member_is_not_in_it() -> None:
@@ -241,18 +241,18 @@ def test_an_unwanted_learner_is_in_no_swap() -> None:
     assert all_told(swapped(*READY, sick)) == ["Swap(Promote west-3, RemoveMember east-1)"]
 
 
-def test_a_swap_that_has_begun_takes_nobody_out_whose_apiserver_may_serve() -> None:
+def test_a_swap_that_has_begun_takes_nobody_out_whose_apiserver_may_serve(golden: Golden) -> None:
     amid = (*voters_at("east", 3), *voters_at("west", 3))
     found = swapped(*amid)
-    assert (found.steps, whats(found)) == ((), ("a safe way to give site west the quorum",))
+    assert found.steps == ()
+    golden(whats(found))
 
 
-def test_nothing_is_swapped_while_only_we_do_not_see_who_holds_the_quorum() -> None:
+def test_nothing_is_swapped_while_only_we_do_not_see_who_holds_the_quorum(golden: Golden) -> None:
     unseen = Seen("west-3", health=UNREACHABLE, machine=CUT_OFF)
-    silent = "machine west-c1 does not answer"
-    waiting = (f"member west-3 to answer, or to be down in the cluster's own eyes: {silent}",)
     found = swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), unseen)
-    assert (found.steps, whats(found)) == ((), waiting)
+    assert found.steps == ()
+    golden(whats(found))
     down = dead("west-3")
     assert all_told(swapped(*GONE[:2], Seen("west-1"), Seen("west-2"), down)) == [
         "Swap(RemoveMember east-1, RemoveMember east-2)"
@@ -282,45 +282,30 @@ def test_no_voter_leaves_while_another_site_holds_the_quorum_or_none_does() -> N
         assert removed(*map(left, voters_at("east", count)), *WEST) == Outcome()
 
 
-SILENT = "machine east-a1 does not answer"
-
-
 @pytest.mark.parametrize(
-    ("replicas", "count", "waiting"),
+    ("replicas", "count"),
     [
-        ((*GONE[:2], *WEST), 4, ("every slot at west to have a replica",)),
-        ((*GONE[:1], *WEST, learner("west-4")), 4, ("west-4 to be a healthy voter",)),
-        ((*GONE[:1], *WEST, learner("west-4")), 5, ("west-4 to be a healthy voter",)),
-        ((Seen("east-1"), *WEST), 3, ("apiserver of east-1 to stop",)),
-        ((Seen("east-1", health=SUSPECT), *WEST), 3, ("apiserver of east-1 to stop",)),
-        ((Seen("east-1", machine=CUT_OFF), *WEST), 3, (f"apiserver of east-1 to stop: {SILENT}",)),
-        (
-            (Seen("east-1", health=UNREACHABLE, machine=CUT_OFF), *WEST),
-            3,
-            (f"member east-1 to answer, or to be down in the cluster's own eyes: {SILENT}",),
-        ),
-        (
-            (Seen("east-1", health=SUSPECT, machine=OFF), *WEST),
-            3,
-            (f"member east-1 to answer, or to be down in the cluster's own eyes: {SILENT}",),
-        ),
-        (
-            (GONE[0], *WEST[:1], Seen("west-2", lag=1_001), Seen("west-3", lag=1_001)),
-            3,
-            ("voters enough to spare east-1",),
-        ),
+        ((*GONE[:2], *WEST), 4),
+        ((*GONE[:1], *WEST, learner("west-4")), 4),
+        ((*GONE[:1], *WEST, learner("west-4")), 5),
+        ((Seen("east-1"), *WEST), 3),
+        ((Seen("east-1", health=SUSPECT), *WEST), 3),
+        ((Seen("east-1", machine=CUT_OFF), *WEST), 3),
+        ((Seen("east-1", health=UNREACHABLE, machine=CUT_OFF), *WEST), 3),
+        ((Seen("east-1", health=SUSPECT, machine=OFF), *WEST), 3),
+        ((GONE[0], *WEST[:1], Seen("west-2", lag=1_001), Seen("west-3", lag=1_001)), 3),
     ],
 )
-def test_what_the_removal_of_a_voter_waits_for_is_named(
-    replicas: tuple[Seen, ...], count: int, waiting: tuple[str, ...]
-) -> None:
+def test_what_the_removal_of_a_voter_waits_for_is_named(replicas: tuple[Seen, ...], count: int, golden: Golden) -> None:
     found = removed(*replicas, count=count)
-    assert (found.steps, whats(found)) == ((), waiting)
+    assert found.steps == ()
+    golden(whats(found))
 
 
-def test_a_voter_that_leads_hands_over_before_it_leaves_and_the_next_leaves_meanwhile() -> None:
+def test_a_voter_that_leads_hands_over_before_it_leaves_and_the_next_leaves_meanwhile(golden: Golden) -> None:
     found = removed(GONE[0], *WEST, leader="east-1")
-    assert (found.steps, whats(found)) == ((), ("east-1 to hand over leadership",))
+    assert found.steps == ()
+    golden(whats(found))
     both = removed(*GONE[:2], *WEST, leader="east-1")
     assert all_told(both) == ["RemoveMember east-2"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Role, Slot
+from quarterdeck.model.slots import Slot
 from quarterdeck.planner.match import fits, match
 from quarterdeck.planner.slots import slots
 
 
-def slot(zone: str, site: str = "east", role: Role = Role.VOTER) -> Slot:
-    return Slot(site=site, zone=zone, role=role)
+def slot(zone: str, site: str = "east") -> Slot:
+    return Slot(site=site, zone=zone)
 
 
 def at(zone: str, number: int = 1, site: str = "east") -> Replica:
@@ -43,7 +43,6 @@ def filled(wanted: str, *replicas: Replica, cost: Callable[[Replica], tuple[int,
         (at("a"), slot("b"), False),
         (at("a"), slot("a", "west"), False),
         (at("a"), slot("", "west"), False),
-        (at("a"), slot("a", role=Role.STANDBY), False),
     ],
 )
 def test_a_replica_fits_where_its_site_zone_and_role_are_wanted(record: Replica, place: Slot, does: bool) -> None:

@@ -9,6 +9,7 @@ from model.faults import UNSERVED, repaired
 from model.stories import (
     about_to,
     after_round,
+    doing,
     is_done,
     planned,
     steps_until,
@@ -19,6 +20,7 @@ from model.stories import (
     with_member,
 )
 from model.worlds import empty, machines, moving, settled, wanted
+from support.golden import Golden
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -28,7 +30,6 @@ from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Health
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.membership import remove_dead
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import ETCD
@@ -43,12 +44,12 @@ def machine_off(truth: Truth, name: str) -> Truth:
     return tick(tick(replace(truth, machines=machines)))
 
 
-def test_a_voter_is_never_removed_while_its_replacement_lags() -> None:
+def test_a_voter_is_never_removed_while_its_replacement_lags(golden: Golden) -> None:
     world = observe(until(moving(3, 3), about_to(Swap)))
     late = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound + 1))
     seen = plan(late)
     assert not any(isinstance(step, Swap | RemoveMember | Promote) for step in seen.now)
-    assert "learner west-6 to catch up: 1,001 entries behind" in whats(seen)
+    golden(whats(seen))
     near = with_member(world, "west-6", lambda member: replace(member, lag=world.settings.lag_bound))
     assert any(isinstance(step, Swap) for step in plan(near).now)
 
@@ -63,12 +64,12 @@ def test_a_learner_is_promoted_only_when_its_lag_is_known_and_small(lag: int | N
 
 def test_learners_are_added_all_at_once() -> None:
     truth = until(moving(3, 3), about_to(AddLearner))
-    assert planned(truth) == ["AddLearner west-4", "AddLearner west-5", "AddLearner west-6"]
+    assert doing(truth) == ["AddLearner west-4", "AddLearner west-5", "AddLearner west-6"]
 
 
 def test_a_learner_starts_when_the_one_before_answers_its_peers() -> None:
     truth = until(moving(3, 3), about_to(StartUnit))
-    assert planned(truth) == ["StartUnit etcd of west-4"]
+    assert doing(truth) == ["StartUnit etcd of west-4"]
     world = observe(until(after_round(truth, plan(observe(truth))), about_to(StartUnit)))
     assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-5"]
     silent = with_fact(world, "west-4", lambda fact: replace(fact, peer_up=False))
@@ -84,7 +85,7 @@ def test_a_learner_that_got_its_own_publication_in_a_snapshot_is_restarted_once(
     truth = truth.with_replica("west-5", replace(late, member=replace(late.member, unserved=UNSERVED)))
     unstarted = tuple(replace(each, started=each.name != "west-5") for each in truth.memory.replicas)
     truth = replace(truth, memory=replace(truth.memory, replicas=unstarted))
-    assert planned(truth) == ["RestartUnit etcd of west-5"]
+    assert doing(truth) == ["RestartUnit etcd of west-5"]
     world = observe(truth)
     for spared in (
         with_member(world, "west-5", lambda member: replace(member, published=False)),
@@ -105,12 +106,12 @@ def _unstarted(record: Replica) -> Replica:
     return replace(record, started=False) if record.name == "west-4" else record
 
 
-def test_no_learner_is_added_while_a_voter_is_sick() -> None:
+def test_no_learner_is_added_while_a_voter_is_sick(golden: Golden) -> None:
     world = observe(until(moving(3, 3), about_to(AddLearner)))
     sick = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
     seen = plan(sick)
     assert not any(isinstance(step, AddLearner) for step in seen.now)
-    assert "member east-2 to be healthy before learners are added" in whats(seen)
+    golden(whats(seen))
 
 
 def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
@@ -121,19 +122,19 @@ def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
 
 def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
     truth = until(moving(3, 3), about_to(Swap))
-    assert "Swap(Promote west-6, RemoveMember east-1)" in planned(truth)
+    assert "Swap(Promote west-6, RemoveMember east-1)" in doing(truth)
 
 
 def test_one_to_three_swaps_by_promotions_alone_and_before_any_apiserver() -> None:
     truth = until(moving(1, 3), about_to(Swap))
-    assert planned(truth) == ["Swap(Promote west-2, Promote west-3)"]
+    assert doing(truth) == ["Swap(Promote west-2, Promote west-3)"]
     assert truth.serving == {"east-1"}
 
 
 def test_three_to_one_serves_before_it_swaps() -> None:
     truth = until(moving(3, 1), about_to(Swap))
     assert truth.serving == {"west-4"}
-    assert planned(truth) == ["Swap(RemoveMember east-1, RemoveMember east-2, RemoveMember east-3)"]
+    assert doing(truth) == ["Swap(RemoveMember east-1, RemoveMember east-2, RemoveMember east-3)"]
 
 
 def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_swap() -> None:
@@ -144,7 +145,7 @@ def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_
 
 def test_one_to_one_lends_a_second_replica_and_takes_it_back() -> None:
     truth = until(moving(1, 1), about_to(Swap))
-    assert planned(truth) == ["Swap(Promote west-2, Promote west-3)"]
+    assert doing(truth) == ["Swap(Promote west-2, Promote west-3)"]
     assert [record.site for record in truth.memory.replicas] == ["east", "west", "west"]
     end = until(truth, is_done)
     assert [record.name for record in end.memory.replicas] == ["west-2"]
@@ -202,12 +203,12 @@ def test_a_plane_stays_at_its_source_when_the_target_dies() -> None:
     assert until(repaired(truth), is_done).record == "west"
 
 
-def test_a_dead_source_voter_is_removed_at_once_and_does_not_hold_up_the_move() -> None:
+def test_a_dead_source_voter_is_removed_at_once_and_does_not_hold_up_the_move(golden: Golden) -> None:
     truth = machine_off(moving(3, 3), "east-3")
     assert "RemoveMember east-3" in steps_until(truth, about_to(AddLearner))
     end = until(truth, is_done)
     assert end.record == "west"
-    assert plan(observe(end)).leftovers == ("east-3 on machine east-c1, which does not answer",)
+    golden(plan(observe(end)).leftovers)
 
 
 def test_a_dead_voter_stays_while_the_rest_would_be_no_quorum() -> None:
@@ -235,7 +236,7 @@ def test_a_member_is_not_started_on_a_folder_that_was_not_seen() -> None:
             lambda fact: replace(
                 fact,
                 units=tuple(
-                    (unit, UnitState.STOPPED if unit is Component.ETCD else state) for unit, state in fact.units
+                    (unit, UnitState.STOPPED if unit == Component.ETCD else state) for unit, state in fact.units
                 ),
                 has_data=has_data,
             ),
@@ -254,7 +255,7 @@ def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membe
     assert back.machine_of("east-7") == back.machine_of("east-1")
     shared = tuple(replace(record, seat=None) for record in back.memory.replicas)
     back = replace(back, memory=replace(back.memory, replicas=shared))
-    assert not any("east-1" in step for step in planned(replace(back, mute=frozenset({ETCD}))))
+    assert not any("east-1" in step for step in doing(replace(back, mute=frozenset({ETCD}))))
 
 
 def test_a_member_that_lost_its_data_is_replaced_under_a_new_name() -> None:
@@ -266,7 +267,7 @@ def test_a_member_that_lost_its_data_is_replaced_under_a_new_name() -> None:
 
 def test_the_etcd_of_a_removed_member_is_stopped_and_its_data_kept_until_all_is_done() -> None:
     truth = until(moving(3, 1), lambda now, _: len(now.voters) == 1)
-    assert planned(truth) == [f"StopUnit etcd of east-{index}" for index in (1, 2, 3)]
+    assert doing(truth) == [f"StopUnit etcd of east-{index}" for index in (1, 2, 3)]
     stopped = after_round(truth, plan(observe(truth)))
     assert all(stopped.replica(f"east-{index}").data for index in (1, 2, 3))
     assert not any(isinstance(step, StopUnit) for step in plan(observe(stopped)).now)
@@ -304,4 +305,4 @@ def test_a_dead_voter_goes_also_while_no_site_holds_a_quorum_by_itself() -> None
     assert view(observe(amid)).home is None
     world = with_member(observe(amid), "east-1", lambda member: replace(member, health=Health.DOWN))
     world = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.DOWN, ready=None))
-    assert [told(step) for step in remove_dead(view(world)).steps] == ["RemoveMember east-1"]
+    assert [told(step) for step in planned(world, RemoveMember).steps] == ["RemoveMember east-1"]

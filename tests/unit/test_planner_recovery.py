@@ -7,12 +7,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, planned, told, until, whats, with_fact
+from model.stories import doing, is_done, told, until, whats, with_fact
 from model.worlds import empty, settled
+from support.components import having
+from support.golden import Golden
 
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
@@ -69,12 +71,12 @@ def of(world: World) -> list[str]:
 # --- whether it is lost ---------------------------------------------------------------------------------------------
 
 
-def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost() -> None:
+def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is_lost(golden: Golden) -> None:
     world = replace(observe(settled(empty("east", 1))), membership=None)
     world = replace(world, words=(replace(word("east-1", 3), voters=("east-1", "90")),), plane_name="demo")
     found = plan(world).waiting[0]
-    assert found.what == "voter 90, which belongs to no replica, to come back with the data"
-    assert "'quarterdeck recover demo'" in found.then
+    golden(found.what)
+    golden(found.then)
 
 
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
@@ -105,7 +107,7 @@ def test_a_quorum_that_only_has_to_be_started_is_not_lost() -> None:
     """All have come back after a loss of power, and two of them are just starting."""
     world = observe(left_of_three(consent=YES))
     for name in ("east-2", "east-3"):
-        units = tuple((each, UnitState.STOPPED) for each in Component)
+        units = tuple((each, UnitState.STOPPED) for each in NAMED)
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, units=units, has_data=True))  # noqa: B023
     found = survivors(world)
     assert found is not None
@@ -177,16 +179,16 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
 
 
 @pytest.mark.parametrize(
-    ("seen", "revision", "said"),
+    ("seen", "revision"),
     [
-        (5, 5, "nothing that was ever seen: east-1 has etcd revision 5, and 5 is the last"),
-        (0, 5, "nothing that was ever seen: east-1 has etcd revision 5;"),
-        (2_000, 5, "etcd revisions 6 to 2,000: east-1 has etcd revision 5, and the plane was last seen at 2,000"),
+        (5, 5),
+        (0, 5),
+        (2_000, 5),
     ],
 )
-def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, said: str) -> None:
+def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
     found = loss(Memory(revision=seen), word("east-1", 7, revision))
-    assert found.startswith(said)
+    golden(found)
     assert "after that" in found
 
 
@@ -206,32 +208,32 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
 def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
     truth = left_of_three(consent=consent)
     truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
-    assert planned(truth) == []
+    assert doing(truth) == []
 
 
 def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
     noted = left_of_three(CUT_OFF, YES)
     noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
-    assert planned(noted) == []
+    assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
-    assert planned(told_so)[0].startswith("BeginEpoch")
+    assert doing(told_so)[0].startswith("BeginEpoch")
 
 
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
     patience = left_of_three().settings.patience
     lost = left_of_three(consent=Consent(automatic=True))
     lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
-    assert planned(replace(lost, now=patience - 1)) == []
-    assert planned(replace(lost, now=patience))[0].startswith("BeginEpoch")
+    assert doing(replace(lost, now=patience - 1)) == []
+    assert doing(replace(lost, now=patience))[0].startswith("BeginEpoch")
     cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
     cut_off = replace(cut_off, now=9 * patience, memory=replace(cut_off.memory, quorum_lost=0.0))
-    assert planned(cut_off) == []
+    assert doing(cut_off) == []
 
 
 def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
     truth = left_of_three(consent=Consent(automatic=True))
-    assert planned(truth) == ["NoteQuorum"]
+    assert doing(truth) == ["NoteQuorum"]
     truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
     truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
     assert truth.elected is not None
@@ -283,7 +285,7 @@ def test_nothing_starts_before_the_data_is_there_and_a_restore_that_broke_off_is
 
 def test_the_database_is_not_copied_while_the_survivor_writes_to_it() -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
-    units = tuple((each, UnitState.STOPPING if each is Component.ETCD else UnitState.STOPPED) for each in Component)
+    units = tuple((each, UnitState.STOPPING if each == Component.ETCD else UnitState.STOPPED) for each in NAMED)
     ending = with_fact(observe(truth), "east-1", lambda fact: replace(fact, units=units))
     assert not any(isinstance(step, RestoreMember | StartUnit) for step in plan(ending).now)
 
@@ -300,7 +302,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     assert any("etcd of east-1 to end" in each for each in whats(plan(world)))
 
 
-def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data() -> None:
+def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data(golden: Golden) -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
     (restore,) = plan(observe(truth)).now
     failing = (Failing(step=bare(restore), told="there is no room"),)
@@ -310,7 +312,7 @@ def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data
         truth = apply(truth, step)
     world = replace(observe(truth), failing=failing)
     assert of(world) == []
-    assert "there is no room" in whats(plan(world))
+    golden(whats(plan(world)))
 
 
 def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
@@ -326,7 +328,7 @@ def test_no_slot_is_taken_to_be_filled_by_what_is_of_an_epoch_that_is_over_while
 
 
 def test_no_replica_of_before_founds_the_new_cluster_for_events() -> None:
-    truth = settled(replace(empty("east", 3), separate=frozenset({""})))
+    truth = settled(replace(empty("east", 3), programs=having(events=("",))))
     truth = with_power(replace(truth, consent=YES), DEAD, "east-2", "east-3")
     truth = until(truth, lambda now, _: now.memory.epoch == 1)
     truth = until(truth, lambda now, _: now.memory.events.exists)
@@ -423,7 +425,7 @@ def test_data_that_was_kept_goes_with_its_plane_and_not_before_all_else() -> Non
     truth = until(with_power(begun(), Power.ON, "east-2", "east-3"), is_done)
     truth = replace(truth, deleting=True)
     last = until(truth, lambda now, _: not now.memory.replicas)
-    assert planned(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
+    assert doing(last) == ["DeleteKept east-1", "DeleteKept east-2", "DeleteKept east-3"]
     gone = until(last, is_done)
     assert gone.memory.kept == ()
 

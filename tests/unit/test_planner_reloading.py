@@ -10,6 +10,7 @@ import pytest
 from model.stories import told, whats
 from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
+from support.golden import Golden
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.remember import remember
@@ -63,22 +64,22 @@ def test_a_replica_is_of_the_revision_once_its_program_says_so() -> None:
     assert does(loaded(world, "east-1", NEW)) == ["AdoptRevision east-1"]
 
 
-def test_a_replica_is_not_reloaded_while_another_is_ill() -> None:
+def test_a_replica_is_not_reloaded_while_another_is_ill(golden: Golden) -> None:
     ill = with_fact(asked(), "east-3", ready=False)
     assert "ReloadUnit kube-apiserver of east-1" not in does(ill)
-    assert "kube-apiserver of east-3 to be ready, before east-1 gets its new files" in whats(plan(ill))
+    golden(whats(plan(ill)))
 
 
-def test_who_does_not_answer_is_not_asked_to_take_anything_up() -> None:
+def test_who_does_not_answer_is_not_asked_to_take_anything_up(golden: Golden) -> None:
     silent = with_fact(asked(replicas=1), "east-1", ready=None, loaded=None)
     assert does(silent) == []
-    assert "kube-apiserver of east-1 to answer, which is to take up new files" in whats(plan(silent))
+    golden(whats(plan(silent)))
 
 
-def test_what_was_given_is_waited_for() -> None:
+def test_what_was_given_is_waited_for(golden: Golden) -> None:
     given = with_fact(asked(), "east-1", given=frozenset({NEW}))
     assert does(given) == []
-    assert "kube-apiserver of east-1 to go by its new files" in whats(plan(given))
+    golden(whats(plan(given)))
 
 
 def test_a_program_that_did_not_take_its_files_up_is_started_anew_with_them() -> None:

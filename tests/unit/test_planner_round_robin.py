@@ -157,6 +157,6 @@ def test_apiservers_that_clients_may_still_hold_the_address_of_rest_only_afterwa
     back = until(start, lambda now, _: now.memory.served_site == "east")
     assert APISERVERS in view(observe(back)).held
     done = steps_until_done(replace(back, revision=NEW))
-    stopped = min(at for at, step in done if isinstance(step, StopUnit) and step.component is Component.APISERVER)
+    stopped = min(at for at, step in done if isinstance(step, StopUnit) and step.component == Component.APISERVER)
     since = dict(back.memory.held)[APISERVERS]
     assert stopped - since >= start.settings.ttl + start.settings.drain

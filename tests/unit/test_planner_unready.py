@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import told, until, with_fact, with_member, with_unit
+from model.stories import planned, told, until, with_fact, with_member, with_unit
 from model.worlds import FORMER, NEW, changing, creating
+from support.golden import Golden
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import NoteUnready, RejectRevision
@@ -57,20 +58,21 @@ def given_up(world: World) -> bool:
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
 def test_a_program_that_runs_and_is_never_ready_is_given_up_after_the_time_that_any_start_takes(
     component: Component,
+    golden: Golden,
 ) -> None:
     world = stuck(component)
     assert [unit for unit, _ in world.memory.unready] == [f"{component} of {name(world)}"]
     assert not given_up(later(world, START - 1.0))
-    (step,) = reject(view(later(world, START))).steps
+    (step,) = planned(later(world, START), RejectRevision).steps
     assert isinstance(step, RejectRevision)
     assert (step.revision, step.replica, step.component) == (NEW, name(world), component)
-    assert step.why == f"{component} of {name(world)} runs, and has not been ready for 600 s"
+    golden(step.why)
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
 def test_after_it_was_given_up_its_replica_goes_back_at_once_and_the_note_with_it(component: Component) -> None:
     world = later(stuck(component), START)
-    (step,) = reject(view(world)).steps
+    (step,) = planned(world, RejectRevision).steps
     after = replace(world, memory=remember(world.memory, step, world.now))
     assert noted(after) == ()
     assert not given_up(after)
@@ -88,7 +90,7 @@ def learner(world: World) -> World:
 
 
 def unseen(world: World) -> World:
-    units = tuple((component, UnitState.UNKNOWN) for component in Component)
+    units = tuple((component, UnitState.UNKNOWN) for component in NAMED)
     return with_fact(
         world,
         name(world),
@@ -187,14 +189,17 @@ ALL = ("east-1", "east-2", "east-3")
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
-def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_it_says(component: Component) -> None:
+def test_a_first_revision_whose_program_shows_nothing_new_is_given_up_with_what_it_says(
+    component: Component, golden: Golden
+) -> None:
     world = quiet(hanging(component), *ALL, component=component, says="cannot reach it")
     limit = Settings().first_ready
     assert not given_up(later(world, limit - 1.0))
-    (step,) = reject(view(later(world, limit))).steps
+    (step,) = planned(later(world, limit), RejectRevision).steps
     assert isinstance(step, RejectRevision)
-    assert (step.component, step.said) == (component, "cannot reach it")
-    assert step.why == f"{component} of east-1 runs, is not ready, and has reported nothing new for 240 s"
+    assert step.component == component
+    golden(step.said)
+    golden(step.why)
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
@@ -207,11 +212,10 @@ def test_one_that_shows_something_new_has_its_time_anew(component: Component) ->
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER])
-def test_what_is_waited_for_names_it_with_what_it_says(component: Component) -> None:
+def test_what_is_waited_for_names_it_with_what_it_says(component: Component, golden: Golden) -> None:
     world = replace(quiet(hanging(component), *ALL, component=component, says="cannot reach it"), plane_name="demo")
     (told,) = {str(each) for each in plan(world).waiting if "east-1" in each.what}
-    assert "runs and reports nothing new; its last error is: cannot reach it" in told
-    assert f"'quarterdeck logs demo --replica east-1 --component {component}'" in told
+    golden(told)
 
 
 def test_an_event_names_who_stands_still_once_all_that_it_depends_on_is_well() -> None:
@@ -222,7 +226,7 @@ def test_an_event_names_who_stands_still_once_all_that_it_depends_on_is_well() -
     assert not any(each.startswith(f"{APISERVER} of east-1") for each in warnings(starting))
 
 
-def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen() -> None:
+def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen(golden: Golden) -> None:
     world = hanging(ETCD)
     assert noted(with_unit(world, "east-2", ETCD, UnitState.STOPPED)) == ()
     unknown = ((ETCD, UnitState.UNKNOWN),)
@@ -230,4 +234,4 @@ def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen()
     unseen_one = with_fact(world, "east-2", lambda _: silent)
     assert noted(unseen_one) == ()
     (told, *_) = plan(replace(unseen_one, memory=replace(unseen_one.memory, unready=()))).waiting
-    assert told.what.endswith("to form a quorum: machine east-b1 does not answer")
+    golden(told.what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.probe.ledger import Ledger, Slot
@@ -22,7 +23,7 @@ def wrote(check: EventCheck, *numbers: int, slot: Slot = A) -> None:
         check.acknowledged(slot, number)
 
 
-def test_an_acknowledged_write_that_reads_back_older_is_lost_once() -> None:
+def test_an_acknowledged_write_that_reads_back_older_is_lost_once(golden: Golden) -> None:
     ledger = Ledger()
     ledger.acknowledge(A, 7)
     ledger.read_back(A, 7, 7)
@@ -31,17 +32,17 @@ def test_an_acknowledged_write_that_reads_back_older_is_lost_once() -> None:
     ledger.audit({A: 3})
     writes = ledger.writes()
     assert (writes.lost, writes.audited) == (1, True)
-    assert writes.examples == ("writer-0-000: number 7 acknowledged, read back shows number 3",)
+    golden(writes.examples)
 
 
-def test_the_audit_finds_what_nobody_read_again() -> None:
+def test_the_audit_finds_what_nobody_read_again(golden: Golden) -> None:
     ledger = Ledger()
     ledger.acknowledge(A, 1)
     ledger.acknowledge(B, 2)
     assert not ledger.writes().audited
     ledger.audit({A: 1})
     assert ledger.writes().lost == 1
-    assert "the final list shows no object" in ledger.writes().examples[0]
+    golden(ledger.writes().examples[0])
 
 
 def test_a_write_of_unknown_outcome_that_took_place_is_no_loss() -> None:
@@ -83,14 +84,14 @@ def test_an_event_that_comes_before_its_acknowledgement_is_due_and_not_twice() -
     assert check.caught_up
 
 
-def test_a_missing_event_is_missed() -> None:
+def test_a_missing_event_is_missed(golden: Golden) -> None:
     check = EventCheck()
     wrote(check, 1, 2, 3)
     check.event(A, 1, 101)
     check.event(A, 3, 103)
     check.settle()
     assert check.missed == 1
-    assert check.examples == ["writer-0-000: number 2 never came"]
+    golden(check.examples)
 
 
 def test_an_event_that_comes_again_is_a_duplicate_with_the_same_revision_or_another() -> None:

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
+from pages.report_schema import document
 from report_lab import MACHINE, SECONDS, STARTED, ZERO, Journal, journal, operation, probe_result, report
+from support.golden import Golden
 
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.errors import Corrupt, NotFound
@@ -18,18 +19,17 @@ from quarterdeck.report.build import build, this_machine
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Outcome, Phase, Place, Role, StepOutcome, dump, load
-from quarterdeck.report.schema_doc import document
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.report.words import headline, milliseconds, seconds, summary, times
 
 
-def test_a_good_migration_holds_all_that_must_hold() -> None:
+def test_a_good_migration_holds_all_that_must_hold(golden: Golden) -> None:
     made = report()
     assert made.holds
     assert made.outcome is Outcome.SUCCEEDED
     assert [verdict.holds for verdict in made.verdicts] == [True] * 6
-    assert headline(made) == "demo moved east → west in 14.2 s"
-    assert summary(made) == "2,100 requests, 0 failed, 0 lost writes, longest stall 91 ms (quiet 58 ms)"
+    golden(headline(made))
+    golden(summary(made))
 
 
 def during(result: ProbeResult, **changes: object) -> ProbeResult:
@@ -85,32 +85,32 @@ def test_a_stall_after_the_migration_counts_too() -> None:
     assert not verdicts(part, None, Limits())[-1].holds
 
 
-def test_a_stall_in_which_the_probe_itself_stood_still_says_so() -> None:
+def test_a_stall_in_which_the_probe_itself_stood_still_says_so(golden: Golden) -> None:
     it = probe_result()
     frozen = replace(it.periods[1], own_lag_ms=60.0)
     part = probe_part(replace(it, periods=(it.periods[0], frozen)), ZERO, "migrate")
-    assert verdicts(part, None, Limits())[-1].measured.endswith("; the probe itself was held up for 60 ms")
+    golden(verdicts(part, None, Limits())[-1].measured)
     assert "itself" not in verdicts(probe_part(it, ZERO, "migrate"), None, Limits())[-1].measured
 
 
-def test_an_operation_that_failed_never_holds() -> None:
+def test_an_operation_that_failed_never_holds(golden: Golden) -> None:
     for phase, outcome in ((OperationPhase.FAILED, Outcome.FAILED), (OperationPhase.ABORTED, Outcome.ABORTED)):
         made = build(operation(phase), journal(), machine=MACHINE, now=STARTED, probe=probe_result())
         assert (made.outcome, made.holds) == (outcome, False)
-        assert headline(made) == f"demo was not moved east → west: {outcome.value} after 14.2 s"
+        golden(headline(made))
 
 
-def test_an_operation_that_runs_is_reported_so_far() -> None:
+def test_an_operation_that_runs_is_reported_so_far(golden: Golden) -> None:
     made = build(operation(OperationPhase.RUNNING), journal()[:20], machine=MACHINE, now=STARTED + timedelta(seconds=3))
-    assert headline(made) == "demo is being moved east → west, 3.0 s so far"
-    assert summary(made).endswith("no probe was running")
+    golden(headline(made))
+    golden(summary(made))
     assert not made.holds
 
 
-def test_a_report_says_where_clients_were_unless_they_were_here() -> None:
+def test_a_report_says_where_clients_were_unless_they_were_here(golden: Golden) -> None:
     seen = replace(probe_result(), source="rack/cp-1")
     made = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=seen)
-    assert "requests from host rack/cp-1, 0 failed" in summary(made)
+    golden(summary(made))
     document = json.loads(dump(made))
     assert document["probe"].pop("from") == "rack/cp-1"
     here = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=replace(seen, source=None))
@@ -124,12 +124,13 @@ def test_an_operation_that_has_not_begun_has_no_report() -> None:
         build(pending, (), machine=MACHINE, now=STARTED)
 
 
-def test_steps_have_their_times_words_reasons_and_phases() -> None:
+def test_steps_have_their_times_words_reasons_and_phases(golden: Golden) -> None:
     steps = steps_of(journal(), ZERO)
     assert [step.start for step in steps] == sorted(step.start for step in steps)
     by_text = {step.text: step for step in steps}
     learner = by_text["add-learner demo-4"]
-    assert (learner.why, learner.site, learner.phase) == ("a learner risks nothing", "west", Phase.JOIN)
+    assert (learner.site, learner.phase) == ("west", Phase.JOIN)
+    golden(learner.why)
     assert learner.end is not None
     assert learner.end - learner.start == pytest.approx(0.03, abs=1e-3)
     assert by_text["start-unit etcd demo-4"].phase is Phase.JOIN
@@ -141,12 +142,13 @@ def test_steps_have_their_times_words_reasons_and_phases() -> None:
     assert all(0 <= span.start <= span.end <= SECONDS for span in spans)
 
 
-def test_a_step_that_failed_and_was_taken_again_is_two_steps() -> None:
+def test_a_step_that_failed_and_was_taken_again_is_two_steps(golden: Golden) -> None:
     it = Journal()
     it.step(1, 2, "promote-learner demo-4", "why", error="too far behind")
     it.step(3, 4, "promote-learner demo-4", "why")
     first, second = steps_of(it.entries, ZERO)
-    assert (first.outcome, first.error) == (StepOutcome.FAILED, "too far behind")
+    assert first.outcome == StepOutcome.FAILED
+    golden(first.error)
     assert (second.outcome, second.error) == (StepOutcome.DONE, "")
 
 
@@ -224,12 +226,12 @@ def test_times_of_the_probe_are_those_of_the_operation() -> None:
     assert part.during.overall.stall_at == 11.2
 
 
-def test_a_probe_without_a_mark_is_compared_with_itself_and_an_unknown_period_is_refused() -> None:
+def test_a_probe_without_a_mark_is_compared_with_itself_and_an_unknown_period_is_refused(golden: Golden) -> None:
     it = probe_result()
     part = probe_part(replace(it, periods=it.periods[:1]), ZERO)
     assert part.compared == ("quiet", "quiet")
     assert len(part.judged) == 1
-    with pytest.raises(NotFound, match="quiet, migrate"):
+    with golden.raises(NotFound):
         probe_part(it, ZERO, "lunch")
 
 
@@ -239,9 +241,9 @@ def test_a_report_comes_back_from_its_json_as_it_was() -> None:
     assert json.loads(dump(made))["schemaVersion"] == "quarterdeck.dev/report/v1"
 
 
-def test_a_report_of_a_later_version_or_a_broken_one_is_refused_with_what_to_do() -> None:
+def test_a_report_of_a_later_version_or_a_broken_one_is_refused_with_what_to_do(golden: Golden) -> None:
     document = json.loads(dump(report()))
-    with pytest.raises(Corrupt, match="use the quarterdeck that wrote it"):
+    with golden.raises(Corrupt):
         load(json.dumps({**document, "schemaVersion": "quarterdeck.dev/report/v2"}).encode())
     with pytest.raises(Corrupt, match="damaged"):
         load(dump(report())[:1000])
@@ -250,41 +252,36 @@ def test_a_report_of_a_later_version_or_a_broken_one_is_refused_with_what_to_do(
     assert load(json.dumps({**document, "addedLater": 1}).encode()) == report()
 
 
-def test_the_documented_schema_is_the_schema() -> None:
-    page = Path(__file__).parents[2] / "docs" / "report-schema.md"
-    assert page.read_text() == document(), "run: python -m quarterdeck.report.schema_doc > docs/report-schema.md"
-
-
 def test_the_documentation_says_something_of_every_field() -> None:
     rows = [line for line in document().splitlines() if line.startswith("| `")]
     assert len(rows) > 90
     assert all(len(line.split("|")[3].strip()) > 3 and len(line.split("|")[2].strip()) > 3 for line in rows)
 
 
-def test_numbers_are_written_for_people() -> None:
+def test_numbers_are_written_for_people(golden: Golden) -> None:
     assert [milliseconds(value) for value in (0.84, 9.96, 92.4, 1310)] == ["0.8 ms", "10.0 ms", "92 ms", "1.31 s"]
-    assert [seconds(value) for value in (0.009, 14.21, 125.4)] == ["9.0 ms", "14.2 s", "2 min 05 s"]
+    golden([seconds(value) for value in (0.009, 14.21, 125.4)])
     assert [times(92, 61), times(1, 0)] == ["1.5 x", "–"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "source", "target", "words"),
+    ("kind", "source", "target"),
     [
-        ("Create", None, ("east", 3), "demo created at east in 14.2 s"),
-        ("Scale", ("east", 1), ("east", 3), "demo scaled 1 → 3 in 14.2 s"),
-        ("Apply", ("east", 3), ("east", 3), "demo changed at east in 14.2 s"),
-        ("Replace", ("east", 3), ("east", 3), "replicas of demo replaced at east in 14.2 s"),
-        ("Delete", None, None, "demo deleted in 14.2 s"),
+        ("Create", None, ("east", 3)),
+        ("Scale", ("east", 1), ("east", 3)),
+        ("Apply", ("east", 3), ("east", 3)),
+        ("Replace", ("east", 3), ("east", 3)),
+        ("Delete", None, None),
     ],
 )
 def test_each_operation_has_its_headline(
-    kind: str, source: tuple[str, int] | None, target: tuple[str, int] | None, words: str
+    kind: str, source: tuple[str, int] | None, target: tuple[str, int] | None, golden: Golden
 ) -> None:
     def place(at: tuple[str, int] | None) -> Place | None:
         return None if at is None else Place(site=at[0], replicas=at[1])
 
     made = report().model_copy(update={"kind": kind, "source": place(source), "target": place(target)})
-    assert headline(made) == words
+    golden(headline(made))
 
 
 def test_the_machine_is_described() -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from report_lab import MACHINE, STARTED, ZERO, locked, operation
 from rich.console import Console
+from support.golden import Golden
 
 from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
@@ -48,7 +49,7 @@ def test_what_was_held_before_the_operation_is_known_from_before_and_what_had_en
     assert [(each.replica, each.end) for each in found if each.end is not None] == [("demo-2", 0.2)]
 
 
-def test_the_chart_has_a_row_for_each_lock_within_the_time_that_it_shows(report: Report) -> None:
+def test_the_chart_has_a_row_for_each_lock_within_the_time_that_it_shows(report: Report, golden: Golden) -> None:
     assert [(each.row, each.start, each.end) for each in lock_spans(report.locks, 0.0, 14.2)] == [
         (CLOUD, 0.0, 9.2),
         (CLOUD, 10.1, 14.2),
@@ -58,9 +59,9 @@ def test_the_chart_has_a_row_for_each_lock_within_the_time_that_it_shows(report:
     ]
     drawn = json.loads(str(figure(report).to_json()))
     titles = [each["text"] for each in drawn["layout"]["annotations"]]
-    assert "<b>locks of controllers, and who holds them</b>" in titles
+    golden(titles)
     (bars,) = [each for each in drawn["data"] if OWN in (each.get("y") or ())]
-    assert f"{CLOUD} of demo-5" in bars["text"]
+    golden(bars["text"])
     colors = legend(report)
     assert len({colors[f"{CLOUD} of demo-{number}"] for number in (2, 5)} | {colors[f"{KUBE} of demo-1"]}) == 3
 

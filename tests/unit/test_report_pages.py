@@ -12,12 +12,14 @@ import pytest
 from plotly.offline import get_plotlyjs
 from report_lab import MACHINE, STARTED, Journal, journal, operation, probe_result, report
 from rich.console import Console
+from support.golden import Golden
 
 from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.downsample import downsampled
 from quarterdeck.report.html import render_html
-from quarterdeck.report.schema import Moment, Role, Samples, Verdict
+from quarterdeck.report.schema import Moment, Role, Verdict
+from quarterdeck.report.schema_probe import Samples
 from quarterdeck.report.spans import Look, Span, member_spans
 from quarterdeck.report.text import render_text
 
@@ -134,14 +136,14 @@ def test_hostile_text_stays_text() -> None:
     assert not any("<img" in text or "<script" in text for text in texts)
 
 
-def test_every_member_backend_record_step_and_failure_is_in_the_chart(page: str) -> None:
+def test_every_member_backend_record_step_and_failure_is_in_the_chart(page: str, golden: Golden) -> None:
     data = drawn_in(page)["data"]
     rows = {row for trace in data if trace["type"] == "bar" for row in trace["y"]}
     assert {f"demo-{number} · {'east' if number < 4 else 'west'}" for number in range(1, 7)} <= rows
     assert {"east ▸ demo-1", "west ▸ demo-6", "name", "join", "swap"} <= rows
     failed = next(trace for trace in data if trace.get("name") == "failed")
     assert len(failed["text"]) == 2
-    assert "pinned-0: status 429" in failed["text"][0]
+    golden(failed["text"][0])
     kinds = {trace.get("name") for trace in data if trace["type"] == "scatter"}
     assert {"writer", "reader", "watcher", "new-connection", "keep-alive", "pinned", "http2", "failed"} == kinds
 
@@ -155,9 +157,9 @@ def test_all_parts_of_the_chart_share_one_axis_of_time(page: str) -> None:
         assert low > high
 
 
-def test_a_report_without_probe_or_timeline_has_a_page_too() -> None:
+def test_a_report_without_probe_or_timeline_has_a_page_too(golden: Golden) -> None:
     made = build(operation(), (), machine=MACHINE, now=STARTED)
-    assert "no probe was running" in Page(own(render_html(made))).text
+    golden(Page(own(render_html(made))).text)
     assert "Timeline" in render_html(build(operation(), journal(), machine=MACHINE, now=STARTED))
 
 
@@ -212,7 +214,7 @@ def test_downsampling_keeps_every_failure_and_every_kinds_slowest() -> None:
     assert downsampled(samples, count) == tuple(range(count))
 
 
-def test_the_terminal_shows_the_same(page: str) -> None:
+def test_the_terminal_shows_the_same(page: str, golden: Golden) -> None:
     console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     with console.file:
         console.print(render_text(report(failing=True)))
@@ -225,7 +227,7 @@ def test_the_terminal_shows_the_same(page: str) -> None:
         "1.6 x",
     ):
         assert words in text
-    assert "for 9.0 ms" in text
+    golden(text)
 
 
 def test_an_aim_that_a_busy_machine_missed_is_marked_and_breaks_no_promise() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from xmlrpc.client import Fault
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput, LeaseLost, Unavailable
 from quarterdeck.model.units import Fence
@@ -51,8 +52,10 @@ def fault(code: int, text: str = "") -> bytes:
     return supervisor_client.xmlrpc.client.dumps(Fault(code, text), methodresponse=True).encode()
 
 
-async def test_a_refusal_for_an_older_fence_ends_the_driver_and_any_other_does_not(tmp_path: Path) -> None:
-    with pytest.raises(LeaseLost, match="it refused: token 8; another process"):
+async def test_a_refusal_for_an_older_fence_ends_the_driver_and_any_other_does_not(
+    tmp_path: Path, golden: Golden
+) -> None:
+    with golden.raises(LeaseLost):
         await Answering(tmp_path, lambda _: fault(FENCED, "UNKNOWN: token 8")).stop(
             "unit", Fence("alpha", 7), kill=False, stop_timeout=1.0
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import Fence, Machine, MachineState
@@ -42,13 +43,13 @@ async def test_its_machines_are_known_and_nothing_else_is() -> None:
 @pytest.mark.parametrize("call", [*calls()])
 async def test_each_other_call_says_that_it_is_not_declared_any_more(call: str) -> None:
     site = former_site("east", (KNOWN,))
-    with pytest.raises(Unavailable, match="using machine east-a1: site east is not declared any more; declare"):
+    with pytest.raises(Unavailable, match="machine east-a1: site east"):
         await getattr(site, call)("east-a1")
 
 
-async def test_a_call_of_the_site_as_a_whole_names_all_its_machines() -> None:
+async def test_a_call_of_the_site_as_a_whole_names_all_its_machines(golden: Golden) -> None:
     site = former_site("east", (KNOWN, replace(KNOWN, name="east-b1")))
-    with pytest.raises(Unavailable, match="using machine east-a1, east-b1: site east"):
+    with golden.raises(Unavailable):
         await site.require_room("adding replicas", 1)
-    with pytest.raises(Unavailable, match="using machine east-b1: site east"):
+    with golden.raises(Unavailable):
         await site.stop_unit("east-b1", "etcd", kill=True)

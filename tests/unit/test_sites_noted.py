@@ -12,6 +12,7 @@ import pytest
 from supervisor.options import NotFound
 from supervisor.process import Subprocess
 from supervisor.states import ProcessStates
+from support.golden import Golden
 
 from quarterdeck.sites.local.supervisor import unit as supervised_unit
 from quarterdeck.sites.local.supervisor.unit import UnitProcess
@@ -63,7 +64,7 @@ def test_each_run_has_a_beginning_and_an_ending(process: UnitProcess, log: Path)
 
 
 def test_why_it_cannot_be_started_is_said_once_and_again_after_it_ran(
-    process: UnitProcess, log: Path, monkeypatch: pytest.MonkeyPatch
+    process: UnitProcess, log: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     with monkeypatch.context() as meanwhile:
         meanwhile.setattr(Subprocess, "get_execv_args", cannot("no /bin/x"))
@@ -71,12 +72,11 @@ def test_why_it_cannot_be_started_is_said_once_and_again_after_it_ran(
             with pytest.raises(NotFound):
                 process.get_execv_args()
             process.record_spawnerr("no /bin/x")
-    why = "quarterdeck: cannot start: no /bin/x"
-    assert log.read_text().splitlines() == [why]
+    golden(log.read_text().splitlines())
     process.get_execv_args()
     process.finish(4711, EXITED)
     process.record_spawnerr("no /bin/x")
-    assert log.read_text().splitlines()[-1] == why
+    golden(log.read_text().splitlines()[-1])
 
 
 def test_a_disk_without_room_for_a_line_ends_no_supervisor(process: UnitProcess, log: Path) -> None:

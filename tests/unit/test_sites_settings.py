@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.units import MachineRole
@@ -37,19 +38,19 @@ def test_each_edge_has_another_zone_and_the_first_the_name_that_it_had_when_it_w
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    "wrong",
     [
-        ({"name": "East"}, "'East' is not a DNS label"),
-        ({"name": "a/b"}, "not a DNS label"),
-        ({"name": "e", "zones": ()}, "name 1 to 16 different zones"),
-        ({"name": "e", "zones": ("a", "a")}, "different zones"),
-        ({"name": "e", "machines_per_zone": 0}, "choose 1 to 15"),
-        ({"name": "e", "zones": ("a",), "edges": 2}, "choose 1 to 8, each in another zone"),
-        ({"name": "e", "storage_classes": {}}, "no storage class"),
+        {"name": "East"},
+        {"name": "a/b"},
+        {"name": "e", "zones": ()},
+        {"name": "e", "zones": ("a", "a")},
+        {"name": "e", "machines_per_zone": 0},
+        {"name": "e", "zones": ("a",), "edges": 2},
+        {"name": "e", "storage_classes": {}},
     ],
 )
-def test_settings_that_cannot_be_are_refused(wrong: dict[str, object], says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, object], golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         LocalSiteSettings(**wrong)  # type: ignore[arg-type]
 
 
@@ -64,8 +65,8 @@ def test_the_number_of_a_removed_site_is_given_again(tmp_path: Path) -> None:
     assert site_number(tmp_path, "north") == 1
 
 
-def test_a_spoilt_number_is_reported_not_guessed(tmp_path: Path) -> None:
+def test_a_spoilt_number_is_reported_not_guessed(tmp_path: Path, golden: Golden) -> None:
     site_number(tmp_path, "east")
     (tmp_path / "sites/east/number").write_text("one")
-    with pytest.raises(Corrupt, match="'one' is not a number"):
+    with golden.raises(Corrupt):
         site_number(tmp_path, "east")

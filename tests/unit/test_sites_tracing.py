@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.sites.local.fault.tracing import cannot_trace, why_forbidden
 
@@ -24,6 +25,6 @@ def test_what_nobody_may_until_the_next_boot_is_said_to_be_so(*, privileged: boo
     assert why_forbidden(3, privileged=privileged).endswith("kernel.yama.ptrace_scope is 3 until it boots")
 
 
-def test_where_there_is_no_strace_it_is_said_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_there_is_no_strace_it_is_said_how_to_have_it(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert cannot_trace().endswith("is not on the path: install it (apt-get install strace)")
+    golden(cannot_trace())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole
@@ -119,9 +120,9 @@ async def test_a_volume_is_claimed_then_attached_then_settled(lab: Lab) -> None:
     assert lab.did() == []
 
 
-async def test_a_volume_that_cannot_be_made_is_nobodys(lab: Lab) -> None:
+async def test_a_volume_that_cannot_be_made_is_nobodys(lab: Lab, golden: Golden) -> None:
     (lab.root / "broken-attach").touch()
-    with pytest.raises(Unavailable, match="attach of storage class san: sh ended with 1: no way"):
+    with golden.raises(Unavailable):
         await lab.site.create_volume(A, "data", "san")
     assert lab.hosts[A].claims == {}
 
@@ -139,20 +140,20 @@ async def test_a_host_that_does_not_answer_is_detached_all_the_same(lab: Lab) ->
     assert lab.did() == ["claim b", "detach a", "attach b", "settle b"]
 
 
-async def test_what_is_used_is_not_taken_and_nobody_else_has_a_claim(lab: Lab) -> None:
+async def test_what_is_used_is_not_taken_and_nobody_else_has_a_claim(lab: Lab, golden: Golden) -> None:
     await made(lab)
     lab.hosts[A].uses = True
-    with pytest.raises(Conflict, match="machine a answers, and uses it"):
+    with golden.raises(Conflict):
         await lab.site.attach_volume(B, "data", A)
     assert lab.did() == ["claim b", "release a", "disclaim b"]
     assert (set(lab.hosts[A].claims), lab.hosts[B].claims) == ({"data"}, {})
 
 
 @pytest.mark.parametrize("broken", ["detach", "attach"])
-async def test_what_was_cut_short_is_on_its_way_and_goes_on(lab: Lab, broken: str) -> None:
+async def test_what_was_cut_short_is_on_its_way_and_goes_on(lab: Lab, broken: str, golden: Golden) -> None:
     await made(lab)
     (lab.root / f"broken-{broken}").touch()
-    with pytest.raises(Unavailable, match=f"{broken} of storage class san: sh ended with 1: no way"):
+    with golden.raises(Unavailable):
         await lab.site.attach_volume(B, "data", A)
     assert (lab.hosts[A].claims, set(lab.hosts[B].claims)) == ({}, {"data"})
     assert not lab.hosts[B].mounted("data")
@@ -162,28 +163,28 @@ async def test_what_was_cut_short_is_on_its_way_and_goes_on(lab: Lab, broken: st
     assert lab.did() == ["claim b", "release a", "detach a", "attach b", "settle b", "disclaim a"]
 
 
-async def test_a_volume_that_another_host_has_is_not_taken_from_it(lab: Lab) -> None:
+async def test_a_volume_that_another_host_has_is_not_taken_from_it(lab: Lab, golden: Golden) -> None:
     await made(lab)
     await lab.site.attach_volume(B, "data", A)
     lab.did()
     lab.hosts[A].silent = True
-    with pytest.raises(NotFound, match="machine a has no such volume: host b has it"):
+    with golden.raises(NotFound):
         await lab.site.attach_volume(C, "data", A)
-    with pytest.raises(Conflict, match="host b has it"):
+    with golden.raises(Conflict):
         await lab.site.create_volume(C, "data", "san")
     assert lab.did() == []
 
 
-async def test_of_a_volume_that_nobody_knows_the_commands_are_asked(lab: Lab) -> None:
+async def test_of_a_volume_that_nobody_knows_the_commands_are_asked(lab: Lab, golden: Golden) -> None:
     lab.hosts[A].silent = True
-    with pytest.raises(NotFound, match="machine a has no such volume"):
+    with golden.raises(NotFound):
         await lab.site.attach_volume(B, "data", A)
     assert lab.did() == ["claim b", "detach a", "disclaim b"]
 
 
-async def test_a_local_volume_stays_where_it_is(lab: Lab) -> None:
+async def test_a_local_volume_stays_where_it_is(lab: Lab, golden: Golden) -> None:
     lab.hosts[A].local = ("data",)
-    with pytest.raises(PreconditionFailed, match="volumes of storage class standard are local"):
+    with golden.raises(PreconditionFailed):
         await lab.site.attach_volume(B, "data", A)
     assert lab.did() == []
 
@@ -198,9 +199,9 @@ async def test_a_claim_that_is_older_than_what_another_host_has_is_nobodys(lab: 
     assert (await lab.site.attach_volume(B, "data", A)).name == "data"
 
 
-async def test_what_is_claimed_and_may_be_another_hosts_is_not_deleted(lab: Lab) -> None:
+async def test_what_is_claimed_and_may_be_another_hosts_is_not_deleted(lab: Lab, golden: Golden) -> None:
     lab.hosts[A].claims["data"] = 1
     lab.hosts[B].silent = True
-    with pytest.raises(Unavailable, match="host b does not answer, and may have it"):
+    with golden.raises(Unavailable):
         await lab.site.delete_volume(A, "data")
     assert lab.did() == []

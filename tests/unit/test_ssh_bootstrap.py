@@ -10,6 +10,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 from support.cli_lab import Cli
+from support.golden import Golden
 
 from quarterdeck.app.site.bootstrapping import bootstrap_script
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
@@ -47,29 +48,28 @@ def test_the_script_that_it_puts_there_is_the_one_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "-----BEGIN OPENSSH PRIVATE KEY-----", "ssh-ed25519", f"{KEY}\nnothing"])
-def test_what_is_no_public_key_is_refused(key: str) -> None:
-    with pytest.raises(InvalidInput, match="no public key"):
+def test_what_is_no_public_key_is_refused(key: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         bootstrap_script(user="quarterdeck", keys=[key])
 
 
-def test_bad_input_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setenv("HOME", str(cli.folder))
-    cli.refused("site", "bootstrap", "192.0.2.1", code=INVALID, says=("there is no public key in", "--key FILE.pub"))
+    golden(cli.refused("site", "bootstrap", "192.0.2.1", code=INVALID).err)
     key = cli.folder / "id.pub"
     key.write_text(KEY)
     argv = ("site", "bootstrap", "192.0.2.1", "--key", str(key))
-    cli.refused(*argv, "--user", "a b", code=INVALID, says=("user: 'a b' is not the name of a user",))
-    cli.refused(*argv, "--apply", code=4, says=("nobody to ask", "--yes"))
+    golden(cli.refused(*argv, "--user", "a b", code=INVALID).err)
+    golden(cli.refused(*argv, "--apply", code=4).err)
     assert cli(*argv).out.startswith("#!/bin/sh\n")
     assert f"\nrestrict,port-forwarding {KEY}\n" in cli(*argv, "--allow-probe").out
 
 
-def test_a_check_names_a_site_or_an_inventory(cli: Cli) -> None:
-    says = ("name a site, or an --inventory",)
-    cli.refused("site", "check", code=INVALID, says=says)
-    cli.refused("site", "check", "east", "--inventory", "-", code=INVALID, says=says)
-    assert "parts of this host" in cli("site", "check", "east").out
-    cli.refused("site", "check", "north", code=3, says=("'north'", "east, west"))
+def test_a_check_names_a_site_or_an_inventory(cli: Cli, golden: Golden) -> None:
+    golden(cli.refused("site", "check", code=INVALID).err)
+    golden(cli.refused("site", "check", "east", "--inventory", "-", code=INVALID).err)
+    golden(cli("site", "check", "east").out)
+    golden(cli.refused("site", "check", "north", code=3).err)
 
 
 class Sshd(asyncssh.SSHServer):
@@ -93,7 +93,7 @@ async def refusal(login: Login) -> Unavailable | PreconditionFailed:
     return caught.value
 
 
-async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path) -> None:
+async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path, golden: Golden) -> None:
     host_key = asyncssh.generate_private_key("ssh-ed25519")
     server = await asyncssh.listen("127.0.0.1", 0, server_factory=Sshd, server_host_keys=[host_key])
     async with server:
@@ -107,35 +107,35 @@ async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path) -> None:
         (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {other}")
         error = await refusal(login)
         assert "its host key has CHANGED" in error.seen
-        assert f"ssh-keygen -R [127.0.0.1]:{port}" in error.next_step
+        golden(error.next_step)
 
         (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {host_key.export_public_key().decode()}")
         error = await refusal(login)
-        assert "no key of user deck is accepted" in error.seen
+        golden(error.seen)
 
         own = asyncssh.generate_private_key("ssh-ed25519")
         own.write_private_key(str(home / "id_ed25519"), "pkcs8-pem", passphrase="secret")
         error = await refusal(login)
-        assert "id_ed25519 has a passphrase: there is no agent that has it" in error.seen
+        golden(error.seen)
         assert "ssh-add" in error.next_step
         error = await refusal(Login(host="127.0.0.1", port=port, user="deck", identity=str(home / "id_ed25519")))
-        assert "has a passphrase" in error.seen
+        golden(error.seen)
     error = await refusal(login)
     assert isinstance(error, Unavailable)
-    assert "it refuses the connection" in error.seen
+    golden(error.seen)
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    "error",
     [
-        (socket.gaierror(-2, "Name or service not known"), "the name one is not known"),
-        (OSError(errno.EHOSTUNREACH, "Connect call failed ('192.0.2.1', 22)"), "No route to host"),
-        (TimeoutError(), "no answer within 15 s"),
-        (OSError(errno.ETIMEDOUT, "Connect call failed"), "no answer within 15 s"),
-        (asyncssh.ConnectionLost("Connection lost"), "Connection lost"),
+        socket.gaierror(-2, "Name or service not known"),
+        OSError(errno.EHOSTUNREACH, "Connect call failed ('192.0.2.1', 22)"),
+        TimeoutError(),
+        OSError(errno.ETIMEDOUT, "Connect call failed"),
+        asyncssh.ConnectionLost("Connection lost"),
     ],
 )
-def test_a_host_that_cannot_be_reached_is_said_not_to_be_in_words(error: Exception, words: str) -> None:
+def test_a_host_that_cannot_be_reached_is_said_not_to_be_in_words(error: Exception, golden: Golden) -> None:
     said = _unreached(Login(host="one"), error)
-    assert words in said.seen
+    golden(said.seen)
     assert said.next_step

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.sites.ssh.commands import Asked, filled, run_command
@@ -38,12 +39,12 @@ def test_a_command_is_told_all_that_it_is_about() -> None:
     assert filled(("{make}", "{snapshot}"), made) == ("yes", "s")
 
 
-async def test_no_shell_reads_what_a_command_is_told(tmp_path: Path) -> None:
+async def test_no_shell_reads_what_a_command_is_told(tmp_path: Path, golden: Golden) -> None:
     told = tmp_path / "told"
     odd = Asked(volume="v1", storage_class="$(id)", host="h; id", address="*", path="a b")
     argv = (script(tmp_path, f'printf "%s|" "$@" > {told}'), "{storageClass}", "{host}", "{address}", "{path}")
     assert await run_command("attaching", argv, odd)
-    assert told.read_text() == "$(id)|h; id|*|a b|"
+    golden(told.read_text())
 
 
 async def test_exit_3_says_that_there_is_no_such_volume(tmp_path: Path) -> None:
@@ -51,22 +52,22 @@ async def test_exit_3_says_that_there_is_no_such_volume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("echo first; echo; echo the last >&2; echo; exit 1", "command ended with 1: the last"),
-        ("exit 4", "command ended with 4: it said nothing"),
-        ("kill -9 $$", "command was killed by signal 9: it said nothing"),
-        ("seq 100000; exit 2", "command ended with 2: 100000"),
+        "echo first; echo; echo the last >&2; echo; exit 1",
+        "exit 4",
+        "kill -9 $$",
+        "seq 100000; exit 2",
     ],
 )
-async def test_any_other_end_is_told_with_the_last_that_was_said(tmp_path: Path, text: str, said: str) -> None:
+async def test_any_other_end_is_told_with_the_last_that_was_said(tmp_path: Path, text: str, golden: Golden) -> None:
     with pytest.raises(Unavailable) as error:
         await run_command("attaching", (script(tmp_path, text),), ASKED)
-    assert error.value.seen.endswith(said)
+    golden(error.value.seen)
 
 
-async def test_a_command_that_cannot_be_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="nowhere cannot be run"):
+async def test_a_command_that_cannot_be_run_is_named(tmp_path: Path, golden: Golden) -> None:
+    with golden.raises(Unavailable):
         await run_command("attaching", (str(tmp_path / "nowhere"),), ASKED)
 
 

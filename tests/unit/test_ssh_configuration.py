@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncssh
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh import configuration
@@ -37,7 +38,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_ssh
-async def test_what_ssh_evaluates_counts(home: Path) -> None:
+async def test_what_ssh_evaluates_counts(home: Path, golden: Golden) -> None:
     (home / "config").write_text(
         f"Include {home}/config.d/*\nHost *\n  User deck\n  ProxyCommand nc -X %% %h %p %r %n\n"
     )
@@ -50,7 +51,7 @@ async def test_what_ssh_evaluates_counts(home: Path) -> None:
     one = await client_configuration(Login(host="one"))
     assert (one.host, one.options["port"], one.options["username"]) == ("192.0.2.1", 2222, "deck")
     assert one.options["host_key_alias"] == "alias"
-    assert one.options["proxy_command"] == ["/bin/sh", "-c", "exec nc -X % 192.0.2.1 2222 deck one"]
+    golden(one.options["proxy_command"])
     assert one.identities == (home / "own",)
     assert one.options["agent_path"] is None, "an agent has no key that may be used"
     assert one.known_hosts[0] == home / "others"
@@ -65,9 +66,9 @@ async def test_what_ssh_evaluates_counts(home: Path) -> None:
 
 
 @needs_ssh
-async def test_a_configuration_that_ssh_does_not_read_is_shown_with_its_words(home: Path) -> None:
+async def test_a_configuration_that_ssh_does_not_read_is_shown_with_its_words(home: Path, golden: Golden) -> None:
     (home / "config").write_text("Host one\n  NoSuchOption yes\n")
-    with pytest.raises(PreconditionFailed, match=r"config.*line 2.*[Bb]ad configuration option.*ssh -G one"):
+    with golden.raises(PreconditionFailed):
         await client_configuration(Login(host="one"))
 
 
@@ -87,7 +88,7 @@ def test_lines_of_known_hosts_that_cannot_be_read_are_passed_over(home: Path) ->
 
 
 @needs_ssh
-async def test_a_changed_key_is_called_changed_whichever_file_has_the_former_one(home: Path) -> None:
+async def test_a_changed_key_is_called_changed_whichever_file_has_the_former_one(home: Path, golden: Golden) -> None:
     key, other = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
     async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[key]) as server:
         port = server.get_port()
@@ -97,8 +98,8 @@ async def test_a_changed_key_is_called_changed_whichever_file_has_the_former_one
         with pytest.raises(PreconditionFailed) as caught:
             await logged_in(login)
         assert "its host key has CHANGED" in caught.value.seen
-        assert f"{home}/more has another one" in caught.value.seen
-        assert f"ssh-keygen -f {home}/more -R [127.0.0.1]:{port}" in caught.value.next_step
+        golden(caught.value.seen)
+        golden(caught.value.next_step)
         (home / "config").write_text(f"HostKeyAlias east\nUserKnownHostsFile {home}/more\n")
         (home / "more").write_text(f"[east]:{port} {key.export_public_key().decode()}")
         (await logged_in(login)).abort()
@@ -169,7 +170,7 @@ async def test_the_known_host_key_is_asked_for_whatever_the_order_of_the_configu
 
 
 @needs_ssh
-async def test_a_user_key_signs_with_the_configured_algorithms_alone(home: Path) -> None:
+async def test_a_user_key_signs_with_the_configured_algorithms_alone(home: Path, golden: Golden) -> None:
     host, user = asyncssh.generate_private_key("ssh-ed25519"), asyncssh.generate_private_key("ssh-rsa")
     user.write_private_key(home / "id_rsa")
     user.write_public_key(home / "authorized")
@@ -179,7 +180,7 @@ async def test_a_user_key_signs_with_the_configured_algorithms_alone(home: Path)
         login = Login(host="127.0.0.1", port=server.get_port(), user="deck", identity=str(home / "id_rsa"))
         (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {host.export_public_key().decode()}")
         (home / "config").write_text("PubkeyAcceptedAlgorithms ssh-ed25519\n")
-        with pytest.raises(PreconditionFailed, match="no key of user deck is accepted"):
+        with golden.raises(PreconditionFailed):
             await logged_in(login)
         (home / "config").write_text("PubkeyAcceptedAlgorithms rsa-sha2-512-cert-v01@openssh.com\n")
         assert (await client_configuration(login)).options["signature_algs"] == ["rsa-sha2-512"]
@@ -245,7 +246,7 @@ async def test_what_ssh_has_by_default_is_left_to_asyncssh(home: Path, monkeypat
 
 
 @needs_ssh
-async def test_a_command_for_known_hosts_is_named_where_no_file_has_the_key(home: Path) -> None:
+async def test_a_command_for_known_hosts_is_named_where_no_file_has_the_key(home: Path, golden: Golden) -> None:
     key = asyncssh.generate_private_key("ssh-ed25519")
     async with await asyncssh.listen("127.0.0.1", 0, server_factory=Jump, server_host_keys=[key]) as server:
         login = Login(host="127.0.0.1", port=server.get_port(), user="deck")
@@ -253,7 +254,7 @@ async def test_a_command_for_known_hosts_is_named_where_no_file_has_the_key(home
         with pytest.raises(PreconditionFailed) as caught:
             await logged_in(login)
         assert "its host key is not known" in caught.value.seen
-        assert "KnownHostsCommand (/usr/bin/keys-of %H) is set, and quarterdeck does not run it" in caught.value.seen
-        assert f"add it to {home}/known_hosts" in caught.value.next_step
+        golden(caught.value.seen)
+        golden(caught.value.next_step)
         (home / "known_hosts").write_text(f"[127.0.0.1]:{login.port} {key.export_public_key().decode()}")
         (await logged_in(login)).abort()

@@ -61,3 +61,15 @@ def test_whoever_may_only_serve_does_not_choose_what_runs_as_root(tmp_path: Path
     code, said = asked(tmp_path, sent)
     assert (code, said) == (_INVALID, "these are not the faults of this quarterdeck")
     assert not (tmp_path / "faults").exists()
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_session_that_begins_removes_what_was_left_where_no_fault_is_made(tmp_path: Path, made: bool) -> None:
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "faults").write_bytes(faults())
+    if made:
+        (tmp_path / "fault").mkdir()
+        (tmp_path / "fault/about").touch()
+    code = f"{functions()}LIB=$1 FAULT=$1/fault FAULTS=$1/faults; forget_faults"
+    subprocess.run(("/bin/bash", "-c", code, "bash", str(tmp_path)), check=True)
+    assert (tmp_path / "faults").exists() is made

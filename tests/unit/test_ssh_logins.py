@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import asyncssh
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.sites.ssh import connections, probing, shells
@@ -195,7 +196,7 @@ async def test_lines_that_are_no_answers_are_passed_over(host: FakeHost) -> None
     assert await asked(host) == b"well"
 
 
-async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost) -> None:
+async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost, golden: Golden) -> None:
     async def babbles(process: Process) -> None:
         process.stdout.write(b"\n" + marker_of(process) + b"\n" + HELLO)
         while await process.stdin.readline():
@@ -204,54 +205,59 @@ async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost) -> N
     host.shell = babbles
     connection = Connection(host.login, "test")
     try:
-        with pytest.raises(Unavailable, match=r"has not answered within 0\.5 s; it said: disk full"):
+        with golden.raises(Unavailable):
             await connection.ask("ping", doing="asking", deadline=0.5)
     finally:
         await connection.close()
 
 
 @pytest.mark.parametrize(
-    ("shell", "words"),
+    "shell",
     [
-        (ends(1), "the login shell of user deck, or a ForceCommand, ended with 1 and ran no command; it said nothing"),
-        (ends(1, b"This account is currently not available.\n"), "it said: This account is currently not available."),
-        (ends(0, b"go away\n"), "ended with 0 and ran no command; it said: go away"),
-        (ends(127, errors=b"tcsh: exec: not found\n"), "it said: tcsh: exec: not found"),
+        ends(1),
+        ends(1, b"This account is currently not available.\n"),
+        ends(0, b"go away\n"),
+        ends(127, errors=b"tcsh: exec: not found\n"),
     ],
 )
-async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(host: FakeHost, shell: Shell, words: str) -> None:
+async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(
+    host: FakeHost, shell: Shell, golden: Golden
+) -> None:
     host.shell = shell
     error = await refusal(host)
     assert isinstance(error, PreconditionFailed)
-    assert words in error.seen
-    assert "getent passwd deck" in error.next_step
+    golden(error.seen)
+    golden(error.next_step)
 
 
-async def test_a_forced_command_is_named_by_the_line_that_has_it(host: FakeHost) -> None:
+async def test_a_forced_command_is_named_by_the_line_that_has_it(host: FakeHost, golden: Golden) -> None:
     host.shell = ends(0, b"backup done\n")
     client = Client(remarks=["/home/deck/.ssh/authorized_keys:1: key options: command user-rc"])
     link = await Link.made(host.login, client)
     try:
-        with pytest.raises(PreconditionFailed, match=r"authorized_keys:1\); it said: backup done"):
+        with golden.raises(PreconditionFailed):
             await link.start("true")
     finally:
         link.abort()
 
 
-async def test_a_shell_that_does_not_come_to_an_end_is_named(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shell_that_does_not_come_to_an_end_is_named(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(shells, "STARTING", 0.5)
     host.shell = hangs
     error = await refusal(host)
     assert isinstance(error, Unavailable)
-    assert "the shell has not run a command within" in error.seen
-    assert "it said: Choose a project [1-9]:" in error.seen
+    golden(error.seen)
 
 
-async def test_a_shell_that_prints_without_end_is_named(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shell_that_prints_without_end_is_named(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(shells, "MOST_NOISE", 2**20)
     host.shell = ends(0, NOISE)  # it leaves no process behind that outlives the test
     error = await refusal(host)
-    assert "more than 1 MiB come before a command runs" in error.seen
+    golden(error.seen)
     assert "~/.bashrc" in error.next_step
 
 
@@ -269,13 +275,13 @@ async def test_one_session_at_a_time_suffices(host: FakeHost) -> None:
 
 
 async def test_an_sshd_that_grants_no_session_is_named_and_once_it_does_the_same_connection_serves(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "_PAUSE", 0.0)
     host.most_sessions, host.shell = 0, answers()
     connection = Connection(host.login, "test")
     try:
-        with pytest.raises(PreconditionFailed, match=r"refuses a session .*MaxSessions"):
+        with golden.raises(PreconditionFailed):
             await connection.ask("ping", doing="asking", deadline=5)
         host.most_sessions = 1
         assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
@@ -324,12 +330,12 @@ async def is_cut(process: Process) -> None:
 
 
 async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_once_it_does(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     tries, connection = Tries(host, sudo_refuses, monkeypatch), Connection(host.login, "test")
     try:
         assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
-        with pytest.raises(PreconditionFailed, match="a password is required"):
+        with golden.raises(PreconditionFailed):
             await connection.ask("ping", doing="asking", deadline=5)
         host.shell = answers()
         await tries.ask_for(20, connection)
@@ -365,14 +371,14 @@ async def test_a_host_that_is_slow_to_let_the_user_in_is_waited_for_and_named(
 
 
 async def test_a_host_that_is_slower_than_anybody_waits_is_said_to_be_alive_and_to_do_what(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
     monkeypatch.setattr(connections, "PATIENCE_ALIVE", 0.4)
     host.shell = answers(pause_s=1.5)
     connection = Connection(host.login, "test")
     try:
-        with pytest.raises(Unavailable, match=r"its sshd answers, and sudo has taken \d s so far"):
+        with golden.raises(Unavailable):
             await connection.ask("ping", doing="asking", deadline=5)
         monkeypatch.setattr(connections, "AGAIN", 5.0)
         assert await connection.ask("ping", doing="asking", deadline=5) == b"well", "it went on meanwhile"
@@ -381,7 +387,7 @@ async def test_a_host_that_is_slower_than_anybody_waits_is_said_to_be_alive_and_
 
 
 async def test_a_port_that_accepts_and_says_nothing_is_not_waited_for_longer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
@@ -389,7 +395,7 @@ async def test_a_port_that_accepts_and_says_nothing_is_not_waited_for_longer(
     async with server:
         login = Login(host="127.0.0.1", port=server.sockets[0].getsockname()[1], user="deck")
         connection, began = Connection(login, "test"), time.monotonic()
-        with pytest.raises(Unavailable, match="no connection within"):
+        with golden.raises(Unavailable):
             await connection.ask("ping", doing="asking", deadline=5)
         assert time.monotonic() - began < 3
         await connection.close()
@@ -402,17 +408,17 @@ async def _says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "words"),
+    ("said", "kind"),
     [
-        (b"owned theirs\n", PreconditionFailed, "belongs to another home of quarterdeck (theirs)"),
-        (b"other 99 abc\n", PreconditionFailed, "a newer quarterdeck has set it up"),
-        (b"other 1\n", Unavailable, "its answer cannot be read: other 1; it said: sha256sum: Permission denied"),
-        (b"quarterdeck 1 0,5 gzip\n", Unavailable, "its answer cannot be read: quarterdeck 1 0,5 gzip"),
-        (b"", PreconditionFailed, "it ended with 1; it said: sha256sum: Permission denied"),
+        (b"owned theirs\n", PreconditionFailed),
+        (b"other 99 abc\n", PreconditionFailed),
+        (b"other 1\n", Unavailable),
+        (b"quarterdeck 1 0,5 gzip\n", Unavailable),
+        (b"", PreconditionFailed),
     ],
 )
 async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
-    host: FakeHost, said: bytes, kind: type[QuarterdeckError], words: str
+    host: FakeHost, said: bytes, kind: type[QuarterdeckError], golden: Golden
 ) -> None:
     async def serve(process: Process) -> None:
         marker = marker_of(process)
@@ -423,7 +429,7 @@ async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
     host.shell = serve
     error = await refusal(host)
     assert isinstance(error, kind)
-    assert words in error.seen
+    golden(error.seen)
 
 
 SUDO = """\

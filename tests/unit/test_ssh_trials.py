@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 from support.host_script import functions
 
 from quarterdeck.model.findings import Verdict
@@ -44,23 +45,22 @@ def test_the_words_of_the_host_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words", "step"),
+    ("how", "words"),
     [
-        ("execute", "/var is mounted noexec", "without noexec"),
-        ("execute", "bash: a file in /var/lib: Permission denied", "without noexec"),
-        ("execute", "systemd cannot execute it (exit code 203)", "without noexec"),
-        ("write", "mktemp: failed: Read-only file system", "remount"),
-        ("execute", "mktemp: failed: Read-only file system", "writable"),
-        ("write", "mktemp: failed: No space left on device", "findmnt -T /var/lib"),
+        ("execute", "/var is mounted noexec"),
+        ("execute", "bash: a file in /var/lib: Permission denied"),
+        ("execute", "systemd cannot execute it (exit code 203)"),
+        ("write", "mktemp: failed: Read-only file system"),
+        ("execute", "mktemp: failed: Read-only file system"),
+        ("write", "mktemp: failed: No space left on device"),
     ],
 )
-def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, step: str) -> None:
+def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, golden: Golden) -> None:
     failure = Failure(how=how, folder="/var/lib", what="programs", said=words)
     (found,) = judge_trials(HOST, Trials(failures=(failure,)))
     assert found.finding.verdict is Verdict.REFUSE
-    assert "programs in /var/lib cannot be" in found.finding.seen
-    assert words in found.finding.seen
-    assert step in found.finding.next_step
+    golden(found.finding.seen)
+    golden(found.finding.next_step)
 
 
 def test_a_denial_of_selinux_is_told_from_a_mount_option() -> None:
@@ -73,10 +73,10 @@ def test_a_denial_of_selinux_is_told_from_a_mount_option() -> None:
     assert "semanage fcontext" in found[1].finding.next_step
 
 
-def test_variables_that_systemd_gives_to_services_are_named_proxies_first() -> None:
+def test_variables_that_systemd_gives_to_services_are_named_proxies_first(golden: Golden) -> None:
     (found,) = judge_trials(HOST, Trials(environment=("GODEBUG", "https_proxy", "NO_PROXY")))
     assert found.finding.verdict is Verdict.WARN
-    assert "gives all services https_proxy, NO_PROXY, GODEBUG" in found.finding.seen
+    golden(found.finding.seen)
     assert "DefaultEnvironment=" in found.finding.next_step
     assert [*judge_trials(HOST, replace(Trials(), environment=()))] == []
 
@@ -93,10 +93,10 @@ def piece(name: str) -> str:
     return text[: text.index("\nwhile ")]
 
 
-def test_a_file_is_tried_where_it_will_be_and_does_not_stay(tmp_path: Path) -> None:
+def test_a_file_is_tried_where_it_will_be_and_does_not_stay(tmp_path: Path, golden: Golden) -> None:
     code = f"{piece('trial')}\nFOLDER=$1; tried write"
     assert run(code, str(tmp_path)) == ""
-    assert "No such file" in run(code, str(tmp_path / "gone"))
+    golden(run(code, str(tmp_path / "gone")))
     assert [*tmp_path.iterdir()] == []
 
 
@@ -119,13 +119,13 @@ def test_units_do_without_the_variables_of_systemd_that_their_spec_does_not_have
     assert "HTTP_PROXY" in run(f"{functions()}{_STRAY}", str(env), "").split(), "systemd may be given one later"
 
 
-def test_a_program_that_is_gone_or_cannot_be_executed_is_named(tmp_path: Path) -> None:
+def test_a_program_that_is_gone_or_cannot_be_executed_is_named(tmp_path: Path, golden: Golden) -> None:
     code = f'{functions()}why_not_executable "$1"'
     program = tmp_path / "etcd"
-    assert "etcd is not there" in run(code, str(program))
+    golden(run(code, str(program)))
     program.write_text("#!/bin/sh\n")
     program.chmod(0o644)
-    assert "its mode is -rw-r--r--" in run(code, str(program))
+    golden(run(code, str(program)))
     program.chmod(0o755)
     assert run(code, str(program)) == ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tarfile
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -12,6 +11,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.golden import Golden
 
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.site_facts import VolumeFacts
@@ -94,20 +94,18 @@ def test_a_text_is_read_as_the_host_meant_it(text: bytes) -> None:
     ("code", "kind"),
     [(10, Unavailable), (11, LeaseLost), (12, Conflict), (13, NotFound), (15, PreconditionFailed), (16, InvalidInput)],
 )
-def test_what_a_host_refuses_is_an_error_of_its_kind(code: int, kind: type[Exception]) -> None:
+def test_what_a_host_refuses_is_an_error_of_its_kind(code: int, kind: type[Exception], golden: Golden) -> None:
     error = wire.refusal("stopping it", code, "some noise\nthe reason")
     assert type(error) is kind
-    assert str(error) == "stopping it: the reason"
-    assert "ended with 1" in str(wire.refusal("stopping it", 1, ""))
+    golden(str(error))
+    golden(str(wire.refusal("stopping it", 1, "")))
 
 
-def test_a_unit_is_an_archive_with_all_that_its_host_needs() -> None:
+def test_a_unit_is_an_archive_with_all_that_its_host_needs(golden: Golden) -> None:
     found = archived(files=SPEC.files)
     assert found["files/pki/key"] == (b"secret", 0o600)
     assert found["files/conf"] == (b"public", 0o644)
-    assert found["exec"][0].decode() == (
-        '/programs/etcd "--name=a b" --data-dir=/var/lib/quarterdeck/volumes/standard/p --initial-cluster-state=new'
-    )
+    golden(found["exec"][0].decode())
     assert found["env"][0].decode() == 'KEY="a\\"b\\\\c \\$d"\n'
     record = found["record"][0].decode().splitlines()
     assert {
@@ -156,10 +154,9 @@ def test_a_guarded_unit_has_other_arguments_at_its_next_start_and_is_the_same_pr
     assert (again.argv, again.needs) == (guarded.argv, needs)
 
 
-def test_a_record_of_a_unit_that_cannot_be_parsed_is_shown() -> None:
+def test_a_record_of_a_unit_that_cannot_be_parsed_is_shown(golden: Golden) -> None:
     for said in (b"", b"{}", b"[1]", json.dumps({"machine": 1}).encode()):
-        shown = re.escape(repr(said.decode()))
-        with pytest.raises(Corrupt, match=f"the host said {shown}, which cannot be parsed .*start the unit again"):
+        with golden.raises(Corrupt):
             kept_record("reading it", said)
 
 
@@ -182,7 +179,7 @@ def test_an_argument_survives_a_unit_file(text: str) -> None:
     assert systemd_reads(written) == text
 
 
-def test_a_look_is_read() -> None:
+def test_a_look_is_read(golden: Golden) -> None:
     said = (
         "unit\tm1\tp-etcd\trunning\tabc\t41\t-9\t1\tno\t\n"
         "unit\tm1-edge\tp-envoy\tfailed\tdef\t\t3\t0\tyes\tits data is gone\n"
@@ -195,13 +192,8 @@ def test_a_look_is_read() -> None:
     )
     edge, other = seen.units_of("m1-edge")
     assert other == UnitStatus(name="q-envoy", state=UnitState.STOPPED, files_only=True)
-    assert (edge.state, edge.pid, edge.exit_code, edge.altered, edge.refused) == (
-        UnitState.FAILED,
-        None,
-        3,
-        True,
-        "its data is gone",
-    )
+    assert (edge.state, edge.pid, edge.exit_code, edge.altered) == (UnitState.FAILED, None, 3, True)
+    golden(edge.refused)
     assert seen.volumes == (
         VolumeFacts(name="p", storage_class="standard", entries=("a.wal", "b.wal")),
         VolumeFacts(name="q", storage_class="shared", arriving=True),

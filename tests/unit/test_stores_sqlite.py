@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from support.golden import Golden
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -123,7 +124,7 @@ async def test_all_of_a_store_is_looked_at_once_a_day_and_once_a_boot(
 
 
 @pytest.mark.parametrize("first", [4096, -8192], ids=["all-tables", "one-page"])
-async def test_a_damaged_store_is_refused_and_left_as_it_is(path: Path, first: int) -> None:
+async def test_a_damaged_store_is_refused_and_left_as_it_is(path: Path, first: int, golden: Golden) -> None:
     await filled(path, planes=50)
     content = bytearray(path.read_bytes())
     start = first % len(content)
@@ -131,26 +132,27 @@ async def test_a_damaged_store_is_refused_and_left_as_it_is(path: Path, first: i
     path.write_bytes(content)
     path.with_name("store.db-checked").unlink()  # it is a day later
     before = contents(path)
-    with pytest.raises(Corrupt, match=r"is damaged \(.*\); put a copy from a backup in its place"):
+    golden.hide(r"(?s)\(\*\*\* in .*?\)\)?; put", "(what SQLite says); put")
+    with golden.raises(Corrupt):
         SqliteStore(path)
     assert contents(path) == before
 
 
-async def test_what_was_damaged_since_the_last_look_shows_when_it_is_read(path: Path) -> None:
+async def test_what_was_damaged_since_the_last_look_shows_when_it_is_read(path: Path, golden: Golden) -> None:
     await filled(path, planes=50)
     content = bytearray(path.read_bytes())
     content[-8192:-4096] = b"\xa5" * 4096
     path.write_bytes(content)
     async with SqliteStore(path) as store:
-        with pytest.raises(Corrupt, match="put a copy from a backup in its place"):
+        with golden.raises(Corrupt):
             await store.list(ControlPlane)
 
 
 @pytest.mark.parametrize("content", [b"", b"kind: Site\n" * 100], ids=["empty", "text"])
-def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_store_is_refused_and_left_as_it_is(path: Path, content: bytes, golden: Golden) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
-    with pytest.raises(Corrupt, match=r"store\.db is (damaged|not a store of quarterdeck)"):
+    with golden.raises(Corrupt):
         SqliteStore(path)
     assert contents(path) == {"store.db": content}
 
@@ -163,18 +165,18 @@ async def test_a_store_that_was_cut_short_is_refused(path: Path) -> None:
         SqliteStore(path)
 
 
-def test_somebody_elses_database_is_refused_and_left_as_it_is(path: Path) -> None:
+def test_somebody_elses_database_is_refused_and_left_as_it_is(path: Path, golden: Golden) -> None:
     path.parent.mkdir()
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE t (x)")
     other.close()
     before = contents(path)
-    with pytest.raises(Corrupt, match="is not a store of quarterdeck"):
+    with golden.raises(Corrupt):
         SqliteStore(path)
     assert contents(path) == before
 
 
-async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path: Path, golden: Golden) -> None:
     await filled(path)
     newer = sqlite3.connect(path)
     newer.execute("UPDATE schema_version SET version = 2")
@@ -185,7 +187,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_left_as_it_is(path: Pat
     newer.close()
     for each in (path, crashed / "store.db"):
         before = contents(each)
-        with pytest.raises(Corrupt, match="has format 2, and this quarterdeck knows 1; use the newer version"):
+        with golden.raises(Corrupt):
             SqliteStore(each)
         assert contents(each) == before
 
@@ -201,7 +203,9 @@ def fails(db: sqlite3.Connection) -> None:
     raise RuntimeError("killed")
 
 
-async def test_a_store_of_an_older_format_is_migrated_step_by_step_when_it_is_opened(path: Path) -> None:
+async def test_a_store_of_an_older_format_is_migrated_step_by_step_when_it_is_opened(
+    path: Path, golden: Golden
+) -> None:
     await filled(path)
     steps: list[int] = []
     migrations = {1: add_owner, 2: lambda _: steps.append(2), 3: lambda _: steps.append(3)}
@@ -211,7 +215,7 @@ async def test_a_store_of_an_older_format_is_migrated_step_by_step_when_it_is_op
             assert plane.metadata.labels == {"owner": "nobody"}
             await store.update(plane)
     assert steps == [2, 3], "once"
-    with pytest.raises(Corrupt, match="has format 4, and this quarterdeck knows 1; use the newer version"):
+    with golden.raises(Corrupt):
         SqliteStore(path)
 
 
@@ -225,21 +229,23 @@ async def test_a_migration_that_is_cut_short_leaves_the_store_as_it_was(path: Pa
         assert (await store.get(ControlPlane, "plane-0")).metadata.labels == {}
 
 
-async def test_a_process_of_an_older_version_writes_nothing_more_once_the_store_was_migrated(path: Path) -> None:
+async def test_a_process_of_an_older_version_writes_nothing_more_once_the_store_was_migrated(
+    path: Path, golden: Golden
+) -> None:
     await filled(path)
     async with SqliteStore(path) as old:
         plane = await old.get(ControlPlane, "plane-0")
         async with SqliteStore(path, migrations={1: add_owner}):
             before = dumped(path)
-        with pytest.raises(Corrupt, match=r"writing to the store: .* has format 2, and this quarterdeck knows 1"):
+        with golden.raises(Corrupt):
             await old.update(plane)
         assert dumped(path) == before
 
 
-async def test_a_store_from_before_the_first_migration_is_refused_and_left_as_it_is(path: Path) -> None:
+async def test_a_store_from_before_the_first_migration_is_refused_and_left_as_it_is(path: Path, golden: Golden) -> None:
     await filled(path)
     before = dumped(path)
-    with pytest.raises(Corrupt, match="has format 1, and this quarterdeck reads 2 to 3; open it with an older version"):
+    with golden.raises(Corrupt):
         SqliteStore(path, migrations={2: add_owner})
     assert dumped(path) == before
 
@@ -249,25 +255,27 @@ def dumped(path: Path) -> list[str]:
         return [*db.iterdump()]
 
 
-async def test_a_resource_that_another_version_wrote_otherwise_is_refused_without_telling_it(path: Path) -> None:
+async def test_a_resource_that_another_version_wrote_otherwise_is_refused_without_telling_it(
+    path: Path, golden: Golden
+) -> None:
     await filled(path)
     db = sqlite3.connect(path)
     db.execute('UPDATE resources SET body = replace(body, \'"site"\', \'"place":"KEY","sites"\')')
     db.commit()
     db.close()
     async with SqliteStore(path) as store:
-        with pytest.raises(Corrupt, match=r"spec\.placement\.site: required") as caught:
+        with golden.raises(Corrupt) as caught:
             await store.get(ControlPlane, "plane-0")
     assert "KEY" not in str(caught.value)
 
 
-async def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
+async def test_a_full_disk_is_told_and_loses_nothing(path: Path, golden: Golden) -> None:
     async with SqliteStore(path) as store:
         await store.create(new_control_plane("kept", site="east"))
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count={pages}")
         entry = JournalEntry(plane="a", time=0.0, kind="k", text="x" * 100_000)
-        with pytest.raises(Unavailable, match=r"no space left for .*store\.db; make room"):
+        with golden.raises(Unavailable):
             await store.append(entry)
         assert await store.journal("a") == ()
         assert (await store.get(ControlPlane, "kept")).name == "kept"
@@ -275,24 +283,24 @@ async def test_a_full_disk_is_told_and_loses_nothing(path: Path) -> None:
         await store.append(entry)
 
 
-async def test_a_store_that_cannot_be_written_says_so(path: Path) -> None:
+async def test_a_store_that_cannot_be_written_says_so(path: Path, golden: Golden) -> None:
     async with SqliteStore(path) as store:
         store._db.execute("PRAGMA query_only=ON")
-        with pytest.raises(Unavailable, match=r"store\.db is read-only; make it and its folder writable"):
+        with golden.raises(Unavailable):
             await store.create(new_control_plane("a", site="east"))
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(Unavailable, match=r"opening the store: .*QUARTERDECK_HOME"):
+    with golden.raises(Unavailable):
         SqliteStore(tmp_path / "file" / "store.db")
 
 
-async def test_a_store_that_somebody_keeps_busy_says_so_and_goes_on_afterwards(path: Path) -> None:
+async def test_a_store_that_somebody_keeps_busy_says_so_and_goes_on_afterwards(path: Path, golden: Golden) -> None:
     async with SqliteStore(path, busy_timeout=0.05) as store:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Unavailable, match="another process keeps"):
+        with golden.raises(Unavailable):
             await store.create(new_control_plane("a", site="east"))
         other.execute("ROLLBACK")
         other.close()

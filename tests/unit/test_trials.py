@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import cast
 
 import pytest
+from support.components import rules_of
+from support.golden import Golden
+from support.templates import but, template
 
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.components.audit_rules import policy_problems
 from quarterdeck.components.pod_security import pod_security_problems
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.settings import Audit, PlaneSettings
 from quarterdeck.components.trial import configurations
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.reconcile.drive import Engine
@@ -26,7 +28,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import NAMED, Component
 from quarterdeck.upstream.catalog import Program
 from quarterdeck.upstream.upstream import Upstream
 from quarterdeck.yaml_text.streams import first_document
@@ -38,8 +40,8 @@ ETCD, API, KCM, SCHEDULER, CLOUD = (
     Component.SCHEDULER,
     Component.CLOUD_CONTROLLER_MANAGER,
 )
-PLANE = PlaneSettings(name="demo", kubernetes="1.36.3", etcd="3.6.16")
-PROGRAMS = {each: PurePosixPath("/programs") / each for each in Component}
+PLANE = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"})
+PROGRAMS = {each: PurePosixPath("/programs") / each for each in NAMED}
 
 
 class Told:
@@ -50,9 +52,9 @@ class Told:
         self.asked: list[Component] = []
 
     async def failures(
-        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+        self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
-        del plane
+        del template
         assert {*components} <= {*programs}
         self.asked += components
         return {each: words for each, words in self.words.items() if each in components}
@@ -63,7 +65,13 @@ class Told:
 
 async def test_all_programs_of_a_new_plane_are_tried() -> None:
     trials = Told()
-    await require_start(trials, replace(PLANE, separate_events=True), None, PROGRAMS)
+    await require_start(
+        trials,
+        "demo",
+        but(PLANE, etcd={"events": EventsTemplate(quota_bytes=2**30, storage_class="standard")}),
+        None,
+        PROGRAMS,
+    )
     assert trials.asked == [ETCD, API, KCM, SCHEDULER]
 
 
@@ -71,19 +79,19 @@ async def test_all_programs_of_a_new_plane_are_tried() -> None:
     ("changed", "tried"),
     [
         (PLANE, []),
-        (replace(PLANE, name="other", endpoint_name="other.example"), []),
-        (replace(PLANE, extra_args={SCHEDULER: {"v": "2"}}), [SCHEDULER]),
-        (replace(PLANE, extra_args={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
-        (replace(PLANE, audit=Audit(policy="kind: Policy")), [API]),
-        (replace(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
-        (replace(PLANE, etcd="3.6.15"), [ETCD]),
-        (replace(PLANE, kubernetes="1.36.2"), [API, KCM, SCHEDULER]),
-        (replace(PLANE, quota_bytes=2**30), [ETCD]),
+        (but(PLANE, endpoint_name="other.example"), []),
+        (but(PLANE, flags={SCHEDULER: {"v": "2"}}), [SCHEDULER]),
+        (but(PLANE, flags={ETCD: {"snapshot-count": "5000"}}), [ETCD]),
+        (but(PLANE, policy="kind: Policy"), [API]),
+        (but(PLANE, service_cidr="10.97.0.0/16"), [API, KCM]),
+        (but(PLANE, etcd={"version": "3.6.15"}), [ETCD]),
+        (but(PLANE, kubernetes_version="v1.36.2"), [API, KCM, SCHEDULER]),
+        (but(PLANE, etcd={"quota_bytes": 2**30}), [ETCD]),
     ],
 )
-async def test_a_change_tries_what_it_touches_alone(changed: PlaneSettings, tried: list[Component]) -> None:
+async def test_a_change_tries_what_it_touches_alone(changed: ReplicaTemplate, tried: list[Component]) -> None:
     trials = Told()
-    await require_start(trials, changed, PLANE, PROGRAMS)
+    await require_start(trials, "demo", changed, PLANE, PROGRAMS)
     assert trials.asked == tried
 
 
@@ -91,26 +99,22 @@ async def test_a_users_program_is_tried_where_it_is_a_file() -> None:
     file = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
     image = CloudControllerManager(image="registry.example/ccm:v1")
     with_file, with_image = Told(), Told()
-    programs = {each: path for each, path in PROGRAMS.items() if each is not CLOUD}
-    await require_start(with_file, replace(PLANE, cloud=file), PLANE, programs)
-    await require_start(with_image, replace(PLANE, cloud=image), PLANE, programs)
+    programs = {each: path for each, path in PROGRAMS.items() if each != CLOUD}
+    await require_start(with_file, "demo", but(PLANE, cloud_controller_manager=file), PLANE, programs)
+    await require_start(with_image, "demo", but(PLANE, cloud_controller_manager=image), PLANE, programs)
     assert (with_file.asked, with_image.asked) == ([KCM, CLOUD], [KCM])
 
 
-async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_are() -> None:
+async def test_a_refusal_names_the_programs_their_words_and_where_their_flags_are(golden: Golden) -> None:
     trials = Told(kube_scheduler="exit code 1: unknown flag: --x", etcd="exit code 2: no")
     with pytest.raises(InvalidInput) as caught:
-        await require_start(trials, PLANE, None, PROGRAMS)
-    assert str(caught.value) == (
-        "trying the programs of plane demo: kube-scheduler does not start: exit code 1: unknown flag: --x; "
-        "etcd does not start: exit code 2: no; correct spec.extraArgs.kubeScheduler and spec.extraArgs.etcd, or what"
-        " else of the spec it names (--no-trial accepts it all the same)"
-    )
-    await require_start(NoTrials(), PLANE, None, PROGRAMS)
+        await require_start(trials, "demo", PLANE, None, PROGRAMS)
+    golden(caught.value)
+    await require_start(NoTrials(), "demo", PLANE, None, PROGRAMS)
 
 
 def test_files_of_machines_are_no_part_of_what_is_tried() -> None:
-    named = replace(PLANE, extra_args={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
+    named = but(PLANE, flags={API: {"egress-selector-config-file": "/etc/egress.yaml"}})
     assert configurations(named) == configurations(PLANE)
 
 
@@ -122,7 +126,9 @@ class Programs:
         return {each: Path("/programs") / each for each in programs}
 
 
-async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_differs(tmp_path: Path) -> None:
+async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_differs(
+    tmp_path: Path, golden: Golden
+) -> None:
     home = await Home.open(tmp_path / "home")
     trials = Told()
     engine = Engine(home=home, upstream=cast("Upstream", Programs()), asker=Asker(who="a test"), trials=trials)
@@ -138,7 +144,7 @@ async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_dif
         extra = ExtraArgs().model_copy(update={"kube_scheduler": {"v": "2"}})
         changed = stored.model_copy(update={"spec": stored.spec.model_copy(update={"extra_args": extra})})
         trials.words = {SCHEDULER: "exit code 1: no"}
-        with pytest.raises(InvalidInput, match="kube-scheduler does not start: exit code 1: no"):
+        with golden.raises(InvalidInput):
             await admit(engine, changed, current=stored)
         assert trials.asked == [SCHEDULER]
     finally:
@@ -149,28 +155,28 @@ async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_dif
 
 
 @pytest.mark.parametrize(
-    ("component", "flag", "value", "instead"),
+    ("component", "flag", "value"),
     [
-        (API, "audit-policy-file", "/etc/policy.yaml", "give spec.audit.policyFile"),
-        (API, "audit-webhook-config-file", "/etc/webhook.yaml", "leave it out; what every replica gets"),
-        (API, "egress-selector-config-file", "egress.yaml", "leave it out; what every replica gets"),
-        (API, "tracing-config-file", "/etc/tracing.yaml", "give spec.tracing"),
-        (API, "audit-log-path", "/var/log/audit.log", "a volume of the plane's own"),
-        (API, "kubelet-certificate-authority", "/etc/ca.crt", "leave it out"),
-        (KCM, "tls-sni-cert-key", "/a.crt,/a.key", "leave it out"),
-        (KCM, "flex-volume-plugin-dir", "/opt/plugins", "leave it out"),
-        (KCM, "cloud-config", "/etc/cloud.conf", "give spec.cloudControllerManager.config"),
-        (SCHEDULER, "requestheader-client-ca-file", "./ca.crt", "leave it out"),
-        (ETCD, "peer-crl-file", "/etc/crl", "leave it out"),
-        (ETCD, "log-outputs", "/var/log/etcd", "leave it out"),
-        (CLOUD, "cloud-config", "/etc/cloud.conf", "give spec.cloudControllerManager.config"),
+        (API, "audit-policy-file", "/etc/policy.yaml"),
+        (API, "audit-webhook-config-file", "/etc/webhook.yaml"),
+        (API, "egress-selector-config-file", "egress.yaml"),
+        (API, "tracing-config-file", "/etc/tracing.yaml"),
+        (API, "audit-log-path", "/var/log/audit.log"),
+        (API, "kubelet-certificate-authority", "/etc/ca.crt"),
+        (KCM, "tls-sni-cert-key", "/a.crt,/a.key"),
+        (KCM, "flex-volume-plugin-dir", "/opt/plugins"),
+        (KCM, "cloud-config", "/etc/cloud.conf"),
+        (SCHEDULER, "requestheader-client-ca-file", "./ca.crt"),
+        (ETCD, "peer-crl-file", "/etc/crl"),
+        (ETCD, "log-outputs", "/var/log/etcd"),
+        (CLOUD, "cloud-config", "/etc/cloud.conf"),
     ],
 )
 def test_flags_that_name_files_of_a_machine_are_refused(
-    component: Component, flag: str, value: str, instead: str
+    component: Component, flag: str, value: str, golden: Golden
 ) -> None:
-    with pytest.raises(InvalidInput, match=rf"\.{flag}: .* is a file of one machine.*{instead}"):
-        refuse_host_files(component, {flag: value})
+    with golden.raises(InvalidInput):
+        refuse_host_files(rules_of(component), {flag: value})
 
 
 @pytest.mark.parametrize(
@@ -190,42 +196,41 @@ def test_other_flags_are_not(flag: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("component", "flag", "words"),
+    ("component", "flag"),
     [
-        (API, "cloud-provider", "no supported version"),
-        (ETCD, "enable-v2v3", "no supported version"),
-        (KCM, "pod-eviction-timeout", "no supported version"),
-        (SCHEDULER, "policy-config-file", "no supported version.*KubeSchedulerConfiguration is not supported"),
-        (SCHEDULER, "config", "KubeSchedulerConfiguration is not supported"),
-        (API, "encryption-provider-config", "KMS providers are not supported"),
-        (API, "service-cluster-ip-range", "dual-stack is not supported"),
+        (API, "cloud-provider"),
+        (ETCD, "enable-v2v3"),
+        (KCM, "pod-eviction-timeout"),
+        (SCHEDULER, "policy-config-file"),
+        (SCHEDULER, "config"),
+        (API, "encryption-provider-config"),
+        (API, "service-cluster-ip-range"),
     ],
 )
-def test_what_is_gone_or_not_supported_is_refused_in_those_words(component: Component, flag: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
-        refuse_dangerous(component, {flag: "x"})
+def test_what_is_gone_or_not_supported_is_refused_in_those_words(
+    component: Component, flag: str, golden: Golden
+) -> None:
+    with golden.raises(InvalidInput):
+        refuse_dangerous(rules_of(component), {flag: "x"})
 
 
 HEAD = "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: demo}\n"
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    "spec",
     [
-        ("serviceCidr: '10.96.0.0/16,fd00::/112'", r"spec\.serviceCidr: dual-stack is not supported"),
-        ("serviceCidr: [10.96.0.0/16, 'fd00::/112']", r"spec\.serviceCidr: dual-stack is not supported"),
-        ("ipFamilyPolicy: PreferDualStack", r"spec\.ipFamilyPolicy: dual-stack is not supported"),
-        ("encryption: {kms: {endpoint: 'unix:///kms'}}", r"spec\.encryption\.kms: KMS providers are not supported"),
-        ("schedulerConfiguration: {profiles: []}", r"KubeSchedulerConfiguration is not supported"),
-        (
-            "extraArgs: {kubeApiserver: [{name: event-ttl, value: 2h}]}",
-            r"spec\.extraArgs\.kubeApiserver: the list form of kubeadm .*write each flag as 'name: value'",
-        ),
-        ("extraArgs: [{name: event-ttl, value: 2h}]", r"spec\.extraArgs: the list form of kubeadm"),
+        "serviceCidr: '10.96.0.0/16,fd00::/112'",
+        "serviceCidr: [10.96.0.0/16, 'fd00::/112']",
+        "ipFamilyPolicy: PreferDualStack",
+        "encryption: {kms: {endpoint: 'unix:///kms'}}",
+        "schedulerConfiguration: {profiles: []}",
+        "extraArgs: {kubeApiserver: [{name: event-ttl, value: 2h}]}",
+        "extraArgs: [{name: event-ttl, value: 2h}]",
     ],
 )
-def test_what_there_is_not_is_refused_with_its_path(spec: str, words: str) -> None:
-    with pytest.raises(InvalidInput, match=words):
+def test_what_there_is_not_is_refused_with_its_path(spec: str, golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         load(f"{HEAD}spec: {{placement: {{site: east}}, {spec}}}", "a file")
 
 
@@ -239,30 +244,30 @@ def problems(text: str, head: str = "apiVersion: audit.k8s.io/v1\nkind: Policy\n
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    "rule",
     [
-        ("{level: Everything}", "rules[0].level: 'Everything' is not one of the levels"),
-        ("{verbs: [get]}", "rules[0].level: is missing"),
-        ("{level: None, omitStages: [Sent]}", "rules[0].omitStages[0]: 'Sent' is not a stage"),
-        ("{level: None, nonResourceURLs: ['/a*b']}", "rules[0].nonResourceURLs[0]: '/a*b' must begin with /"),
-        ("{level: None, nonResourceURLs: [healthz]}", "rules[0].nonResourceURLs[0]: 'healthz' must begin with /"),
-        ("{level: None, nonResourceURLs: [/x], namespaces: [a]}", "rules[0].nonResourceURLs: a rule is either"),
-        ("{level: None, nonResourceURLs: [/x], resources: [{group: ''}]}", "rules[0].nonResourceURLs: a rule is"),
-        ("{level: None, resources: [{group: apps/v1}]}", "rules[0].resources[0].group: 'apps/v1' is not the name"),
-        ("{level: None, resources: [{resourceNames: [a]}]}", "rules[0].resources[0].resourceNames: is given without"),
-        ("level", "rules[0]: must be a mapping"),
+        "{level: Everything}",
+        "{verbs: [get]}",
+        "{level: None, omitStages: [Sent]}",
+        "{level: None, nonResourceURLs: ['/a*b']}",
+        "{level: None, nonResourceURLs: [healthz]}",
+        "{level: None, nonResourceURLs: [/x], namespaces: [a]}",
+        "{level: None, nonResourceURLs: [/x], resources: [{group: ''}]}",
+        "{level: None, resources: [{group: apps/v1}]}",
+        "{level: None, resources: [{resourceNames: [a]}]}",
+        "level",
     ],
 )
-def test_audit_rules_that_no_apiserver_takes_are_named_with_their_path(rule: str, said: str) -> None:
-    assert problems(f"rules: [{rule}]").startswith(said)
+def test_audit_rules_that_no_apiserver_takes_are_named_with_their_path(rule: str, golden: Golden) -> None:
+    golden(problems(f"rules: [{rule}]"))
 
 
-def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good_ones_are_not() -> None:
+def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good_ones_are_not(golden: Golden) -> None:
     rules = "rules: [{level: None, nonResourceURLs: ['*', '/healthz*']}, {level: Request, resources: [{group: '*'}]}]"
     assert problems(rules) == ""
-    assert problems(rules, "apiVersion: audit.k8s.io/v1beta1\n").startswith("apiVersion: must be audit.k8s.io/v1")
-    assert problems("rules: []").startswith("rules: must be a list with at least one rule")
-    assert problems("").startswith("rules: must be")
+    golden(problems(rules, "apiVersion: audit.k8s.io/v1beta1\n"))
+    golden(problems("rules: []"))
+    golden(problems(""))
     document = first_document(default_audit_policy(), "the policy")
     assert isinstance(document, dict)
     assert policy_problems(document) == ()
@@ -272,21 +277,21 @@ def test_audit_policies_of_another_version_or_without_rules_are_refused_and_good
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    "given",
     [
-        ({"defaults": {"enforce": "strict"}}, "defaults.enforce: 'strict' is not a level"),
-        ({"defaults": {"warn-version": "1.30"}}, "defaults.warn-version: '1.30' is not a version"),
-        ({"defaults": {"audit-version": "v1"}}, "defaults.audit-version: 'v1' is not a version"),
-        ({"defaults": {"enforced": "baseline"}}, "defaults.enforced: unknown field"),
-        ({"exemptions": {"users": ["a"]}}, "exemptions.users: unknown field"),
-        ({"default": {}}, "default: unknown field"),
-        ({"defaults": "baseline"}, "defaults: must be a mapping"),
-        ({"apiVersion": "pod-security.admission.config.k8s.io/v2"}, "apiVersion: 'v2' is not a version"),
+        {"defaults": {"enforce": "strict"}},
+        {"defaults": {"warn-version": "1.30"}},
+        {"defaults": {"audit-version": "v1"}},
+        {"defaults": {"enforced": "baseline"}},
+        {"exemptions": {"users": ["a"]}},
+        {"default": {}},
+        {"defaults": "baseline"},
+        {"apiVersion": "pod-security.admission.config.k8s.io/v2"},
     ],
 )
-def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict[str, object], said: str) -> None:
+def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict[str, object], golden: Golden) -> None:
     base = {"apiVersion": "pod-security.admission.config.k8s.io/v1", "kind": "PodSecurityConfiguration"}
-    assert pod_security_problems({**base, **given})[0].startswith(said)
+    golden(pod_security_problems({**base, **given})[0])
     right = {"enforce": "baseline", "enforce-version": "v1.36", "audit": "restricted", "warn-version": "latest"}
     assert pod_security_problems({**base, "defaults": right, "exemptions": {"namespaces": ["kube-system"]}}) == ()
 
@@ -311,13 +316,13 @@ def test_pod_security_that_no_apiserver_takes_is_named_with_its_path(given: dict
         ("172.20.0.0/16", ""),
     ],
 )
-def test_ranges_that_services_cannot_have(network: str, words: str) -> None:
+def test_ranges_that_services_cannot_have(network: str, words: str, golden: Golden) -> None:
     found = service_range_problem(network, ["192.0.2.7", "192.0.2.8"])
-    assert words in found
+    golden(found)
     assert bool(found) == bool(words)
 
 
-def test_ipv6_is_for_sites_of_ipv6() -> None:
+def test_ipv6_is_for_sites_of_ipv6(golden: Golden) -> None:
     assert service_range_problem("fd00::/112", ["2001:db8::1"]) == ""
-    assert "IPv4, and the site's machines have IPv6" in service_range_problem("10.96.0.0/16", ["2001:db8::1"])
+    golden(service_range_problem("10.96.0.0/16", ["2001:db8::1"]))
     assert isinstance(load(f"{HEAD}spec: {{placement: {{site: east}}}}", "a file")[0], ControlPlane)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions, is_supported
@@ -49,10 +50,10 @@ def test_the_supported_ranges(project: Project, version: str, good: bool) -> Non
     assert is_supported(project, Version.parse(version)) is good
 
 
-def test_an_unsupported_version_is_refused_with_the_range() -> None:
-    with pytest.raises(InvalidInput, match=r"kubernetes 1\.30\.1.*not supported.*1\.33 - 1\.36"):
+def test_an_unsupported_version_is_refused_with_the_range(golden: Golden) -> None:
+    with golden.raises(InvalidInput):
         Versions.parse(kubernetes="v1.30.1")
-    with pytest.raises(InvalidInput, match=r"etcd 3\.6\.1.*3\.5\.31 or a later 3\.5, 3\.6\.12 or a later 3\.6"):
+    with golden.raises(InvalidInput):
         Versions.parse(etcd="3.6.1")
 
 
@@ -95,7 +96,7 @@ def test_a_published_sum_is_found_alone_and_among_others() -> None:
     assert published_sum("<html>please log in</html>", "etcd.tgz") is None
 
 
-def test_staging_modules_are_replaced_by_their_published_versions() -> None:
+def test_staging_modules_are_replaced_by_their_published_versions(golden: Golden) -> None:
     upstream = """
 go 1.26.0
 replace (
@@ -107,16 +108,14 @@ replace (
     text = build_module(Project.KUBERNETES, Version(1, 35, 4), [Program.KUBE_APISERVER, Program.KUBECTL], upstream)
     assert "\tk8s.io/kubernetes/cmd/kube-apiserver\n\tk8s.io/kubernetes/cmd/kubectl\n" in text
     assert text.count("k8s.io/kubernetes v1.35.4") == 1
-    assert "replace k8s.io/api => k8s.io/api v0.35.4\n" in text
-    assert "replace k8s.io/apiserver => k8s.io/apiserver v0.35.4\n" in text
-    assert "replace example.org/forked v1.0.0 => example.org/fork v1.0.1\n" in text
+    golden(text)
 
 
-def test_etcds_own_modules_come_in_the_version_that_is_required() -> None:
+def test_etcds_own_modules_come_in_the_version_that_is_required(golden: Golden) -> None:
     text = build_module(
         Project.ETCD, Version(3, 6, 16), [Program.ETCD, Program.ETCDCTL], "replace go.etcd.io/etcd/api/v3 => ../api\n"
     )
-    assert "\tgo.etcd.io/etcd/etcdctl/v3 v3.6.16\n\tgo.etcd.io/etcd/server/v3 v3.6.16\n" in text
+    golden(text)
     assert "replace" not in text
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from support.golden import Golden
 from support.upstream_lab import AMD64, Heard, elf
 
 from quarterdeck.errors import Corrupt, InvalidInput, NotFound, PreconditionFailed, Unavailable
@@ -83,27 +84,27 @@ async def test_the_next_source_is_asked_when_one_cannot_give(tmp_path: Path) -> 
     assert (entry.state, entry.source, entry.size) == (State.READY, "build", len(elf(b"etcd")))
 
 
-async def test_corrupt_downloads_never_fall_through_to_the_next_source(tmp_path: Path) -> None:
+async def test_corrupt_downloads_never_fall_through_to_the_next_source(tmp_path: Path, golden: Golden) -> None:
     bad, build = Shelf("release", lambda _: Corrupt("downloading", "wrong sum")), Shelf("build")
-    with pytest.raises(Corrupt, match="wrong sum"):
+    with golden.raises(Corrupt):
         await door(tmp_path, bad, build).ensure(ETCD, Versions())
     assert build.orders == []
     assert Cache(tmp_path, AMD64).entries() == ()
 
 
-async def test_a_version_that_no_source_has_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"fetching etcd 3\.6\.16.*no such release here; no way there"):
+async def test_a_version_that_no_source_has_is_not_found(tmp_path: Path, golden: Golden) -> None:
+    with golden.raises(NotFound):
         await door(tmp_path, Shelf("a", absent), Shelf("b", unreachable)).ensure(ETCD, Versions())
 
 
-async def test_without_any_usable_source_it_says_what_to_set(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"no way there.*QUARTERDECK_MIRROR"):
+async def test_without_any_usable_source_it_says_what_to_set(tmp_path: Path, golden: Golden) -> None:
+    with golden.raises(Unavailable):
         await door(tmp_path, Shelf("a", unreachable)).ensure(ETCD, Versions())
 
 
-async def test_a_full_disk_leaves_nothing_half_done(tmp_path: Path) -> None:
+async def test_a_full_disk_leaves_nothing_half_done(tmp_path: Path, golden: Golden) -> None:
     full = Shelf("release", lambda _: OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(PreconditionFailed, match="no room in"):
+    with golden.raises(PreconditionFailed):
         await door(tmp_path, full, Shelf("build")).ensure(ETCD, Versions())
     assert [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".lock"] == []
 
@@ -119,7 +120,7 @@ async def test_a_cached_program_whose_content_changed_is_never_handed_out(tmp_pa
     assert any("the cached etcd 3.6.16 has changed" in note for note in heard.notes)
 
 
-async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Path) -> None:
+async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Path, golden: Golden) -> None:
     shelf, heard = Shelf("release"), Heard()
     upstream = door(tmp_path, shelf, heard=heard)
     paths = await upstream.ensure(ETCD, Versions())
@@ -127,20 +128,20 @@ async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Pa
     assert upstream.path(Program.ETCD, Versions().etcd) is None
     assert await upstream.ensure(ETCD, Versions()) == paths
     assert shelf.orders[1].programs == (Program.ETCD,)
-    assert heard.notes == ["the cached etcd 3.6.16 is cut short (123 of 124 bytes): fetching it again"]
+    golden(heard.notes)
     assert paths[Program.ETCD].read_bytes() == elf(b"etcd")
 
 
-async def test_two_at_once_fetch_only_once(tmp_path: Path) -> None:
+async def test_two_at_once_fetch_only_once(tmp_path: Path, golden: Golden) -> None:
     shelf, heard = Shelf("release"), Heard()
     one, two = door(tmp_path, shelf, heard=heard), door(tmp_path, shelf, heard=heard)
     first, second = await asyncio.gather(one.ensure(ETCD, Versions()), two.ensure(ETCD, Versions()))
     assert first == second
     assert len(shelf.orders) == 1
-    assert heard.notes == ["etcd 3.6.16: another process is fetching it; waiting for that"]
+    golden(heard.notes)
 
 
-async def test_a_read_only_cache_serves_what_it_has(tmp_path: Path) -> None:
+async def test_a_read_only_cache_serves_what_it_has(tmp_path: Path, golden: Golden) -> None:
     shelf = Shelf("release")
     await door(tmp_path, shelf).ensure(ETCD, Versions())
     work = tmp_path / "upstream" / ".work"
@@ -150,7 +151,7 @@ async def test_a_read_only_cache_serves_what_it_has(tmp_path: Path) -> None:
     work.write_text("nothing can be made below a file")
     again = door(tmp_path, shelf)
     assert set(await again.ensure(ETCD, Versions())) == set(ETCD)
-    with pytest.raises(PreconditionFailed, match="cannot write to"):
+    with golden.raises(PreconditionFailed):
         await again.ensure([Program.COREDNS], Versions())
 
 

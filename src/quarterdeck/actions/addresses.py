@@ -88,7 +88,7 @@ def metrics_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
     return seat_of(record).advertised(PORTS[cluster].metrics).url()
 
 
-def server_address(record: Replica, port: PortName) -> Address:
+def server_address(record: Replica, port: str) -> Address:
     """Where one of a replica's Kubernetes programs answers."""
     end = seat_of(record).advertised(port)
     return Address(end.host, end.port)

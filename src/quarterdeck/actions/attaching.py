@@ -10,10 +10,10 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.seats import leave_seat_on, take_seat
 from quarterdeck.actions.volumes import volume_name
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.model.world import World
@@ -47,7 +47,7 @@ async def _stop_what_runs(plane: Plane, site: Site, record: Replica, machine: st
         known = {each.name for each in await site.units(machine)}
     except Unavailable:
         return  # what stands still there is seen to when the volume is taken
-    for component in reversed(Component):
+    for component in reversed((*CATALOGUE,)):
         if plane.unit(record, component) in known:
             await plane.check()
             await site.stop_unit(machine, plane.unit(record, component), kill=True)
@@ -56,7 +56,7 @@ async def _stop_what_runs(plane: Plane, site: Site, record: Replica, machine: st
 async def leave_machine(plane: Plane, step: LeaveMachine, _: World) -> None:
     """Remove its units there, and let go of its seat last: nobody gets the ports of what may still run."""
     site = plane.site(step.site)
-    for component in reversed(Component):
+    for component in reversed((*CATALOGUE,)):
         await plane.check()
         await site.remove_unit(step.machine, unit_name(plane.name, step.replica, component))
     await forget_address(plane, step.site, step.machine, step.replica)

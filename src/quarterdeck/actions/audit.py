@@ -22,7 +22,7 @@ async def forget_old_audit_logs(plane: Plane) -> None:
 
     A machine that does not answer keeps its own until the next time.
     """
-    oldest = plane.clock() - plane.settings.audit.max_age_days * _DAY
+    oldest = plane.clock() - plane.wanted.audit.max_age_days * _DAY
     await asyncio.gather(*(_forget(plane, *place, before=oldest) for place in _places(plane)))
 
 

@@ -117,7 +117,7 @@ async def _read(
     missing = ""
     if found.cut:
         missing = f"the audit log of {names} has too much of that time: only the last of it was read"
-    elif len(moved) >= plane.settings.audit.max_backups > 0 and moved[0] > since:
+    elif len(moved) >= plane.wanted.audit.max_backups > 0 and moved[0] > since:
         missing = f"the audit log of {names} does not reach back that far"
     return AuditLog(replicas=mine, lines=found.lines, missing=missing)
 

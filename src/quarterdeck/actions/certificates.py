@@ -10,26 +10,28 @@ from pydantic import SecretStr
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.components.catalogue import programs_of
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.settings import service_ip
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_cloud, without_replica
+from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_program, without_replica
 
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
     """A replica's certificates: issued and stored the first time, the same ever after, until its revision wants
     them anew.
     """
-    generation = plane.revisions.template(record.revision).certificates.generation
-    settings = plane.settings_of(record)
+    template = plane.template_of(record)
+    generation = template.certificates.generation
     names = ReplicaNames(
         replica=record.name,
         addresses=_addresses(plane, record),
-        service_ip=settings.service_ip,
-        cluster_domain=settings.cluster_domain,
-        endpoint_names=(settings.endpoint_name,) if settings.endpoint_name else (),
+        service_ip=service_ip(template),
+        programs=programs_of(template),
+        endpoint_names=(template.endpoint_name,) if template.endpoint_name else (),
         endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
-        cloud=settings.cloud is not None,
     )
     if not has_all(plane.secrets, names, generation):
         now = datetime.now(UTC)  # of two units of a replica one issues them, and the other finds them
@@ -59,10 +61,10 @@ async def forget_certificates(plane: Plane, record: Replica) -> None:
         await _write_secrets(plane, lambda secrets: without_replica(secrets, record.name))
 
 
-async def forget_cloud(plane: Plane, record: Replica) -> None:
-    """Drop what was issued for a cloud controller manager that a replica has no more."""
-    if without_cloud(plane.secrets, record.name) is not plane.secrets:
-        await _write_secrets(plane, lambda secrets: without_cloud(secrets, record.name))
+async def forget_program(plane: Plane, record: Replica, program: Component) -> None:
+    """Drop what was issued for a program that a replica has no more."""
+    if without_program(plane.secrets, record.name, program) is not plane.secrets:
+        await _write_secrets(plane, lambda secrets: without_program(secrets, record.name, program))
 
 
 async def _write_secrets(plane: Plane, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:

@@ -7,7 +7,7 @@ from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.locks import for_locks
-from quarterdeck.components.template import settings_of
+from quarterdeck.components.controller.sets import locks
 from quarterdeck.kube.address import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -17,9 +17,9 @@ def kept_for_locks(plane: Plane) -> Content | None:
     """What kube-controller-managers of any revision that replicas have, or are to have, may do for the sake of sets,
     which is an add-on of quarterdeck's own; None where they have no locks of sets.
     """
-    every = (settings_of(plane.name, each) for each in plane.revisions.templates.values())
-    locks = sorted({lock for each in every for lock in each.locks(Component.CONTROLLER_MANAGER)})
-    return for_locks(tuple(locks)) if locks else None
+    every = plane.revisions.templates.values()
+    wanted = sorted({lock for each in every for lock in locks(each, Component.CONTROLLER_MANAGER)})
+    return for_locks(tuple(wanted)) if wanted else None
 
 
 async def allow_locks(plane: Plane, record: Replica, component: Component) -> None:
@@ -27,7 +27,7 @@ async def allow_locks(plane: Plane, record: Replica, component: Component) -> No
     and again, and nobody runs the set meanwhile. Raises Unavailable, and what applying an add-on does.
     """
     kept = kept_for_locks(plane)
-    if component is not Component.CONTROLLER_MANAGER or kept is None or not plane.settings_of(record).locks(component):
+    if component != Component.CONTROLLER_MANAGER or kept is None or not locks(plane.template_of(record), component):
         return
     apiserver = apiserver_address(record)
     if not await _are_there(plane, apiserver, kept):

@@ -11,7 +11,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.promoted import forget_address
 from quarterdeck.actions.seats import leave_seat, take_seat
 from quarterdeck.actions.volumes import delete_events_volumes, volume_name
-from quarterdeck.model.components import Component
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.model.world import World
 
@@ -29,7 +29,7 @@ async def release_replica(plane: Plane, step: ReleaseReplica, world: World) -> N
     """
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
-    for component in reversed(Component):
+    for component in reversed((*CATALOGUE,)):
         await plane.check()
         await site.remove_unit(record.machine, plane.unit(record, component))
     if not step.keep:

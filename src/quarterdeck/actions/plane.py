@@ -9,9 +9,10 @@ from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.settings import PlaneSettings, unit_name
-from quarterdeck.components.template import Revisions, settings_of
+from quarterdeck.components.settings import unit_name
+from quarterdeck.components.template import Revisions
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.etcd.port import Etcd
@@ -98,14 +99,13 @@ class Plane:
         )
 
     @property
-    def settings(self) -> PlaneSettings:
-        """What is equal on all replicas as they are wanted."""
-        return settings_of(self.name, self.revisions.template(self.revisions.goal))
+    def wanted(self) -> ReplicaTemplate:
+        """What is equal on all replicas as they are wanted. Raises Corrupt."""
+        return self.revisions.template(self.revisions.goal)
 
-    def settings_of(self, record: Replica) -> PlaneSettings:
+    def template_of(self, record: Replica) -> ReplicaTemplate:
         """What a replica's units are rendered from: its own revision, whatever is wanted by now. Raises Corrupt."""
-        revisions = self.revisions
-        return settings_of(self.name, revisions.template(record.revision), revisions.events(record.revision))
+        return self.revisions.template(record.revision)
 
     def site(self, name: str) -> Site:
         """A site by name; raises NotFound."""

@@ -7,7 +7,6 @@ import math
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import rendered
-from quarterdeck.components.template import settings_of
 from quarterdeck.errors import Conflict, Unavailable
 from quarterdeck.model.steps.units import ReloadUnit
 from quarterdeck.model.world import World
@@ -19,7 +18,7 @@ async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
     Raises Unavailable for one that was started with other arguments, and remembers that: only a start makes it.
     """
     record, template = plane.memory.replica(step.replica), plane.revisions.template(step.revision)
-    spec = await rendered(plane, record, step.component, settings_of(plane.name, template), world)
+    spec = await rendered(plane, record, step.component, template, world)
     await plane.check()
     given = step.replica, step.revision
     try:

@@ -7,21 +7,24 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from quarterdeck.actions.addresses import apiserver_address, candidates, peer_url, server_address
-from quarterdeck.actions.certificates import certificates_of, forget_cloud
+from quarterdeck.actions.certificates import certificates_of, forget_program
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.locks import allow_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
-from quarterdeck.components.catalogue import CATALOGUE, ComponentSpec, Stopping
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.controller.sets import locks
 from quarterdeck.components.etcd import boot_arguments, log_files
+from quarterdeck.components.record import ComponentSpec, Stopping
 from quarterdeck.components.replica import component_unit
-from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
@@ -35,7 +38,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
     """
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = plane.memory.replica(step.replica)
-    spec = await rendered(plane, record, step.component, plane.settings_of(record), world)
+    spec = await rendered(plane, record, step.component, plane.template_of(record), world)
     await allow_locks(plane, record, step.component)
     fresh = spec.needs is not None and _begins_without_data(plane, record, cluster)
     await plane.check()
@@ -50,18 +53,21 @@ def _begins_without_data(plane: Plane, record: Replica, cluster: Cluster) -> boo
 
 
 async def rendered(
-    plane: Plane, record: Replica, component: Component, settings: PlaneSettings, world: World
+    plane: Plane, record: Replica, component: Component, template: ReplicaTemplate, world: World
 ) -> UnitSpec:
-    """The unit of one of a replica's programs, of a plane with these settings."""
-    cluster = CLUSTER.get(component, Cluster.MAIN)
-    return component_unit(
-        component,
-        settings,
-        await replica_settings(plane, record, component),
-        plane.secrets,
-        await certificates_of(plane, record),
-        _initial_cluster(plane, record, world, cluster),
+    """The unit of one of a replica's programs, as a revision of that content has it."""
+    replica = await replica_settings(plane, record, component)
+    certificates = await certificates_of(plane, record)
+    inputs = Inputs(
+        plane=plane.name,
+        template=template,
+        replica=replica,
+        secrets=plane.secrets,
+        certificates=certificates,
+        initial=_initial_cluster(plane, record, world, CLUSTER.get(component, Cluster.MAIN)),
+        events=plane.revisions.events(record.revision),
     )
+    return component_unit(component, inputs)
 
 
 async def guard_members(plane: Plane) -> None:
@@ -82,7 +88,7 @@ async def _guard(plane: Plane, record: Replica, cluster: Cluster) -> None:
     try:
         volume = await volume_of(plane, plane.memory.replica(record.name), cluster)
         if volume is not None:
-            boot = boot_arguments(plane.settings_of(record), _initial_cluster(plane, record, None, cluster))
+            boot = boot_arguments(plane.template_of(record), _initial_cluster(plane, record, None, cluster))
             unit = plane.unit(record, MEMBER[cluster])
             await site.guard_unit(record.machine, unit, log_files(volume.path), boot)
     except Unavailable:
@@ -165,15 +171,15 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
                 await _hand_on(plane, holder, lock, world)
         case Stopping.ASKED:
             await site.stop_unit(record.machine, unit, kill=_goes_for_good(step.component, world))
-    if step.component in CONTROLLERS and step.component not in world.controllers(record):
+    if step.component.is_controller and step.component not in world.controllers(record):
         await plane.check()
         await site.remove_unit(record.machine, unit)
-        await forget_cloud(plane, record)
+        await forget_program(plane, record, step.component)
 
 
 def _is_to_be_copied(plane: Plane, step: StopUnit) -> bool:
     seed = plane.memory.seeding
-    if step.component is not Component.ETCD or seed is None:
+    if step.component != Component.ETCD or seed is None:
         return False
     return step.replica in {seed.survivor, *(word.replica for word in seed.others)}
 
@@ -245,14 +251,14 @@ async def _held(plane: Plane, record: Replica, component: Component) -> tuple[tu
     comes last. None that cannot be found out: then it runs out by itself, some 15 s later.
     """
     spec = CATALOGUE[component]
-    locks = (*plane.settings_of(record).locks(component), spec.lease)
-    holders = [(lock, await _holder(plane, record, spec, lock)) for lock in locks]
+    held = (*locks(plane.template_of(record), component), spec.lease)
+    holders = [(lock, await _holder(plane, record, spec, lock)) for lock in held]
     return tuple((lock, holder) for lock, holder in holders if holder is not None)
 
 
 async def _holder(plane: Plane, record: Replica, spec: ComponentSpec, lock: str) -> str | None:
     (port,) = spec.ports
-    if not await plane.kube.leads(server_address(record, port), lock):
+    if not await plane.kube.leads(server_address(record, port.name), lock):
         return None
     try:
         lease = await plane.kube.leader_lease(apiserver_address(record), lock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import at_its_machines, seat_of
 from quarterdeck.actions.plane import Plane
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import has_own_ports, load_balancer_port
 from quarterdeck.components.settings import ReplicaSettings
 from quarterdeck.errors import Conflict, NotFound, Unavailable
@@ -95,8 +96,8 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
         name=record.name,
         seat=seat_of(record),
         volume=volume.path,
-        audit=(await _audit_volume_at(plane, record)).path if component is Component.APISERVER else None,
-        folders={each: site.folder(record.machine, plane.unit(record, each)) for each in Component},
+        audit=(await _audit_volume_at(plane, record)).path if component == Component.APISERVER else None,
+        folders={component: site.folder(record.machine, plane.unit(record, component))},
         programs={component: await site.install(record.machine, program)},
         everywhere=plane.resource.spec.endpoint.promoted and at_its_machines(plane, record),
         own_ports=has_own_ports(seat_of(record), plane.resource.status.port_offset or 0),
@@ -104,12 +105,9 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
 
 
 def _program(plane: Plane, record: Replica, component: Component) -> Program:
-    """What is run: a release's, or of a cloud controller manager the one that the replica's revision names."""
-    if component is not Component.CLOUD_CONTROLLER_MANAGER:
-        return Program(component.value, plane.programs[component])
-    cloud = plane.settings_of(record).cloud
-    assert cloud is not None, "its revision has one"
-    return Program(component.value, cloud.program, cloud.image or "")
+    """What is run: a release's, or the one that the replica's revision names."""
+    given = CATALOGUE[component].given
+    return given(plane.template_of(record)) if given is not None else Program(component, plane.programs[component])
 
 
 async def _audit_volume_at(plane: Plane, record: Replica) -> Volume:

@@ -37,7 +37,6 @@ from quarterdeck.api.values import (
     StorageClassName,
     ZoneName,
 )
-from quarterdeck.model.components import Component
 
 #: Whoever takes a plane down takes this away when nothing is left of it.
 PLANE_FINALIZER = "quarterdeck.dev/plane"
@@ -175,15 +174,6 @@ class ExtraArgs(Model):
         if isinstance(given, list):
             raise ValueError(LISTED_FLAGS)
         return given
-
-    def by_component(self) -> dict[Component, dict[str, str]]:
-        """The flags of each component."""
-        return {
-            Component.ETCD: self.etcd,
-            Component.APISERVER: self.kube_apiserver,
-            Component.CONTROLLER_MANAGER: self.kube_controller_manager,
-            Component.SCHEDULER: self.kube_scheduler,
-        }
 
 
 class Certificates(Model):

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.pki.validity import Validity, certificates, validity
+from quarterdeck.pki.validity import Validity, certificates, shown_as, validity
 
-#: What each certificate is for, in words.
-PURPOSES = {
+#: What the plane's own certificates are for, in words.
+_PURPOSES = {
     "kubernetes-ca": "signs apiservers and their clients",
     "etcd-ca": "signs etcd and its clients",
     "front-proxy-ca": "signs towards aggregated apiservers",
     "manager": "quarterdeck to apiservers",
     "etcd-manager": "quarterdeck to etcd",
-    "etcd-server": "etcd to its clients",
-    "etcd-peer": "etcd to its peers",
-    "etcd-client": "kube-apiserver to etcd",
-    "apiserver": "kube-apiserver to its clients",
-    "kubelet-client": "kube-apiserver to kubelets",
-    "front-proxy": "kube-apiserver to aggregated apiservers",
-    "controller-manager": "kube-controller-manager serves",
-    "controller-manager-client": "kube-controller-manager to its apiserver",
-    "scheduler": "kube-scheduler serves",
-    "scheduler-client": "kube-scheduler to its apiserver",
-    "cloud-controller-manager": "cloud-controller-manager serves",
-    "cloud-controller-manager-client": "cloud-controller-manager to its apiserver",
 }
+
+
+def purposes() -> Mapping[str, str]:
+    """What each certificate is for, in words, by the name that people see."""
+    replicas = {each.name: each.purpose for spec in CATALOGUE.values() for each in spec.certificates}
+    return {**_PURPOSES, **{shown_as(name): purpose for name, purpose in replicas.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,4 +62,4 @@ def _certificate(called: str, pem: bytes) -> Certificate:
     replica, _, name = called.rpartition("/")
     valid = validity(pem)
     begins, ends = valid.not_before.astimezone(UTC), valid.not_after.astimezone(UTC)
-    return Certificate(replica=replica, name=name, purpose=PURPOSES.get(name, ""), begins=begins, ends=ends)
+    return Certificate(replica=replica, name=name, purpose=purposes().get(name, ""), begins=begins, ends=ends)

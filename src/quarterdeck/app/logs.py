@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.components.settings import unit_name
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,15 @@ async def tails(
 ) -> AsyncIterator[Tail]:
     """The logs of a plane, one after the other. See ``Quarterdeck.logs``."""
     plane = await operations.existing(home.store, name)
-    every = plane.status.memory.replicas
+    every = memory_from_status(plane.status.memory).replicas
     records = [each for each in every if replica in (None, each.name)]
     if not records:
         known = ", ".join(each.name for each in every) or "none"
         raise NotFound(f"reading logs of plane {name}", f"no replica {replica}", f"replicas: {known}")
     await require_in_reach(home, plane)
-    cloud = (await revisions.known(home.store, plane, guess=True)).cloud
+    programs = (await revisions.known(home.store, plane, guess=True)).programs
     for record in records:
-        site = home.sites.open(await home.site(record.slot.site))
-        has = programs(events=record.events is not None, cloud=record.revision in cloud)
-        for each in has if component is None else (component,):
+        site = home.sites.open(await home.site(record.site))
+        for each in record.programs(programs) if component is None else (component,):
             text = await site.logs(record.machine, unit_name(name, record.name, each), lines=lines)
             yield Tail(record.name, each, text)

@@ -28,7 +28,7 @@ from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.kube.address import Address
 from quarterdeck.kube.nodes import Node, TokenSecret, nodes, token_secrets
 from quarterdeck.pki.authority import public_key_hash
-from quarterdeck.pki.tokens import create_token, is_token_id
+from quarterdeck.pki.tokens import BootstrapToken, create_token, is_token_id
 
 #: How long a token may hold: whoever has one can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
@@ -93,23 +93,7 @@ class Nodes:
         async with self._asked(name, doing) as (plane, apiserver):
             _require_joinable(plane, doing)
             token, ends = create_token(), datetime.now(UTC).replace(microsecond=0) + ttl
-            said = {
-                "auth-extra-groups": GROUP,
-                "description": description,
-                "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "token-id": token.id,
-                "token-secret": token.secret,
-                "usage-bootstrap-authentication": "true",
-                "usage-bootstrap-signing": "true",
-            }
-            data: JsonValue = {key: base64.b64encode(value.encode()).decode() for key, value in said.items()}
-            secret: dict[str, JsonValue] = {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
-                "type": "bootstrap.kubernetes.io/token",
-                "data": data,
-            }
+            secret = _token_secret(token, ends, description)
             await plane.kube.apply(apiserver, f"{_SECRETS}/{_PREFIX}{token.id}", secret, manager=MANAGER)
             resource, authority = plane.resource, plane.secrets.kubernetes_ca
             server, pinned = url(resource.host, endpoint_port(resource)), public_key_hash(authority.issuer.certificate)
@@ -167,12 +151,32 @@ class Nodes:
             yield plane, await ready_apiserver(plane, doing)
 
 
+def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> dict[str, JsonValue]:
+    """The secret by which a plane knows a token."""
+    said = {
+        "auth-extra-groups": GROUP,
+        "description": description,
+        "expiration": ends.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "token-id": token.id,
+        "token-secret": token.secret,
+        "usage-bootstrap-authentication": "true",
+        "usage-bootstrap-signing": "true",
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{_PREFIX}{token.id}", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in said.items()},
+    }
+
+
 def _require_joinable(plane: Plane, doing: str) -> None:
     """Raise PreconditionFailed for a plane that takes no tokens, or whose replicas do not all do yet."""
     if not takes_nodes(plane.resource):
         why = "it takes none (spec.nodes.bootstrap)"
         raise PreconditionFailed(doing, why, "set spec.nodes.bootstrap to true, and apply that")
-    lacking = [each.name for each in plane.memory.replicas if not plane.settings_of(each).node_bootstrap]
+    lacking = [each.name for each in plane.memory.replicas if not plane.template_of(each).node_bootstrap]
     if lacking:
         raise PreconditionFailed(doing, f"{', '.join(lacking)} takes none yet", f"see 'wait {plane.name}'")
 

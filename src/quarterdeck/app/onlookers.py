@@ -7,11 +7,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 
+from typing_extensions import override
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.api.sites.hosts import Host
 from quarterdeck.drivers.ssh import login_of
-from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.access import probe_target
@@ -74,7 +76,7 @@ def _hosts(sites: Sequence[Site]) -> Iterator[tuple[str, Host]]:
             yield from ((f"{site.metadata.name}/{each.name}", each) for each in site.spec.hosts)
 
 
-class Onlookers(Unwatched):
+class Onlookers(Unwatched, Watcher):
     """Has a probe look at the quiet plane, then at a change of it. A ``Watcher``: give it to ``carry_out``.
 
     Clients that never resolve the name again end when the old address is let go, as is agreed: its time to live and
@@ -89,8 +91,8 @@ class Onlookers(Unwatched):
         await asyncio.sleep(seconds)
         await self._probe.mark(DURING)
 
+    @override
     async def begins(self, step: Step) -> None:
-        """See ``Watcher``."""
         if isinstance(step, StopBalancer):
             await self._probe.retire(Kind.PINNED)
 

@@ -20,6 +20,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.http import keep_small_tls_buffers
 from quarterdeck.linux.turns import take_short_turns
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ async def served(
     which started this process, is gone. ``metrics``: the address and port at which they are told ("": nowhere;
     ``ASKED``: to ``parent``).
     """
+    keep_small_tls_buffers()
     take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
 
     def elsewhere(where: Isolation) -> None:

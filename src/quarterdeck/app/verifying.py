@@ -67,7 +67,7 @@ async def verified(
     begins, ends = asked.since.timestamp(), asked.until.timestamp()
     async with open_plane(home, name) as plane:
         logs = await audit_logs(plane, texts_of(asked.sets), begins, await placed(home.store, name))
-        policies = {plane.settings_of(each).audit.policy for each in plane.memory.replicas}
+        policies = {plane.template_of(each).audit.policy for each in plane.memory.replicas}
     acts, missing = _acts(logs)
     missing += sorted({line for policy in policies for line in left_out(policy, asked.sets)})
     locks = [entry for kind in (TAKEN, LEFT) for entry in await home.store.journal(name, kind=kind)]

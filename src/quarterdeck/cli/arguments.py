@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.app.components import components
 from quarterdeck.cli.context import Output, looking, note_plane, run
 
 
@@ -40,6 +41,8 @@ OperationName = Annotated[
 ]
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
+#: What help says that an option takes which is a program of a replica; it is read by ``named``.
+PROGRAM = f"[{'|'.join(components())}]"
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
 NoTrial = Annotated[

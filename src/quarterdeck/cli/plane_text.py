@@ -9,10 +9,11 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.app.components import components
 from quarterdeck.app.words import leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import IDLE, UnitState
 
 
@@ -103,10 +104,16 @@ def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
         "apiserver",
         *(("events",) if separate else ()),
     )
+    programs = tuple(each for each in components() if _shown(each, members)) if output is Output.WIDE else ()
+    table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *programs))
+
+
+def _shown(component: Component, members: list[dict[str, JsonValue]]) -> bool:
+    """Whether any replica has a program; of an optional one that is told by what is seen."""
+    if component == Component.EVENTS_ETCD:
+        return any(each["events"] is not None for each in members)
     unseen = (*IDLE, UnitState.UNKNOWN)
-    cloud = any(each[Component.CLOUD_CONTROLLER_MANAGER] not in unseen for each in members)
-    components = tuple(map(str, programs(events=separate, cloud=cloud))) if output is Output.WIDE else ()
-    table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *components))
+    return not component.optional or any(each[component] not in unseen for each in members)
 
 
 def _in_events(member: JsonValue) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 
+from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.plane.authentication import JwtAuthenticator
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.apiserver_config import (
     authentication_configuration,
@@ -11,10 +15,12 @@ from quarterdeck.components.apiserver_config import (
     tracing_configuration,
 )
 from quarterdeck.components.arguments import Arguments, boolean, seconds
+from quarterdeck.components.certificates import MASTERS, Certificate, Kind, Signer
 from quarterdeck.components.ciphers import suites
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
+from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
+from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
 from quarterdeck.components.upstream_versions import has_mixed_version_proxy
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -29,25 +35,69 @@ RESTART_PAUSE = 1.0
 AUDIT_LOG = "audit.log"
 
 
-def apiserver_unit(
-    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
-) -> UnitSpec:
+#: Seconds within which it ends watches when it stops, 200 a second at least. Never 0: watches would then hold up the
+#: shutdown for a minute, and be cut.
+_WATCH_GRACE = 5.0
+
+_SERVING = Certificate(
+    name="apiserver", purpose="kube-apiserver to its clients", kind=Kind.APISERVER, signer=Signer.KUBERNETES
+)
+_TO_ETCD = Certificate(
+    name="etcd_client",
+    purpose="kube-apiserver to etcd",
+    kind=Kind.CLIENT,
+    signer=Signer.ETCD,
+    user="kube-apiserver-etcd-client",
+)
+_TO_KUBELETS = Certificate(
+    name="kubelet_client",
+    purpose="kube-apiserver to kubelets",
+    kind=Kind.CLIENT,
+    signer=Signer.KUBERNETES,
+    user="kube-apiserver-kubelet-client",
+    groups=(MASTERS,),
+)
+#: Its peers believe it as well.
+_TO_AGGREGATED = Certificate(
+    name="front_proxy",
+    purpose="kube-apiserver to aggregated apiservers",
+    kind=Kind.CLIENT,
+    signer=Signer.FRONT_PROXY,
+    user="front-proxy-client",
+)
+
+
+def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
     """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
 
-    ``stop_timeout`` leaves room for the shutdown delay and the longest request, or all watches, after it.
+    ``stop_timeout`` leaves room for the longest request, or all watches.
     """
+    replica = inputs.replica
     folder = Folder(replica.folders[Component.APISERVER])
     owned = {
-        **_serving(replica, folder, certificates),
-        "endpoint-reconciler-type": "lease" if _keeps_endpoints(plane, replica) else "none",
-        **_authentication(plane, folder, secrets),
-        **_clients(plane, replica, folder, secrets, certificates),
-        **_shutdown(plane),
+        **_serving(inputs, folder),
+        "endpoint-reconciler-type": "lease" if _keeps_endpoints(inputs) else "none",
+        **_authentication(inputs, folder),
+        **_clients(inputs, folder),
+        **_shutdown(),
         "allow-privileged": boolean(True),
-        "service-cluster-ip-range": plane.service_cidr,
-        **_configured(plane, folder),
+        "service-cluster-ip-range": inputs.template.service_cidr,
+        **_configured(inputs.template, folder),
     }
-    extra = plane.extra_args.get(Component.APISERVER, {})
+    extra = {**flags, **plugins(flags)}
+    arguments = Arguments(owned=owned, defaults=_defaults(inputs, folder))
+    return UnitSpec(
+        name=inputs.unit_name(Component.APISERVER),
+        argv=inputs.command(Component.APISERVER, arguments.command_line(Component.APISERVER, extra)),
+        files=folder.files,
+        writes=(replica.audit,) if replica.audit is not None else (),
+        stop_timeout=max(_REQUEST_TIMEOUT, _WATCH_GRACE) + 5.0,
+        restart_pause=RESTART_PAUSE,
+    )
+
+
+def _defaults(inputs: Inputs, folder: Folder) -> dict[str, str]:
+    """What users may change."""
     defaults = {
         "enable-admission-plugins": NEEDED,
         "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
@@ -55,59 +105,52 @@ def apiserver_unit(
         "service-account-lookup": boolean(True),
         "tls-cipher-suites": suites(),
         "tls-min-version": "VersionTLS12",
-        **_audit(plane, replica, folder),
-        **_hardened(plane, folder, secrets),
+        **_audit(inputs, folder),
+        **_hardened(inputs, folder),
     }
-    if plane.node_bootstrap:
+    if inputs.template.node_bootstrap:
         defaults["enable-bootstrap-token-auth"] = boolean(True)
-    extra = {**extra, **plugins(extra)}
-    arguments = Arguments(owned=owned, defaults=defaults)
-    longest = max(_REQUEST_TIMEOUT, plane.shutdown.watch_grace)
-    return UnitSpec(
-        name=unit_name(plane.name, replica.name, Component.APISERVER),
-        argv=(
-            str(replica.programs[Component.APISERVER]),
-            *arguments.command_line(Component.APISERVER, extra),
-        ),
-        files=folder.files,
-        writes=(replica.audit,) if replica.audit is not None else (),
-        stop_timeout=plane.shutdown.delay + longest + 5.0,
-        restart_pause=RESTART_PAUSE,
-    )
+    return defaults
 
 
-def _serving(replica: ReplicaSettings, folder: Folder, certificates: ReplicaSecrets) -> dict[str, str]:
+def _serving(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Where it listens."""
+    replica, pair = inputs.replica, inputs.certificates.of(_SERVING)
     listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
     return {
         "bind-address": "0.0.0.0" if replica.everywhere else listen.host,  # noqa: S104 - of a machine of its own
         "advertise-address": advertised.host,
         "secure-port": str(listen.port),
-        "tls-cert-file": folder.file("server.crt", certificates.apiserver.certificate),
-        "tls-private-key-file": folder.file("server.key", certificates.apiserver.key),
+        "tls-cert-file": folder.file("server.crt", pair.certificate),
+        "tls-private-key-file": folder.file("server.key", pair.key),
     }
 
 
-def _keeps_endpoints(plane: PlaneSettings, replica: ReplicaSettings) -> bool:
+def _keeps_endpoints(inputs: Inputs) -> bool:
     """Whether it keeps its address in the endpoints of the Service ``kubernetes``.
 
     Those of loopback addresses are refused by validation. They have one list of ports, which an apiserver sets for all
     of them when it stops (kubernetes: leaseEndpointReconciler.RemoveEndpoints): one with other ports than the plane's
     keeps out of them, and has endpoints of its own (``addons/nodes.py``) where the plane takes nodes.
     """
-    if ipaddress.ip_address(replica.seat.advertised(PortName.APISERVER).host).is_loopback:
+    if ipaddress.ip_address(inputs.replica.seat.advertised(PortName.APISERVER).host).is_loopback:
         return False
-    return replica.own_ports or not plane.node_bootstrap
+    return inputs.replica.own_ports or not inputs.template.node_bootstrap
 
 
-def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
+def issuers(template: ReplicaTemplate) -> tuple[JwtAuthenticator, ...]:
+    """Whose tokens are taken besides the plane's own."""
+    return template.authentication.jwt if template.authentication is not None else ()
+
+
+def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """Who may come in, what they may do, and how Secrets are stored."""
-    encryption = encryption_configuration(secrets.encryption_keys, encrypt=plane.encrypt_secrets)
+    template, secrets = inputs.template, inputs.secrets
+    encryption = encryption_configuration(secrets.encryption_keys, encrypt=template.encryption.secrets)
+    nodes = template.node_bootstrap is not None
+    authentication = authentication_configuration(template.kubernetes_version, issuers(template), nodes=nodes)
     return {
-        "authentication-config": folder.file(
-            "authentication.yaml",
-            authentication_configuration(plane.kubernetes, plane.authenticators, nodes=plane.node_bootstrap),
-        ),
+        "authentication-config": folder.file("authentication.yaml", authentication),
         "authorization-mode": "Node,RBAC",
         "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
         "encryption-provider-config": folder.file("encryption.yaml", encryption),
@@ -116,81 +159,119 @@ def _authentication(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets)
         "requestheader-extra-headers-prefix": "X-Remote-Extra-",
         "requestheader-group-headers": "X-Remote-Group",
         "requestheader-username-headers": "X-Remote-User",
-        "service-account-issuer": plane.issuer,
+        "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",
         "service-account-key-file": folder.file("service-account.pub", secrets.service_account.public),
         "service-account-signing-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
     }
 
 
-def _clients(
-    plane: PlaneSettings,
-    replica: ReplicaSettings,
-    folder: Folder,
-    secrets: PlaneSecrets,
-    certificates: ReplicaSecrets,
-) -> dict[str, str]:
+def _clients(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """What it calls itself: its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
+    seat, secrets, pairs = inputs.replica.seat, inputs.secrets, inputs.certificates
+    etcd, kubelets, aggregated = (pairs.of(each) for each in (_TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED))
     flags = {
-        "etcd-servers": replica.seat.advertised(PortName.ETCD_CLIENT).url(),
+        "etcd-servers": seat.advertised(PortName.ETCD_CLIENT).url(),
         "etcd-cafile": folder.file("etcd-ca.crt", secrets.etcd_ca.bundle),
-        "etcd-certfile": folder.file("etcd-client.crt", certificates.etcd_client.certificate),
-        "etcd-keyfile": folder.file("etcd-client.key", certificates.etcd_client.key),
-        "kubelet-client-certificate": folder.file("kubelet-client.crt", certificates.kubelet_client.certificate),
-        "kubelet-client-key": folder.file("kubelet-client.key", certificates.kubelet_client.key),
-        "proxy-client-cert-file": folder.file("front-proxy-client.crt", certificates.front_proxy.certificate),
-        "proxy-client-key-file": folder.file("front-proxy-client.key", certificates.front_proxy.key),
+        "etcd-certfile": folder.file("etcd-client.crt", etcd.certificate),
+        "etcd-keyfile": folder.file("etcd-client.key", etcd.key),
+        "kubelet-client-certificate": folder.file("kubelet-client.crt", kubelets.certificate),
+        "kubelet-client-key": folder.file("kubelet-client.key", kubelets.key),
+        "proxy-client-cert-file": folder.file("front-proxy-client.crt", aggregated.certificate),
+        "proxy-client-key-file": folder.file("front-proxy-client.key", aggregated.key),
     }
-    if plane.separate_events:
-        own = replica.seat.advertised(PortName.EVENTS_CLIENT).url()
+    if inputs.template.etcd.events is not None:
+        own = seat.advertised(PortName.EVENTS_CLIENT).url()
         flags["etcd-servers-overrides"] = f"/events#{own}"
-    if has_mixed_version_proxy(plane.kubernetes):
+    if has_mixed_version_proxy(inputs.template.kubernetes_version):
         flags["peer-ca-file"] = folder.file("ca.crt", secrets.kubernetes_ca.bundle)
     return flags
 
 
-def _shutdown(plane: PlaneSettings) -> dict[str, str]:
+def _shutdown() -> dict[str, str]:
+    """How it stops after SIGTERM.
+
+    It needs no delay, in which it would serve as before with /readyz failing: load balancers take an apiserver out
+    before it is stopped. Connections are closed as soon as they are idle, which clients that never retry survive; a 429
+    to new requests on old connections (``shutdown-send-retry-after``) they do not.
+    """
     return {
-        "shutdown-delay-duration": seconds(plane.shutdown.delay),
-        "shutdown-send-retry-after": boolean(plane.shutdown.send_retry_after),
-        "shutdown-watch-termination-grace-period": seconds(plane.shutdown.watch_grace),
+        "shutdown-delay-duration": seconds(0.0),
+        "shutdown-send-retry-after": boolean(False),
+        "shutdown-watch-termination-grace-period": seconds(_WATCH_GRACE),
     }
 
 
-def _configured(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
+def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
     """The files of what the user configured: then no flag may name others."""
     flags: dict[str, str] = {}
-    if plane.admission:
-        flags |= _admission(plane, folder)
-    if plane.tracing is not None:
-        file = tracing_configuration(plane.kubernetes, plane.tracing)
+    if template.admission is not None and template.admission.plugins:
+        flags |= _admission(template, folder)
+    if template.tracing is not None:
+        file = tracing_configuration(template.kubernetes_version, template.tracing)
         flags["tracing-config-file"] = folder.file("tracing.yaml", file)
     return flags
 
 
-def _admission(plane: PlaneSettings, folder: Folder) -> dict[str, str]:
-    file = admission_configuration(plane.admission)
+def _admission(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
+    file = admission_configuration(template.admission.plugins if template.admission is not None else ())
     return {"admission-control-config-file": folder.file("admission.yaml", file)}
 
 
-def _hardened(plane: PlaneSettings, folder: Folder, secrets: PlaneSecrets) -> dict[str, str]:
+def _hardened(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """What makes an apiserver stricter than upstream's defaults."""
     return {
-        **_admission(plane, folder),
-        "kubelet-certificate-authority": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
+        **_admission(inputs.template, folder),
+        "kubelet-certificate-authority": folder.file("ca.crt", inputs.secrets.kubernetes_ca.bundle),
         "service-account-extend-token-expiration": boolean(False),
     }
 
 
-def _audit(plane: PlaneSettings, replica: ReplicaSettings, folder: Folder) -> dict[str, str]:
+def _audit(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it turns it over, and
     deletes what is too old or too much, whoever wrote it.
     """
-    audit = plane.audit
-    assert replica.audit is not None, "an apiserver has a place for its log"
+    audit, place = inputs.template.audit, inputs.replica.audit
+    assert place is not None, "an apiserver has a place for its log"
     return {
         "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),
-        "audit-log-path": str(replica.audit / AUDIT_LOG),
+        "audit-log-path": str(place / AUDIT_LOG),
         "audit-log-maxage": str(audit.max_age_days),
         "audit-log-maxbackup": str(audit.max_backups),
         "audit-log-maxsize": str(audit.max_size_megabytes),
     }
+
+
+def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:
+    return declared.extra_args.kube_apiserver
+
+
+APISERVER = ComponentSpec(
+    component=Component.APISERVER,
+    program="kube-apiserver",
+    build=apiserver_unit,
+    ports=(Port(name=PortName.APISERVER, number=6443),),
+    certificates=(_SERVING, _TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED),
+    made_from=(
+        "kubernetesVersion",
+        "etcd.events",
+        "encryption",
+        "audit.policy",
+        "audit",
+        "extraArgs.kubeApiserver",
+        "authentication",
+        "admission",
+        "tracing",
+        "nodeBootstrap",
+    ),
+    flags=Flags(
+        of=Component.APISERVER,
+        path="spec.extraArgs.kubeApiserver",
+        given=_given,
+        refused=APISERVER_FLAGS,
+        judged=APISERVER_VALUES,
+    ),
+    # It watches that file. It takes up no change of who may come in without a token; there is none between two
+    # revisions.
+    reloads=frozenset({"authentication"}),
+    stopping=Stopping.UNSEEN,
+)

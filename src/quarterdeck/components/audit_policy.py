@@ -12,77 +12,78 @@ secrets.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
+from typing import TypeAlias
 
 from quarterdeck.yaml_text import dumped
 
-_CONTROL_PLANE = ("system:apiserver", "system:kube-controller-manager", "system:kube-scheduler")
-_READS = ("get", "list", "watch")
-_OF_NODES = (
-    "system:serviceaccount:kube-system:node-controller",
-    "system:kube-controller-manager",
-    "system:cloud-controller-manager",
+Rule: TypeAlias = Mapping[str, object]
+
+_CONTROL_PLANE = ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
+_READS = ["get", "list", "watch"]
+_LEASES = [{"group": "coordination.k8s.io", "resources": ["leases"]}]
+#: Whoever reads these holds keys, or is inside of a pod or a node.
+_SECRET = [
+    {
+        "group": "",
+        "resources": [
+            "secrets",
+            "configmaps",
+            "serviceaccounts/token",
+            "pods/attach",
+            "pods/exec",
+            "pods/portforward",
+            "pods/proxy",
+            "pods/ephemeralcontainers",
+            "services/proxy",
+            "nodes/proxy",
+        ],
+    },
+    {"group": "authentication.k8s.io", "resources": ["tokenreviews"]},
+    {"group": "certificates.k8s.io", "resources": ["certificatesigningrequests"]},
+    {"group": "rbac.authorization.k8s.io"},
+]
+
+#: The first rule that fits a request decides.
+_RULES: tuple[Rule, ...] = (
+    {
+        "level": "None",
+        "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/metrics", "/openapi/*", "/version"],
+    },
+    {"level": "None", "resources": _LEASES, "users": _CONTROL_PLANE},
+    {"level": "None", "resources": _LEASES, "userGroups": ["system:nodes"]},
+    {
+        "level": "None",
+        "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io", "resources": ["events"]}],
+    },
+    {
+        "level": "Request",
+        "users": [
+            "system:serviceaccount:kube-system:node-controller",
+            "system:kube-controller-manager",
+            "system:cloud-controller-manager",
+        ],
+        "verbs": ["patch", "update"],
+        "resources": [{"group": "", "resources": ["nodes"]}],
+    },
+    {"level": "None", "users": _CONTROL_PLANE, "verbs": _READS},
+    {"level": "Metadata", "resources": _SECRET},
+    {"level": "None", "verbs": _READS},
+    {"level": "Metadata"},
 )
 
 
 @cache
 def default_audit_policy() -> str:
-    """The YAML of an audit.k8s.io/v1 Policy; the first rule that fits a request decides."""
-    bodies = {
-        "level": "Request",
-        "users": list(_OF_NODES),
-        "verbs": ["patch", "update"],
-        "resources": _of("", "nodes"),
+    """The YAML of an audit.k8s.io/v1 Policy."""
+    policy = {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "omitManagedFields": True,
+        # Each rule is a copy of its own: YAML would write a value that is there twice as an alias.
+        "rules": [deepcopy(rule) for rule in _RULES],
     }
-    return dumped(
-        {
-            "apiVersion": "audit.k8s.io/v1",
-            "kind": "Policy",
-            "omitStages": ["RequestReceived"],
-            "omitManagedFields": True,
-            "rules": [
-                {
-                    "level": "None",
-                    "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/metrics", "/openapi/*", "/version"],
-                },
-                {"level": "None", "resources": _of("coordination.k8s.io", "leases"), "users": list(_CONTROL_PLANE)},
-                {
-                    "level": "None",
-                    "resources": _of("coordination.k8s.io", "leases"),
-                    "userGroups": ["system:nodes"],
-                },
-                {"level": "None", "resources": [*_of("", "events"), *_of("events.k8s.io", "events")]},
-                bodies,
-                {"level": "None", "users": list(_CONTROL_PLANE), "verbs": list(_READS)},
-                {
-                    # Whoever reads these holds keys, or is inside of a pod or a node.
-                    "level": "Metadata",
-                    "resources": [
-                        *_of(
-                            "",
-                            "secrets",
-                            "configmaps",
-                            "serviceaccounts/token",
-                            "pods/attach",
-                            "pods/exec",
-                            "pods/portforward",
-                            "pods/proxy",
-                            "pods/ephemeralcontainers",
-                            "services/proxy",
-                            "nodes/proxy",
-                        ),
-                        *_of("authentication.k8s.io", "tokenreviews"),
-                        *_of("certificates.k8s.io", "certificatesigningrequests"),
-                        {"group": "rbac.authorization.k8s.io"},
-                    ],
-                },
-                {"level": "None", "verbs": list(_READS)},
-                {"level": "Metadata"},
-            ],
-        },
-        sort_keys=False,
-    )
-
-
-def _of(group: str, *resources: str) -> list[dict[str, object]]:
-    return [{"group": group, "resources": list(resources)}]
+    return dumped(policy, sort_keys=False)

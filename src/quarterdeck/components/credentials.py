@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
+
+from quarterdeck.components.certificates import Certificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +60,17 @@ class EncryptionKey:
     secret: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReplicaSecrets:
-    """The certificates of one replica: issued once and kept, so that its unit specs stay the same.
-
-    ``etcd_server`` and ``etcd_peer`` serve and are shown to peers; ``etcd_client`` is the apiserver's towards
-    etcd, ``kubelet_client`` towards kubelets, ``front_proxy`` towards aggregated apiservers and its peers.
-    The controllers have one certificate to serve their metrics, and one to talk to the apiserver, each; a cloud
-    controller manager has none where a replica has no such program.
+    """The certificates of one replica: issued once and kept, so that its unit specs stay the same. ``pairs`` has those
+    of each program that the replica has, by name.
     """
 
-    etcd_server: KeyPair
-    etcd_peer: KeyPair
-    etcd_client: KeyPair
-    apiserver: KeyPair
-    kubelet_client: KeyPair
-    front_proxy: KeyPair
-    controller_manager: KeyPair
-    controller_manager_client: KeyPair
-    scheduler: KeyPair
-    scheduler_client: KeyPair
-    cloud_controller_manager: KeyPair | None = None
-    cloud_controller_manager_client: KeyPair | None = None
+    pairs: Mapping[str, KeyPair]
 
-    @property
-    def pairs(self) -> Mapping[str, KeyPair]:
-        """Those that were issued, by the names of their fields."""
-        every = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return {name: pair for name, pair in every if pair is not None}
+    def of(self, certificate: Certificate) -> KeyPair:
+        """One of them; raises KeyError for one that was not issued."""
+        return self.pairs[certificate.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

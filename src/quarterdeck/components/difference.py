@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -14,10 +14,10 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.differences import by_name, leaves
 from quarterdeck.api.names import shortened
 from quarterdeck.api.revision import Guard, ReplicaTemplate
-from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
-from quarterdeck.model.components import DEPENDS, Component, programs
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
 
 #: Longer values are told by their hash: policies, certificates.
@@ -49,47 +49,34 @@ class Difference:
     note: str = ""
 
 
-_ETCD = (Component.ETCD, Component.EVENTS_ETCD)
-_MAIN = (Component.ETCD,)
-_EVENTS = (Component.EVENTS_ETCD,)
-_APISERVER = (Component.APISERVER,)
-_CLOUD = (Component.CLOUD_CONTROLLER_MANAGER,)
 _SETS = "controllerSets"
-_KUBERNETES = (Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
-#: Where a part of a template is in a user's document, and which programs are made from it. None: all that a replica
-#: has is, its volume and the names in its certificates included.
-PARTS: Mapping[str, tuple[str, tuple[Component, ...]]] = {
-    "kubernetesVersion": ("spec.kubernetesVersion", _KUBERNETES),
-    "etcd.version": ("spec.etcd.version", _ETCD),
-    "etcd.quotaBytes": ("spec.etcd.quotaBytes", _MAIN),
-    "etcd.heartbeatMilliseconds": ("spec.etcd.heartbeatMilliseconds", _ETCD),
-    "etcd.electionMilliseconds": ("spec.etcd.electionMilliseconds", _ETCD),
-    "etcd.storageClass": ("spec.etcd.storageClass", ()),
-    "etcd.events": ("spec.etcd.events", _APISERVER),
-    "etcd.events.quotaBytes": ("spec.etcd.events.quotaBytes", _EVENTS),
-    "etcd.events.storageClass": ("spec.etcd.events.storageClass", ()),
-    "serviceCidr": ("spec.serviceCidr", ()),
-    "endpointName": ("spec.endpoint.name", ()),
-    "encryption": ("spec.encryption", _APISERVER),
-    "audit.policy": ("spec.audit.policyFile", _APISERVER),
-    "audit": ("spec.audit", _APISERVER),
-    "extraArgs.etcd": ("spec.extraArgs.etcd", _ETCD),
-    "extraArgs.kubeApiserver": ("spec.extraArgs.kubeApiserver", _APISERVER),
-    "extraArgs.kubeControllerManager": ("spec.extraArgs.kubeControllerManager", (Component.CONTROLLER_MANAGER,)),
-    "extraArgs.kubeScheduler": ("spec.extraArgs.kubeScheduler", (Component.SCHEDULER,)),
-    "authentication": ("spec.authentication", _APISERVER),
-    "admission": ("spec.admission", _APISERVER),
-    "tracing": ("spec.tracing", _APISERVER),
-    "cloudControllerManager": ("spec.cloudControllerManager", (*_CLOUD, Component.CONTROLLER_MANAGER)),
-    **{
-        f"cloudControllerManager.{field}": (f"spec.cloudControllerManager.{field}", _CLOUD)
-        for field in ("program", "image", "provider", "config", "flags")
-    },
-    _SETS: ("spec.controllerSets", (*_CLOUD, Component.CONTROLLER_MANAGER)),
-    "nodeBootstrap": ("spec.nodes.bootstrap", (Component.APISERVER, Component.CONTROLLER_MANAGER)),
-    "certificates": ("spec.certificates", tuple(Component)),
+#: Parts of a template that no unit is rendered from: of the replica's volumes, and of the names in its certificates.
+_NO_UNITS = ("etcd.storageClass", "etcd.events.storageClass", "serviceCidr", "endpointName")
+
+#: Where a part of a template is in a user's document, if it is not called the same below ``spec``.
+_WRITTEN = {
+    "audit.policy": "spec.audit.policyFile",
+    "endpointName": "spec.endpoint.name",
+    "nodeBootstrap": "spec.nodes.bootstrap",
 }
+
+
+def parts() -> Mapping[str, tuple[Component, ...]]:
+    """Which programs each part of a template is in the units of, in the order in which they start. None: all that a
+    replica has is made from it, its volume and the names in its certificates included.
+    """
+    made: dict[str, tuple[Component, ...]] = dict.fromkeys(_NO_UNITS, ())
+    for component, spec in CATALOGUE.items():
+        for part in (*spec.made_from, "certificates"):
+            made[part] = (*made.get(part, ()), component)
+    return made
+
+
+def _written(part: str) -> str:
+    """Where a user writes a part of a template."""
+    return _WRITTEN.get(part, f"spec.{part}")
+
 
 #: Parts that are there or not, and the field that a user switches them with.
 _SWITCHES = {"etcd.events": "separate"}
@@ -104,32 +91,28 @@ _NOTES = {
     "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
 }
 
-#: Parts that programs take up while they run.
-_RELOADED = frozenset(part for spec in CATALOGUE.values() for part in spec.reloads)
-
 #: Fields of the spec that no unit is rendered from, and that replicas come and go by.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
-_RENDERED = frozenset(path.removeprefix("spec.") for path, _ in PARTS.values()) | {"placement.storageClass"}
 #: What is compared object by object, by whoever has the objects.
 _ELSEWHERE = frozenset({"addons"})
 
 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
     """All that differs, by path."""
-    each = (before, after)
-    has = programs(
-        events=any(one.etcd.events is not None for one in each),
-        cloud=any(one.cloud_controller_manager is not None for one in each),
-    )
-    reloaded = _RELOADED if tells_what_it_loaded(before.kubernetes_version) else frozenset()
+    each, made = (before, after), parts()
+    has = {component for one in each for component in programs_of(one)}
+    reloaded: frozenset[str] = frozenset()
+    if tells_what_it_loaded(before.kubernetes_version):
+        reloaded = reloaded.union(*(spec.reloads for spec in CATALOGUE.values()))
     told = {_SETS: told_anew(before, after)}
     leaves_of = _leaves("", _plain(before), _plain(after))
-    found = [_difference(*each, has=has, reloaded=reloaded, told=told) for each in leaves_of]
+    found = [_difference(*each, made=made, has=has, reloaded=reloaded, told=told) for each in leaves_of]
     return tuple(sorted(found, key=lambda each: each.path))
 
 
 def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
     """All that differs of what no unit is rendered from, by path."""
+    rendered = {_written(part).removeprefix("spec.") for part in parts()} | {"placement.storageClass"} | _ELSEWHERE
     return tuple(
         Difference(
             path=f"spec.{path}",
@@ -138,7 +121,7 @@ def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple
             needs=Need.EXCHANGE if _part(path, _PLACING) else Need.NOTHING,
         )
         for path, old, new in _leaves("", _plain(before), _plain(after))
-        if _part(path, _RENDERED | _ELSEWHERE) is None
+        if _part(path, rendered) is None
     )
 
 
@@ -149,11 +132,14 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     """
     found = differences(before, after)
     restart = {component for each in found for component in each.restart}
-    if restart.intersection(DEPENDS[Component.APISERVER]):
+    if restart.intersection(Component.APISERVER.depends):
         restart.add(Component.APISERVER)
-    needed = Change(exchange=any(each.needs is Need.EXCHANGE for each in found), restart=frozenset(restart))
     reload = frozenset(component for each in found for component in each.reload)
-    return replace(needed, reload=reload - needed.stops)  # who starts anew reads all of its files
+    return Change(
+        exchange=any(each.needs is Need.EXCHANGE for each in found),
+        restart=frozenset(restart),
+        reload=reload - Programs(tuple(CATALOGUE)).with_dependents(restart),  # what starts anew reads all of its files
+    )
 
 
 def _difference(
@@ -161,17 +147,17 @@ def _difference(
     before: JsonValue,
     after: JsonValue,
     *,
+    made: Mapping[str, tuple[Component, ...]],
     has: Collection[Component],
     reloaded: frozenset[str],
     told: Mapping[str, frozenset[Component]],
 ) -> Difference:
-    """``told``: of which parts not all programs that are made from them are told."""
-    part = _part(path, PARTS)
+    """``made``: see ``parts``. ``told``: of which parts not all programs that are made from them are told."""
+    part = _part(path, made)
     if part is None:
         raise ValueError(f"nobody says what a change of {path} needs")
-    where, made = PARTS[part]
-    components = tuple(each for each in made if each in has and each in told.get(part, has))
-    where += path.removeprefix(part)
+    components = tuple(each for each in made[part] if each in has and each in told.get(part, has))
+    where = _written(part) + path.removeprefix(part)
     if path in _SWITCHES:
         where, before, after = f"{where}.{_SWITCHES[path]}", before is not None, after is not None
     old, new = (_told(path, each) for each in (before, after))
@@ -192,7 +178,7 @@ def _told(path: str, value: JsonValue) -> str:
     return _hashed(value) if path in _HIDDEN and isinstance(value, str) else _shown(value)
 
 
-def _part(path: str, parts: Mapping[str, object] | frozenset[str] | tuple[str, ...]) -> str | None:
+def _part(path: str, parts: Iterable[str]) -> str | None:
     """The longest of the parts that the path is in."""
     inside = [each for each in parts if path == each or path.startswith((f"{each}.", f"{each}["))]
     return max(inside, key=len, default=None)

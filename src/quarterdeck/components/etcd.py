@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import PurePosixPath
 
-from quarterdeck.components.arguments import Arguments, boolean, milliseconds
+from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.arguments import Arguments, boolean
+from quarterdeck.components.certificates import Certificate, Kind, Signer
 from quarterdeck.components.ciphers import suites
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import InitialCluster, PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.record import ComponentSpec, Flags, Port
+from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
+from quarterdeck.components.settings import InitialCluster, Inputs
 from quarterdeck.components.upstream_versions import FEATURE_GATES, EtcdGate, EtcdOption, etcd_flag, etcd_gate
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import PortName
+from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.units import UnitSpec
 
 #: Below the member's volume: its data folder, and the folder that is there once it has any data.
@@ -47,14 +52,11 @@ PORTS: Mapping[Cluster, MemberPorts] = {
 }
 
 
-def etcd_unit(
-    plane: PlaneSettings,
-    replica: ReplicaSettings,
-    secrets: PlaneSecrets,
-    certificates: ReplicaSecrets,
-    initial: InitialCluster,
-    cluster: Cluster = Cluster.MAIN,
-) -> UnitSpec:
+_SERVER = Certificate(name="etcd_server", purpose="etcd to its clients", kind=Kind.MEMBER, signer=Signer.ETCD)
+_PEER = Certificate(name="etcd_peer", purpose="etcd to its peers", kind=Kind.MEMBER, signer=Signer.ETCD)
+
+
+def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Cluster.MAIN) -> UnitSpec:
     """The unit of a member of a cluster. ``initial`` matters at its first start only, and so is no part of the digest.
 
     Clients and peers show certificates, and so do readers of metrics and health at a port of their own: these answer
@@ -62,52 +64,56 @@ def etcd_unit(
     createMetricsListener).
     Raises InvalidInput for extra arguments that cannot be.
     """
-    extra = {flag: value for flag, value in _extra(plane).items() if flag != FEATURE_GATES}
-    component = MEMBER[cluster]
-    folder = Folder(replica.folders[component])
-    defaults = {
-        **_tls(extra),
-        # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
-        etcd_flag(EtcdOption.WATCH_PROGRESS, plane.etcd): "5s",
-        "enable-grpc-gateway": boolean(False),
-        "logger": "zap",
-    }
+    extra = {flag: value for flag, value in flags.items() if flag != FEATURE_GATES}
+    component, volume = MEMBER[cluster], inputs.replica.volume
+    folder = Folder(inputs.replica.folders[component])
     owned = {
-        **_owned(plane, replica),
-        **_addresses(plane, replica, PORTS[cluster]),
-        **_identity(folder, secrets, certificates),
-        "quota-backend-bytes": str(_quota(plane, cluster)),
+        **_owned(inputs),
+        **_addresses(inputs.replica.seat, PORTS[cluster]),
+        **_identity(inputs, folder),
+        "quota-backend-bytes": str(_quota(inputs, cluster)),
     }
-    arguments = Arguments(owned=owned, defaults=defaults)
+    arguments = Arguments(owned=owned, defaults=_defaults(inputs.template, extra))
     return UnitSpec(
-        name=unit_name(plane.name, replica.name, component),
-        argv=(
-            str(replica.programs[component]),
-            *arguments.command_line(Component.ETCD, extra),
-        ),
-        boot_argv=boot_arguments(plane, initial),
+        name=inputs.unit_name(component),
+        argv=inputs.command(component, arguments.command_line(Component.ETCD, extra)),
+        boot_argv=boot_arguments(inputs.template, inputs.initial),
         files=folder.files,
         stop_timeout=15.0,
-        needs=log_files(replica.volume),
-        owns=(replica.volume,),
+        needs=log_files(volume),
+        owns=(volume,),
     )
 
 
-def _owned(plane: PlaneSettings, replica: ReplicaSettings) -> dict[str, str]:
+def _owned(inputs: Inputs) -> dict[str, str]:
     """What nobody may change: where its data is, who it is, how the members of a cluster agree."""
+    etcd = inputs.template.etcd
     return {
-        "name": replica.name,
-        "data-dir": str(replica.volume / DATA),
-        "heartbeat-interval": milliseconds(plane.tuning.heartbeat),
-        "election-timeout": milliseconds(plane.tuning.election),
-        etcd_flag(EtcdOption.MAX_LEARNERS, plane.etcd): str(MAX_LEARNERS),
+        "name": inputs.replica.name,
+        "data-dir": str(inputs.replica.volume / DATA),
+        "heartbeat-interval": str(etcd.heartbeat_milliseconds),
+        "election-timeout": str(etcd.election_milliseconds),
+        etcd_flag(EtcdOption.MAX_LEARNERS, etcd.version): str(MAX_LEARNERS),
         "strict-reconfig-check": boolean(True),
         "auto-compaction-retention": "0",  # the apiserver compacts, every 5 minutes
     }
 
 
-def _quota(plane: PlaneSettings, cluster: Cluster) -> int:
-    return plane.quota_bytes if cluster is Cluster.MAIN else plane.events_quota_bytes
+def _defaults(template: ReplicaTemplate, extra: Mapping[str, str]) -> dict[str, str]:
+    return {
+        **_tls(extra),
+        # Lets the apiserver answer lists from its cache without waiting (kubernetes KEP-2340; as kubeadm does).
+        etcd_flag(EtcdOption.WATCH_PROGRESS, template.etcd.version): "5s",
+        "enable-grpc-gateway": boolean(False),
+        "logger": "zap",
+    }
+
+
+def _quota(inputs: Inputs, cluster: Cluster) -> int:
+    events = inputs.template.etcd.events or inputs.events
+    if cluster is Cluster.EVENTS and events is not None:
+        return events.quota_bytes
+    return inputs.template.etcd.quota_bytes
 
 
 def _tls(extra: Mapping[str, str]) -> dict[str, str]:
@@ -127,23 +133,23 @@ def holds_a_log(names: Iterable[str]) -> bool:
     return any(fnmatchcase(name, LOG_FILE) for name in names)
 
 
-def _identity(folder: Folder, secrets: PlaneSecrets, certificates: ReplicaSecrets) -> dict[str, str]:
+def _identity(inputs: Inputs, folder: Folder) -> dict[str, str]:
     """What it proves itself with, and whom it believes: clients and peers show certificates, too."""
+    server, peer, authority = inputs.certificates.of(_SERVER), inputs.certificates.of(_PEER), inputs.secrets.etcd_ca
     return {
-        "cert-file": folder.file("server.crt", certificates.etcd_server.certificate),
-        "key-file": folder.file("server.key", certificates.etcd_server.key),
-        "trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.bundle),
+        "cert-file": folder.file("server.crt", server.certificate),
+        "key-file": folder.file("server.key", server.key),
+        "trusted-ca-file": folder.file("ca.crt", authority.bundle),
         "client-cert-auth": boolean(True),
-        "peer-cert-file": folder.file("peer.crt", certificates.etcd_peer.certificate),
-        "peer-key-file": folder.file("peer.key", certificates.etcd_peer.key),
-        "peer-trusted-ca-file": folder.file("ca.crt", secrets.etcd_ca.bundle),
+        "peer-cert-file": folder.file("peer.crt", peer.certificate),
+        "peer-key-file": folder.file("peer.key", peer.key),
+        "peer-trusted-ca-file": folder.file("ca.crt", authority.bundle),
         "peer-client-cert-auth": boolean(True),
     }
 
 
-def _addresses(plane: PlaneSettings, replica: ReplicaSettings, ports: MemberPorts) -> dict[str, str]:
+def _addresses(seat: Seat, ports: MemberPorts) -> dict[str, str]:
     """Every listener on the seat's own address, never on all of them: loopback machines share the wildcard."""
-    seat = replica.seat
     return {
         "listen-client-urls": seat.listen(ports.client).url(),
         "advertise-client-urls": seat.advertised(ports.client).url(),
@@ -153,7 +159,7 @@ def _addresses(plane: PlaneSettings, replica: ReplicaSettings, ports: MemberPort
     }
 
 
-def boot_arguments(plane: PlaneSettings, initial: InitialCluster) -> tuple[str, ...]:
+def boot_arguments(template: ReplicaTemplate, initial: InitialCluster) -> tuple[str, ...]:
     """What matters only to a member that has no data yet, and whether one that has some compares it with its peers'
     before it serves, and ends if they differ.
 
@@ -161,18 +167,14 @@ def boot_arguments(plane: PlaneSettings, initial: InitialCluster) -> tuple[str, 
     asked for by a joiner, which has its data from them just now and may be started twice.
     """
     members = ",".join(f"{name}={peer}" for name, peer in initial.members)
-    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, plane.etcd, on=initial.compares)
-    gates = _extra(plane).get(FEATURE_GATES, "") if flag == FEATURE_GATES else ""
+    flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, template.etcd.version, on=initial.compares)
+    gates = template.extra_args.etcd.get(FEATURE_GATES, "") if flag == FEATURE_GATES else ""
     return (
         f"--initial-cluster={members}",
         f"--initial-cluster-state={initial.state}",
         f"--initial-cluster-token={initial.token}",
         f"--{flag}={','.join(filter(None, (gates, value)))}",
     )
-
-
-def _extra(plane: PlaneSettings) -> Mapping[str, str]:
-    return plane.extra_args.get(Component.ETCD, {})
 
 
 #: By how much revisions of data that is restored are ahead of all that anybody may have seen: more than were ever
@@ -203,3 +205,48 @@ def restoring(
         f"--initial-advertise-peer-urls={peer}",
         f"--data-dir={target}",
     )
+
+
+def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:
+    return declared.extra_args.etcd
+
+
+def _keeps_events_apart(template: ReplicaTemplate) -> bool:
+    return template.etcd.events is not None
+
+
+#: Parts of a revision that the members of either cluster are made from.
+_MADE_FROM = (
+    "etcd.version",
+    "etcd.heartbeatMilliseconds",
+    "etcd.electionMilliseconds",
+    "extraArgs.etcd",
+)
+_FLAGS = Flags(of=Component.ETCD, path="spec.extraArgs.etcd", given=_given, refused=ETCD_FLAGS, judged=ETCD_VALUES)
+MAIN = ComponentSpec(
+    component=Component.ETCD,
+    program="etcd",
+    build=etcd_unit,
+    ports=(
+        Port(name=PortName.ETCD_CLIENT, number=2379),
+        Port(name=PortName.ETCD_PEER, number=2380),
+        Port(name=PortName.ETCD_METRICS, number=2381),
+    ),
+    certificates=(_SERVER, _PEER),
+    made_from=(*_MADE_FROM, "etcd.quotaBytes"),
+    flags=_FLAGS,
+)
+EVENTS = ComponentSpec(
+    component=Component.EVENTS_ETCD,
+    program="etcd",
+    build=partial(etcd_unit, cluster=Cluster.EVENTS),
+    ports=(
+        Port(name=PortName.EVENTS_CLIENT, number=2382),
+        Port(name=PortName.EVENTS_PEER, number=2383),
+        Port(name=PortName.EVENTS_METRICS, number=2384),
+    ),
+    certificates=(_SERVER, _PEER),
+    made_from=(*_MADE_FROM, "etcd.events.quotaBytes"),
+    present=_keeps_events_apart,
+    flags=_FLAGS,
+)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from quarterdeck.components.catalogue import seat_ports
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.seats import REPLICA_PORTS, Endpoint, PortName, Seat, SeatPort
+from quarterdeck.model.seats import Endpoint, PortName, Seat, SeatPort
 
 #: Ports of two blocks differ by this much, so that many replicas can sit on a machine.
 STRIDE = 10
@@ -14,20 +15,6 @@ LAST_BLOCK = 787
 #: Planes are counted as far as blocks are.
 LAST_PLANE = LAST_BLOCK
 
-#: Block 0: upstream's own ports, and for an etcd of events those behind the first one's.
-BLOCK: Mapping[str, int] = {
-    PortName.ETCD_CLIENT: 2379,
-    PortName.ETCD_PEER: 2380,
-    PortName.ETCD_METRICS: 2381,
-    PortName.EVENTS_CLIENT: 2382,
-    PortName.EVENTS_PEER: 2383,
-    PortName.EVENTS_METRICS: 2384,
-    PortName.APISERVER: 6443,
-    PortName.CONTROLLER_MANAGER: 10257,
-    PortName.SCHEDULER: 10259,
-    PortName.CLOUD_CONTROLLER_MANAGER: 10258,
-}
-
 #: How far from that apiservers are where they may have the address of load balancers, which have it then.
 _BESIDE_BALANCERS = 10_000
 
@@ -35,13 +22,21 @@ _BESIDE_BALANCERS = 10_000
 _STATUS_SHIFT = 20_000
 
 
-def ports_of(block: int, names: Iterable[str] = REPLICA_PORTS) -> dict[str, int]:
-    """The ports of these names in block 0 - 787. Raises InvalidInput for another block, or a name that no port has."""
-    shift = _shift(block, "giving a replica its ports")
-    unknown = ", ".join(name for name in names if name not in BLOCK)
+def first_block() -> Mapping[str, int]:
+    """Block 0: upstream's own ports, and for an etcd of events those behind the first one's."""
+    return {port.name: port.number for port in seat_ports()}
+
+
+def ports_of(block: int, names: Iterable[str] | None = None) -> dict[str, int]:
+    """The ports of these names (None: of all that a seat has) in block 0 - 787. Raises InvalidInput for another block,
+    or a name that no port has.
+    """
+    first, shift = first_block(), _shift(block, "giving a replica its ports")
+    wanted = tuple(first if names is None else names)
+    unknown = ", ".join(name for name in wanted if name not in first)
     if unknown:
-        raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(BLOCK)}")
-    return {str(name): BLOCK[name] + shift for name in names}
+        raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(first)}")
+    return {str(name): first[name] + shift for name in wanted}
 
 
 def beside_balancers(ports: Mapping[str, int]) -> dict[str, int]:
@@ -66,7 +61,7 @@ def has_own_ports(seat: Seat, number: int) -> bool:
     """Whether a seat has the ports of plane ``number`` (0 - 787), as all its replicas have where these are free. Raises
     InvalidInput.
     """
-    own = BLOCK[PortName.ETCD_CLIENT] + _shift(number, "comparing a replica's ports with its plane's")
+    own = first_block()[PortName.ETCD_CLIENT] + _shift(number, "comparing a replica's ports with its plane's")
     return seat.listen(PortName.ETCD_CLIENT).port == own
 
 
@@ -74,7 +69,7 @@ def load_balancer_port(number: int) -> int:
     """The port of the load balancers of plane ``number`` (0 - 787), on machines of the role EDGE. Raises
     InvalidInput.
     """
-    return BLOCK[PortName.APISERVER] + _shift(number, "giving a plane its port")
+    return first_block()[PortName.APISERVER] + _shift(number, "giving a plane its port")
 
 
 def balancer_status_port(number: int) -> int:

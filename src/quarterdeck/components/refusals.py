@@ -7,25 +7,14 @@ still know them: they get the reason here, not a program that does not start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from quarterdeck.api.unsupported import DUAL_STACK, KMS, SCHEDULER
 from quarterdeck.components.admission_plugins import PROTECTIVE, listed
 from quarterdeck.components.ciphers import STRONG
+from quarterdeck.components.record import Flags, Rule
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
-
-#: Says what is wrong with a value; "" when nothing is.
-Rule = Callable[[str], str]
-
-#: The field of a plane where users write the flags of a program.
-FLAGS_OF: Mapping[Component, str] = {
-    Component.ETCD: "spec.extraArgs.etcd",
-    Component.APISERVER: "spec.extraArgs.kubeApiserver",
-    Component.CONTROLLER_MANAGER: "spec.extraArgs.kubeControllerManager",
-    Component.SCHEDULER: "spec.extraArgs.kubeScheduler",
-    Component.CLOUD_CONTROLLER_MANAGER: "spec.cloudControllerManager.flags",
-}
 
 _ELSEWHERE = "it would make it talk to somebody else, or not wait for the lease"
 _PER_REPLICA = "it differs from replica to replica, and extra arguments are equal on all"
@@ -36,7 +25,7 @@ _JWT = "it cannot be combined with the plane's authentication configuration"
 _GONE = "no supported version of the program has it any more"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
-_APISERVER: Mapping[str, str] = {
+APISERVER_FLAGS: Mapping[str, str] = {
     "admission-control": "it would turn off all admission plugins that it does not name",
     "anonymous-auth": "the authentication configuration says what anonymous users may see",
     "authorization-config": "it would take the place of the Node and RBAC authorizers",
@@ -72,7 +61,7 @@ _APISERVER: Mapping[str, str] = {
     "tls-sni-cert-key": "it would answer for the plane's name with another certificate",
     "token-auth-file": "tokens in a file are never changed and cannot be withdrawn without a restart",
 }
-_CONTROLLERS: Mapping[str, str] = {
+CONTROLLER_FLAGS: Mapping[str, str] = {
     "address": _OPEN,
     "authentication-skip-lookup": "requests could not be authenticated as the plane's apiservers do",
     "authorization-always-allow-paths": "these paths would be open to everybody",
@@ -85,14 +74,22 @@ _CONTROLLERS: Mapping[str, str] = {
     "port": _OPEN,
     "write-config-to": "it would write its configuration and end, again and again",
 }
-_CONTROLLER_MANAGER: Mapping[str, str] = {
+_SIGNERS: Mapping[str, str] = {
+    f"cluster-signing-{signer}-{part}-file": _SIGNER
+    for signer in ("kube-apiserver-client", "kubelet-client", "kubelet-serving", "legacy-unknown")
+    for part in ("cert", "key")
+}
+CONTROLLER_MANAGER_FLAGS: Mapping[str, str] = {
+    **CONTROLLER_FLAGS,
+    **_SIGNERS,
     "deployment-controller-sync-period": _GONE,
     "enable-taint-manager": _GONE,
     "horizontal-pod-autoscaler-downscale-delay": _GONE,
     "horizontal-pod-autoscaler-upscale-delay": _GONE,
     "pod-eviction-timeout": f"{_GONE}: pods say with tolerations how long they stay on a node that is not ready",
 }
-_SCHEDULER: Mapping[str, str] = {
+SCHEDULER_FLAGS: Mapping[str, str] = {
+    **CONTROLLER_FLAGS,
     "algorithm-provider": f"{_GONE}; {SCHEDULER}",
     "config": SCHEDULER,
     "policy-config-file": f"{_GONE}; {SCHEDULER}",
@@ -101,12 +98,7 @@ _SCHEDULER: Mapping[str, str] = {
     "scheduler-name": f"{_GONE}; {SCHEDULER}",
     "use-legacy-policy-config": f"{_GONE}; {SCHEDULER}",
 }
-_SIGNERS: Mapping[str, str] = {
-    f"cluster-signing-{signer}-{part}-file": _SIGNER
-    for signer in ("kube-apiserver-client", "kubelet-client", "kubelet-serving", "legacy-unknown")
-    for part in ("cert", "key")
-}
-_ETCD: Mapping[str, str] = {
+ETCD_FLAGS: Mapping[str, str] = {
     "auto-tls": "anybody could make a certificate that it accepts",
     "config-file": "a configuration file makes etcd ignore every flag",
     "enable-pprof": "profiles hold what is in memory, keys included",
@@ -129,14 +121,6 @@ _ETCD: Mapping[str, str] = {
     "wal-dir": "a member's volume would hold only a part of its data",
 }
 _DISCOVERY = "discovery"
-
-FLAGS: Mapping[Component, Mapping[str, str]] = {
-    Component.ETCD: _ETCD,
-    Component.APISERVER: _APISERVER,
-    Component.CONTROLLER_MANAGER: {**_CONTROLLERS, **_SIGNERS, **_CONTROLLER_MANAGER},
-    Component.SCHEDULER: {**_CONTROLLERS, **_SCHEDULER},
-    Component.CLOUD_CONTROLLER_MANAGER: _CONTROLLERS,
-}
 
 
 def _never(value: str, why: str) -> Rule:
@@ -173,54 +157,46 @@ def _gates(*needed: str) -> Rule:
     return rule
 
 
-_TLS: Mapping[str, Rule] = {
+TLS: Mapping[str, Rule] = {
     "tls-cipher-suites": _ciphers,
     "tls-min-version": _versions("VersionTLS12", "VersionTLS13"),
 }
-
-VALUES: Mapping[Component, Mapping[str, Rule]] = {
-    Component.ETCD: {
-        "cipher-suites": _ciphers,
-        "feature-gates": _gates("InitialCorruptCheck"),
-        "tls-min-version": _versions("TLS1.2", "TLS1.3"),
-        "tls-max-version": _versions("", "TLS1.2", "TLS1.3"),
-        "pre-vote": _never("false", "a member that comes back would unseat the leader"),
-    },
-    Component.APISERVER: {
-        **_TLS,
-        "aggregator-reject-forwarding-redirect": _never("false", "CVE-2022-3172: requests could be sent elsewhere"),
-        "disable-admission-plugins": _disabled,
-        "enable-admission-plugins": _enabled,
-        "enable-logs-handler": _never("true", "it would serve the machine's log files"),
-        "feature-gates": _gates("AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration"),
-        "service-account-lookup": _never("false", "tokens of deleted accounts would go on being accepted"),
-    },
-    Component.CONTROLLER_MANAGER: {
-        **_TLS,
-        "feature-gates": _gates("RotateKubeletServerCertificate"),
-    },
-    Component.SCHEDULER: _TLS,
-    Component.CLOUD_CONTROLLER_MANAGER: _TLS,
+ETCD_VALUES: Mapping[str, Rule] = {
+    "cipher-suites": _ciphers,
+    "feature-gates": _gates("InitialCorruptCheck"),
+    "tls-min-version": _versions("TLS1.2", "TLS1.3"),
+    "tls-max-version": _versions("", "TLS1.2", "TLS1.3"),
+    "pre-vote": _never("false", "a member that comes back would unseat the leader"),
 }
+APISERVER_VALUES: Mapping[str, Rule] = {
+    **TLS,
+    "aggregator-reject-forwarding-redirect": _never("false", "CVE-2022-3172: requests could be sent elsewhere"),
+    "disable-admission-plugins": _disabled,
+    "enable-admission-plugins": _enabled,
+    "enable-logs-handler": _never("true", "it would serve the machine's log files"),
+    "feature-gates": _gates("AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration"),
+    "service-account-lookup": _never("false", "tokens of deleted accounts would go on being accepted"),
+}
+CONTROLLER_MANAGER_VALUES: Mapping[str, Rule] = {**TLS, "feature-gates": _gates("RotateKubeletServerCertificate")}
 
 
-def refuse_dangerous(component: Component, extra: Mapping[str, str]) -> None:
+def refuse_dangerous(flags: Flags, extra: Mapping[str, str]) -> None:
     """Raises InvalidInput, with the reason, for the first of the extra arguments that may not be."""
     for flag, value in extra.items():
-        why = reason(component, flag, value)
+        why = reason(flags, flag, value)
         if why:
-            raise InvalidInput(f"setting --{flag} of {component}", why, "remove it from the extra arguments")
+            raise InvalidInput(f"setting --{flag} of {flags.of}", why, "remove it from the extra arguments")
 
 
-def reason(component: Component, flag: str, value: str) -> str:
+def reason(flags: Flags, flag: str, value: str) -> str:
     """Why ``flag`` may not be set to ``value``; "" if it may."""
-    if component is Component.ETCD:
+    if flags.of == Component.ETCD:
         flag = flag.removeprefix("experimental-")
         if flag == _DISCOVERY or flag.startswith(f"{_DISCOVERY}-"):
             return _FOUNDING
-    if flag in FLAGS[component]:
-        return FLAGS[component][flag]
-    rule = VALUES[component].get(flag)
+    if flag in flags.refused:
+        return flags.refused[flag]
+    rule = flags.judged.get(flag)
     return rule(value) if rule is not None else ""
 
 
@@ -239,15 +215,15 @@ _LEAVE_OUT = (
 )
 
 
-def refuse_host_files(component: Component, extra: Mapping[str, str]) -> None:
+def refuse_host_files(flags: Flags, extra: Mapping[str, str]) -> None:
     """Raises InvalidInput for the first of the extra arguments that names a file, or a folder, of a machine: machines
     that replicas come to later, at this site or another one, need not have it.
     """
     for flag, value in extra.items():
         if names_host_file(flag, value):
             raise InvalidInput(
-                f"setting --{flag} of {component}",
-                f"{FLAGS_OF[component]}.{flag}: {value} is a file of one machine, and does not go with the replicas",
+                f"setting --{flag} of {flags.of}",
+                f"{flags.path}.{flag}: {value} is a file of one machine, and does not go with the replicas",
                 _INSTEAD.get(flag, _LEAVE_OUT),
             )
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 
-from quarterdeck.components.catalogue import CATALOGUE, components_of
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
@@ -17,44 +18,40 @@ from quarterdeck.components.credentials import (
     SigningKeys,
 )
 from quarterdeck.components.ports import seat_at
-from quarterdeck.components.refusals import refuse_dangerous
-from quarterdeck.components.settings import (
-    ClusterState,
-    InitialCluster,
-    PlaneSettings,
-    ReplicaSettings,
-    unit_name,
-)
-from quarterdeck.model.components import DEPENDS, Component
+from quarterdeck.components.refusals import names_host_file, refuse_dangerous
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
+from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
 
 
-def component_unit(
-    component: Component,
-    plane: PlaneSettings,
-    replica: ReplicaSettings,
-    secrets: PlaneSecrets,
-    certificates: ReplicaSecrets,
-    initial: InitialCluster,
-) -> UnitSpec:
-    """The unit of any component of a replica; ``initial`` is for members of etcd.
+def component_unit(component: Component, inputs: Inputs) -> UnitSpec:
+    """The unit of any component of a replica.
 
     Raises InvalidInput for extra arguments that cannot be.
     """
     spec = CATALOGUE[component]
-    refuse_dangerous(spec.arguments, plane.extra_args.get(spec.arguments, {}))
-    unit = spec.build(plane, replica, secrets, certificates, initial)
-    return replace(unit, after=tuple(unit_name(plane.name, replica.name, each) for each in DEPENDS[component]))
+    flags: Mapping[str, str] = {}
+    if spec.flags is not None:
+        flags = _kept(spec.flags.given(inputs.template) or {}, inputs)
+        refuse_dangerous(spec.flags, flags)
+    return replace(spec.build(inputs, flags), after=tuple(map(inputs.unit_name, component.depends)))
 
 
-def check_extra_args(plane: PlaneSettings) -> None:
+def _kept(flags: Mapping[str, str], inputs: Inputs) -> Mapping[str, str]:
+    if not inputs.portable:
+        return flags
+    return {flag: value for flag, value in flags.items() if not names_host_file(flag, value)}
+
+
+def check_extra_args(template: ReplicaTemplate) -> None:
     """Raises InvalidInput for extra arguments that no replica could be started with."""
-    sample_units(plane)
+    sample_units("any", template)
 
 
-def sample_units(plane: PlaneSettings) -> Mapping[Component, UnitSpec]:
+def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = False) -> Mapping[Component, UnitSpec]:
     """The units of a replica that does not exist: with fixed addresses, empty keys and programs at ``/COMPONENT``. Two
-    planes of equal settings have equal samples. Raises InvalidInput for extra arguments that cannot be.
+    revisions of equal content have equal samples. ``portable``: see ``Inputs``. Raises InvalidInput for extra arguments
+    that cannot be.
     """
     root, nothing = PurePosixPath("/"), KeyPair(b"", b"")
     replica = ReplicaSettings(
@@ -62,8 +59,8 @@ def sample_units(plane: PlaneSettings) -> Mapping[Component, UnitSpec]:
         seat=seat_at("any", "192.0.2.1", 0),
         volume=root,
         audit=root,
-        folders={each: root / each for each in Component},
-        programs={each: root / each for each in Component},
+        folders={each: root / each for each in CATALOGUE},
+        programs={each: root / each for each in CATALOGUE},
     )
     secrets = PlaneSecrets(
         kubernetes_ca=Authority(nothing),
@@ -74,6 +71,13 @@ def sample_units(plane: PlaneSettings) -> Mapping[Component, UnitSpec]:
         manager=nothing,
         etcd_manager=nothing,
     )
-    certificates = ReplicaSecrets(**{each.name: nothing for each in fields(ReplicaSecrets)})
-    cluster = InitialCluster(state=ClusterState.NEW, members=(), token="")
-    return {each: component_unit(each, plane, replica, secrets, certificates, cluster) for each in components_of(plane)}
+    inputs = Inputs(
+        plane=plane,
+        template=template,
+        replica=replica,
+        secrets=secrets,
+        certificates=ReplicaSecrets({each.name: nothing for spec in CATALOGUE.values() for each in spec.certificates}),
+        initial=InitialCluster(state=ClusterState.NEW, members=(), token=""),
+        portable=portable,
+    )
+    return {each: component_unit(each, inputs) for each in programs_of(template)}

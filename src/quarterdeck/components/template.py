@@ -1,4 +1,4 @@
-"""From what a revision holds to what the components need."""
+"""The revisions of a plane that replicas run, or are to run."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
+from quarterdeck.components.apiserver import issuers
 from quarterdeck.components.apiserver_config import authentication_hash
+from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
-from quarterdeck.components.settings import Audit, PlaneSettings
-from quarterdeck.components.tuning import Tuning
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Programs
 from quarterdeck.model.revisions import Change
 
 
@@ -49,15 +48,11 @@ class Revisions:
         known = (self.template(name), *(self.templates[each] for each in others if each in self.templates))
         return next((each.etcd.events for each in known if each.etcd.events is not None), None)
 
-    @property
-    def separate(self) -> frozenset[str]:
-        """The revisions whose apiservers keep events in an etcd of their own."""
-        return frozenset(name for name, each in self.templates.items() if each.etcd.events is not None)
-
-    @property
-    def cloud(self) -> frozenset[str]:
-        """The revisions that have a cloud controller manager."""
-        return frozenset(name for name, each in self.templates.items() if each.cloud_controller_manager is not None)
+    @cached_property
+    def programs(self) -> Programs:
+        """Which programs replicas of each of them have."""
+        by_revision = ((name, programs_of(each)) for name, each in sorted(self.templates.items()))
+        return Programs(tuple(CATALOGUE), tuple(by_revision))
 
     @cached_property
     def apart(self) -> frozenset[frozenset[str]]:
@@ -76,46 +71,6 @@ def loaded_hash(template: ReplicaTemplate) -> str | None:
     """What an apiserver of that revision says of the files that it takes up while it runs; None if it says nothing."""
     if not tells_what_it_loaded(template.kubernetes_version):
         return None
-    issuers = template.authentication.jwt if template.authentication is not None else ()
-    kubernetes = template.kubernetes_version.removeprefix("v")
-    return authentication_hash(kubernetes, issuers, nodes=template.node_bootstrap is not None)
-
-
-def settings_of(plane: str, template: ReplicaTemplate, events: EventsTemplate | None = None) -> PlaneSettings:
-    """What the units of a replica of that revision are rendered from, besides what is the replica's own. ``events``
-    is for one that has a member of their etcd though its revision has none.
-    """
-    etcd, audit = template.etcd, template.audit
-    events = etcd.events or events
-    return PlaneSettings(
-        name=plane,
-        kubernetes=template.kubernetes_version.removeprefix("v"),
-        etcd=etcd.version,
-        service_cidr=template.service_cidr,
-        endpoint_name=template.endpoint_name,
-        tuning=Tuning(heartbeat=etcd.heartbeat_milliseconds / 1000, election=etcd.election_milliseconds / 1000),
-        quota_bytes=etcd.quota_bytes,
-        separate_events=etcd.events is not None,
-        events_quota_bytes=events.quota_bytes if events is not None else etcd.quota_bytes,
-        encrypt_secrets=template.encryption.secrets,
-        audit=Audit(
-            policy=audit.policy,
-            max_age_days=audit.max_age_days,
-            max_backups=audit.max_backups,
-            max_size_megabytes=audit.max_size_megabytes,
-        ),
-        authenticators=template.authentication.jwt if template.authentication is not None else (),
-        admission=template.admission.plugins if template.admission is not None else (),
-        tracing=template.tracing,
-        cloud=template.cloud_controller_manager,
-        controller_sets=template.controller_sets or (),
-        node_bootstrap=template.node_bootstrap is not None,
-        extra_args=flags_of(template),
+    return authentication_hash(
+        template.kubernetes_version, issuers(template), nodes=template.node_bootstrap is not None
     )
-
-
-def flags_of(declared: ReplicaTemplate | ControlPlaneSpec) -> dict[Component, dict[str, str]]:
-    """The users' flags of each component."""
-    cloud = declared.cloud_controller_manager
-    given = {Component.CLOUD_CONTROLLER_MANAGER: cloud.flags} if cloud is not None else {}
-    return {**declared.extra_args.by_component(), **given}

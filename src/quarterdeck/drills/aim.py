@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
-from quarterdeck.model.components import Component, programs
+from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail, FaultKind
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import Machine, MachineRole
@@ -122,7 +122,7 @@ def _require_meant(ground: Ground, wish: Wish) -> None:
     for given, words, meant in (
         (wish.replica, "a replica", _OF_A_REPLICA),
         (wish.zone, "a zone", {Fail.ZONE}),
-        (wish.component if wish.component is not Component.APISERVER else "", "a program", {Fail.UNIT, Fail.HANG}),
+        (wish.component if wish.component != Component.APISERVER else "", "a program", {Fail.UNIT, Fail.HANG}),
     ):
         if given and wish.fail not in meant:
             raise InvalidInput(doing, f"{words} is named, and it strikes none in particular", "leave that out")
@@ -181,16 +181,12 @@ def _of_a_program(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
 
     def found(ground: Ground, wish: Wish) -> Aim:
         record = _replica(ground, wish)
-        if wish.component not in _programs(ground.world, record):
+        if wish.component not in record.programs(ground.world.programs):
             raise PreconditionFailed(_doing(ground, wish), f"{record.name} has no {wish.component}")
         hit = Hit(machine=record.machine, kind=kind, replica=record.name, component=wish.component)
         return Aim(hits=(hit,), loss=Loss(where="where it fails", replicas=frozenset({record.name})))
 
     return found
-
-
-def _programs(world: World, record: Replica) -> tuple[Component, ...]:
-    return programs(events=record.events is not None, cloud=record.revision in world.cloud)
 
 
 def _of_a_member(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from typing_extensions import override
+
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
+from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
@@ -17,15 +20,15 @@ from quarterdeck.sites.netns.lab import Lab
 from quarterdeck.sites.port import Site
 
 
-class LocalSites:
+class LocalSites(SiteDriver):
     """Opens the local sites of one home. Those of one isolation share its network."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._networks: dict[Isolation, IsolationPort] = {}
 
+    @override
     def open(self, resource: SiteResource) -> LocalSite:
-        """See ``SiteDriver``."""
         spec = _local(resource)
         classes = {
             each.name: StorageClass(
@@ -56,8 +59,8 @@ class LocalSites:
         settings = LocalSiteSettings(name=_hub(space), zones=("a", "b"), machines_per_zone=1)
         return open_local_site(self._folder, settings, self._network(Isolation(space)))
 
+    @override
     def hubs(self) -> tuple[AddressSpace, ...]:
-        """See ``SiteDriver``."""
         spaces = (AddressSpace(each) for each in Isolation)
         return tuple(each for each in spaces if (self._folder / "sites" / _hub(each)).exists())
 
@@ -71,8 +74,8 @@ class LocalSites:
         await self.require_allowed(resource)
         return Checked(findings=(), summary="its machines are parts of this host, which lets them be made")
 
+    @override
     async def destroy(self, resource: SiteResource) -> None:
-        """See ``SiteDriver``."""
         await self.open(resource).destroy()
 
     async def close(self) -> None:

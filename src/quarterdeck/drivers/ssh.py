@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.api.sites.storage import HostStorageClass
+from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
@@ -31,7 +34,7 @@ if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to 
 _HUB = f"hub-{AddressSpace.HOSTS}"
 
 
-class SshSites:
+class SshSites(SiteDriver):
     """Opens the ssh sites of one home, which share their connections, and what is known of programs that they have."""
 
     def __init__(self, folder: Path, telling: Telling | None = None) -> None:
@@ -39,8 +42,8 @@ class SshSites:
         self._telling = telling or Telling()
         self._shared: tuple[Hosts, Sender] | None = None
 
+    @override
     def open(self, resource: SiteResource) -> SshSite:
-        """See ``SiteDriver``."""
         return self._open(_settings(resource))
 
     async def require_allowed(self, resource: SiteResource) -> None:
@@ -53,8 +56,8 @@ class SshSites:
                 self._mark.mkdir(parents=True, exist_ok=True)
         return self._open(_hub_of(found))
 
+    @override
     def hubs(self) -> tuple[AddressSpace, ...]:
-        """See ``SiteDriver``."""
         return (AddressSpace.HOSTS,) if self._mark.exists() else ()
 
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
@@ -75,8 +78,8 @@ class SshSites:
         await self.open(resource).destroy()
         await self._open(_hub_of(_dns_hosts((resource,)))).destroy()
 
+    @override
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
-        """See ``SiteDriver``."""
         from quarterdeck.sites.ssh.checks import Here
         from quarterdeck.sites.ssh.probing import checked
 
@@ -84,8 +87,8 @@ class SshSites:
         elsewhere = [_settings(each) for each in others if isinstance(each.spec, SshSpec)]
         return await checked(_settings(resource), here, elsewhere)
 
+    @override
     async def close(self) -> None:
-        """See ``SiteDriver``."""
         if self._shared is not None:
             await self._shared[0].close()
             self._shared = None

@@ -17,13 +17,15 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Self
 
+from quarterdeck.api.revision import ReplicaTemplate
+from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.endings import why_it_ended
-from quarterdeck.components.ports import seat_with
-from quarterdeck.components.replica import component_unit, sample_units
-from quarterdeck.components.settings import ClusterState, InitialCluster, PlaneSettings, ReplicaSettings
-from quarterdeck.components.trial import NAME, configurations, trial_settings
+from quarterdeck.components.ports import first_block, seat_with
+from quarterdeck.components.replica import component_unit
+from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
+from quarterdeck.components.trial import NAME, configurations, trial_units
 from quarterdeck.drivers.trial_processes import Ended, TrialFolder, TrialProcess
 from quarterdeck.http import Http, NoAnswer
 from quarterdeck.model.components import Component
@@ -66,10 +68,10 @@ class LocalTrials:
         return cls(cache=cache_root(environment) / "trials", progress=progress or Silent())
 
     async def failures(
-        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+        self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
         """See ``engine.trials.Trials``. Raises Unavailable when no file can be written here."""
-        known = await asyncio.to_thread(self._keys, plane, components, programs)
+        known = await asyncio.to_thread(self._keys, template, components, programs)
         wanted = [each for each in known if not self._passed(known[each])]
         if not wanted:
             return {}
@@ -77,7 +79,7 @@ class LocalTrials:
         self.progress.start(task, None)
         outcome = "interrupted"
         try:
-            judged = await _judged(trial_settings(plane), wanted, programs)
+            judged = await _judged(template, wanted, programs)
             failed = {each: words for each, words in judged.items() if words}
             unknown = [each for each in wanted if each not in judged]
             outcome = f"{', '.join(failed)} would not start" if failed else "done"
@@ -90,13 +92,13 @@ class LocalTrials:
         return failed
 
     def _keys(
-        self, plane: PlaneSettings, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
+        self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> dict[Component, str]:
         """What names each program with its configuration. Such a file is taken for what it was as long as its size and
         times are; one that cannot be looked at is not tried.
         """
         found: dict[Component, str] = {}
-        for component, configuration in configurations(plane).items():
+        for component, configuration in configurations(template).items():
             if component in components:
                 with suppress(OSError):
                     seen = Path(programs[component]).stat()
@@ -118,7 +120,7 @@ class LocalTrials:
 
 
 async def _judged(
-    plane: PlaneSettings, wanted: Collection[Component], programs: Mapping[Component, PurePosixPath]
+    template: ReplicaTemplate, wanted: Collection[Component], programs: Mapping[Component, PurePosixPath]
 ) -> dict[Component, str]:
     """Why each program ends, or "" if it starts; nothing of one that was not judged in time, or could not be run."""
     ports = await asyncio.to_thread(_free_ports)
@@ -126,7 +128,7 @@ async def _judged(
         return {}
     async with AsyncExitStack() as stack:
         folder = await stack.enter_async_context(TrialFolder.made())
-        trial = _Trial(plane=plane, seat=seat_with(NAME, *ports), folder=folder, programs=programs, stack=stack)
+        trial = _Trial(template=template, seat=seat_with(NAME, *ports), folder=folder, programs=programs, stack=stack)
         with suppress(TimeoutError):
             async with asyncio.timeout(_DEADLINE):
                 await asyncio.gather(*(trial.judge(each) for each in wanted))
@@ -137,7 +139,7 @@ async def _judged(
 class _Trial:
     """One trial. Programs run until ``stack`` ends: others may need them."""
 
-    plane: PlaneSettings
+    template: ReplicaTemplate
     seat: Seat
     folder: Path
     programs: Mapping[Component, PurePosixPath]
@@ -149,7 +151,10 @@ class _Trial:
         now = datetime.now(UTC)
         address = self.seat.listen(PortName.APISERVER).host
         names = ReplicaNames(
-            replica=_REPLICA, addresses=(address,), service_ip=self.plane.service_ip, cloud=self.plane.cloud is not None
+            replica=_REPLICA,
+            addresses=(address,),
+            service_ip=service_ip(self.template),
+            programs=programs_of(self.template),
         )
         self._secrets = with_replica(create_plane_secrets(NAME, now), names, now)
 
@@ -165,24 +170,30 @@ class _Trial:
         return {each: words for each, words in done.items() if words is not None}
 
     async def _judge(self, component: Component) -> str | None:
-        match component:
-            case Component.CLOUD_CONTROLLER_MANAGER:
-                return await self._flags_alone(component)
-            case Component.APISERVER:
-                # It reads its flags and files while etcd starts, and waits for that only then.
-                apiserver = asyncio.ensure_future(self._start(component, self._ready(PortName.APISERVER, "/readyz")))
-                self.stack.callback(apiserver.cancel)
-                etcd = asyncio.ensure_future(self.judge(Component.ETCD))
-                await asyncio.wait((apiserver, etcd), return_when=asyncio.FIRST_COMPLETED)
-                return await apiserver if apiserver.done() or await etcd == "" else None
-            case Component.CONTROLLER_MANAGER | Component.SCHEDULER:
-                # Some flags are read only when it leads, or is about to.
-                if await self.judge(Component.APISERVER) != "":
-                    return None
-                works = self._has_controllers if component is Component.CONTROLLER_MANAGER else self._leads
-                return await self._start(component, works)
-            case _:
-                return await self._start(component, self._ready(PortName.ETCD_METRICS, "/health"))
+        if CATALOGUE[component].given is not None:
+            return await self._flags_alone(component)
+        if component == Component.APISERVER:
+            # It reads its flags and files while etcd starts, and waits for that only then.
+            apiserver = asyncio.ensure_future(self._start(component, self._ready(PortName.APISERVER, "/readyz")))
+            self.stack.callback(apiserver.cancel)
+            etcd = asyncio.ensure_future(self.judge(Component.ETCD))
+            await asyncio.wait((apiserver, etcd), return_when=asyncio.FIRST_COMPLETED)
+            return await apiserver if apiserver.done() or await etcd == "" else None
+        if not component.is_controller:
+            return await self._start(component, self._ready(PortName.ETCD_METRICS, "/health"))
+        # Some flags are read only when it leads, or is about to.
+        if await self.judge(Component.APISERVER) != "":
+            return None
+        return await self._start(component, self._works(component))
+
+    def _works(self, component: Component) -> Callable[[Http], Awaitable[bool]]:
+        """How it is asked whether a program that needs an apiserver works."""
+        if component == Component.CONTROLLER_MANAGER:
+            return self._has_controllers
+        if component == Component.SCHEDULER:
+            return self._leads
+        (port,) = CATALOGUE[component].ports
+        return self._ready(port.name, "/healthz")
 
     async def _start(self, component: Component, ready: Callable[[Http], Awaitable[bool]]) -> str | None:
         unit = await asyncio.to_thread(self._written, component)
@@ -190,8 +201,8 @@ class _Trial:
         argv = (unit.argv[0], *first, *unit.argv[1:], *unit.boot_argv, *last)
         process = await self.stack.enter_async_context(TrialProcess.started(argv))
         secrets = self._secrets
-        authority = secrets.etcd_ca if component is Component.ETCD else secrets.kubernetes_ca
-        client = secrets.etcd_manager if component is Component.ETCD else secrets.manager
+        authority = secrets.etcd_ca if component == Component.ETCD else secrets.kubernetes_ca
+        client = secrets.etcd_manager if component == Component.ETCD else secrets.manager
         http = Http(client_context(authority.bundle, client))
         try:
             while not await _says(ready, http):
@@ -208,7 +219,7 @@ class _Trial:
             return None
         return why_it_ended(ended.output, ended.exit_code).replace(f"{self.folder}/", "")
 
-    def _ready(self, port: PortName, path: str) -> Callable[[Http], Awaitable[bool]]:
+    def _ready(self, port: str, path: str) -> Callable[[Http], Awaitable[bool]]:
         origin = self.seat.listen(port).url()
 
         async def asked(http: Http) -> bool:
@@ -233,7 +244,7 @@ class _Trial:
         """Whether a user's program knows its flags. It is not started: it might act on the cloud that it knows.
         Programs that keep the flags of k8s.io/cloud-provider read all of them before they print their help (pflag).
         """
-        unit = sample_units(self.plane)[component]
+        unit = trial_units(self.template)[component]
         argv = (str(self.programs[component]), *unit.argv[1:], "--help")
         process = await self.stack.enter_async_context(TrialProcess.started(argv))
         ended = await process.ended(_FLAGS_DEADLINE)
@@ -251,14 +262,23 @@ class _Trial:
             seat=self.seat,
             volume=PurePosixPath(volume),
             audit=PurePosixPath(audit),
-            folders={each: PurePosixPath(self.folder / each) for each in Component},
+            folders={each: PurePosixPath(self.folder / each) for each in CATALOGUE},
             programs=self.programs,
         )
         issued = self._secrets.replica(_REPLICA)
         assert issued is not None, "it was issued above"
         peer = self.seat.advertised(PortName.ETCD_PEER).url()
         initial = InitialCluster(state=ClusterState.NEW, members=((_REPLICA, peer),), token=NAME)
-        unit = component_unit(component, self.plane, replica, self._secrets, issued, initial)
+        inputs = Inputs(
+            plane=NAME,
+            template=self.template,
+            replica=replica,
+            secrets=self._secrets,
+            certificates=issued,
+            initial=initial,
+            portable=True,
+        )
+        unit = component_unit(component, inputs)
         for each in (volume, audit):
             each.mkdir(mode=0o700, exist_ok=True)
         for file in unit.files:
@@ -284,7 +304,7 @@ def _free_ports() -> tuple[str, dict[str, int]] | None:
     ports: dict[str, int] = {}
     held: list[socket.socket] = []
     try:
-        for name in PortName:
+        for name in first_block():
             held.append(each := socket.socket())
             each.bind((address, 0))
             ports[name] = each.getsockname()[1]

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
 from pydantic import ValidationError
+from typing_extensions import override
 
 from quarterdeck.errors import Conflict, InvalidInput, TimedOut, Unavailable
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.kube.leases import LockDocument, WatchedLock, lease, record
 from quarterdeck.leases.record import Record
+from quarterdeck.leases.store import LockStore
 
 #: Seconds: for a call, and for which one watch is open before it is made anew, so that none hangs on a dead connection.
 _DEADLINE = 4.0
@@ -22,7 +24,7 @@ _JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 _PATCH = {"Accept": "application/json", "Content-Type": "application/merge-patch+json"}
 
 
-class KubeLocks:
+class KubeLocks(LockStore):
     """A ``LockStore`` over one apiserver, or over the endpoint of several. A lock is a Lease of its name.
 
     The holder needs get, create, patch and watch on leases in the namespace. Close it.
@@ -47,8 +49,8 @@ class KubeLocks:
         answer = await self.ask("GET", f"{self._leases}/{quote(name)}")
         return None if answer.status == 404 else self._record(answer, name)
 
+    @override
     async def create(self, name: str, record: Record) -> Record:
-        """See ``LockStore``."""
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease(name, record)}
         answer = await self.ask("POST", self._leases, body)
         if answer.status == 409:
@@ -62,8 +64,8 @@ class KubeLocks:
             raise Conflict(f"writing lease {name!r}", "somebody else wrote it first, or deleted it")
         return self._record(answer, name)
 
+    @override
     async def changed(self, name: str, version: str) -> Record | None:
-        """See ``LockStore``."""
         if not version and (found := await self.read(name)) is not None:
             return found
         while True:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+from typing_extensions import override
+
 from quarterdeck.errors import Conflict
 from quarterdeck.leases.record import Record
+from quarterdeck.leases.store import LockStore
 
 
-class MemoryLocks:
+class MemoryLocks(LockStore):
     """A ``LockStore`` in memory."""
 
     def __init__(self) -> None:
@@ -17,25 +20,25 @@ class MemoryLocks:
         self._version = 0
         self._news = asyncio.Event()
 
+    @override
     async def read(self, name: str) -> Record | None:
-        """See ``LockStore``."""
         return self._records.get(name)
 
+    @override
     async def create(self, name: str, record: Record) -> Record:
-        """See ``LockStore``."""
         if name in self._records:
             raise Conflict(f"creating lock {name!r}", "it is there already")
         return self._put(name, record)
 
+    @override
     async def update(self, name: str, record: Record) -> Record:
-        """See ``LockStore``."""
         stored = self._records.get(name)
         if stored is None or stored.version != record.version:
             raise Conflict(f"writing lock {name!r}", "somebody else wrote it first" if stored else "it was deleted")
         return self._put(name, record)
 
+    @override
     async def changed(self, name: str, version: str) -> Record | None:
-        """See ``LockStore``."""
         while True:
             news, stored = self._news, self._records.get(name)
             if (stored.version if stored is not None else "") != version:

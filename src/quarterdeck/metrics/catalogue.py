@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -169,28 +167,3 @@ METRICS = (
     LOOKED,
     LOOK,
 )
-BY_NAME: Mapping[str, Metric] = {each.name: each for each in METRICS}
-
-
-def page() -> str:
-    """docs/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "What is told to Prometheus at `/metrics`. `cluster` is `main`, or `events` where events have an etcd of their",
-        "own; `health` is `healthy`, `suspect`, `unreachable` or `down` (see architecture.md). What is not known is",
-        "absent, never 0. What etcd tells of its disks, and when certificates end, is read once a minute, all",
-        "else is of the last look. Alert rules, with what to do next, and a dashboard are in",
-        "[monitoring](monitoring). `/healthz` says that the process answers, `/readyz` that it does its work.",
-        "",
-        "| metric | type | labels | unit | meaning |",
-        "|---|---|---|---|---|",
-    ]
-    for each in METRICS:
-        labels = ", ".join(f"`{label}`" for label in each.labels)
-        lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.unit} | {each.says} |")
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

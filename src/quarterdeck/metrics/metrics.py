@@ -11,9 +11,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client import Metric as Family
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from quarterdeck import clocks
-from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import METRICS, Kind, Metric
@@ -174,20 +175,20 @@ def _histogram(metric: Metric, found: Mapping[str, _Durations]) -> Family:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlaneMetrics(Unwatched):
+class PlaneMetrics(Unwatched, Watcher):
     """A ``Watcher`` of one plane's driver that counts."""
 
     plane: str
     metrics: Metrics
 
+    @override
     async def observed(self, world: World, plan: Plan) -> None:
-        """See ``Watcher``."""
         self.metrics.observed(self.plane, world, plan)
 
+    @override
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """See ``Watcher``."""
         self.metrics.stepped(self.plane, step, seconds, done=error is None)
 
+    @override
     async def troubled(self, error: QuarterdeckError) -> None:
-        """See ``Watcher``."""
         self.metrics.troubled(self.plane)

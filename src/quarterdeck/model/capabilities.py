@@ -8,8 +8,6 @@ from enum import StrEnum
 class Capability(StrEnum):
     """One thing that not every driver can do: asked for before it is relied on."""
 
-    PATHS = "paths"  # programs are files, which ``install`` takes to its machines
-    IMAGES = "images"  # programs are images of a registry
     HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
     FLOATS = "floats"  # its edges take over each other's addresses (``Floats``)
     LEADS = "leads"  # an address can be led from machine to machine (``Leads``)
@@ -17,5 +15,5 @@ class Capability(StrEnum):
     FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
 
 
-#: What a plane needs of a site that it moves to: its programs are files, and clients wait while it hands over.
-NEEDED = frozenset({Capability.PATHS, Capability.HOLDS})
+#: What a plane needs of a site that it moves to: clients wait while it hands over.
+NEEDED = frozenset({Capability.HOLDS})

@@ -1,63 +1,102 @@
-"""The programs of a replica."""
+"""The programs of a replica, and which of them the replicas of each revision have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
-from functools import cache
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 
-class Component(StrEnum):
-    """The programs of a replica, in the order in which they start."""
+class Component(str):
+    """The name of a program of a replica, with what the planner goes by. Equal names are the same program; all else of
+    it is in ``components.catalogue``, which has a row for each.
 
-    ETCD = "etcd"
-    EVENTS_ETCD = "etcd-events"  # of replicas whose revision has a cluster for events alone
-    APISERVER = "kube-apiserver"
-    CONTROLLER_MANAGER = "kube-controller-manager"
-    SCHEDULER = "kube-scheduler"
-    CLOUD_CONTROLLER_MANAGER = "cloud-controller-manager"  # of replicas whose revision has one
-
-
-#: The components that need an apiserver and do nothing for clients.
-CONTROLLERS = (Component.CONTROLLER_MANAGER, Component.SCHEDULER, Component.CLOUD_CONTROLLER_MANAGER)
-
-#: Those of them that can run the same controllers.
-MANAGERS = frozenset({Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER})
-
-#: Not every replica has these.
-OPTIONAL = frozenset({Component.EVENTS_ETCD, Component.CLOUD_CONTROLLER_MANAGER})
-
-#: What a program asks on its own replica: an apiserver its own members of etcd only, and controllers their own
-#: apiserver.
-DEPENDS: Mapping[Component, tuple[Component, ...]] = {
-    Component.ETCD: (),
-    Component.EVENTS_ETCD: (),
-    Component.APISERVER: (Component.ETCD, Component.EVENTS_ETCD),
-    Component.CONTROLLER_MANAGER: (Component.APISERVER,),
-    Component.SCHEDULER: (Component.APISERVER,),
-    Component.CLOUD_CONTROLLER_MANAGER: (Component.APISERVER,),
-}
-
-
-@cache
-def programs(*, events: bool = False, cloud: bool = False) -> tuple[Component, ...]:
-    """The programs of a replica. ``events``: it has a member of a cluster for these alone; ``cloud``: its revision has
-    a cloud controller manager.
+    ``depends``: what it asks on its own replica; an apiserver asks its own members of etcd only, and controllers their
+    own apiserver. ``optional``: not every revision has it. ``manages``: it can run controllers that another program of
+    this kind can run as well.
     """
-    has = {Component.EVENTS_ETCD: events, Component.CLOUD_CONTROLLER_MANAGER: cloud}
-    return tuple(each for each in Component if has.get(each, True))
+
+    __slots__ = ("depends", "manages", "optional")
+
+    depends: tuple[Component, ...]
+    optional: bool
+    manages: bool
+
+    ETCD: ClassVar[Component]
+    EVENTS_ETCD: ClassVar[Component]
+    APISERVER: ClassVar[Component]
+    CONTROLLER_MANAGER: ClassVar[Component]
+    SCHEDULER: ClassVar[Component]
+    CLOUD_CONTROLLER_MANAGER: ClassVar[Component]
+
+    def __new__(
+        cls, name: str, *, depends: tuple[Component, ...] = (), optional: bool = False, manages: bool = False
+    ) -> Self:
+        """A program of that name."""
+        made = super().__new__(cls, name)
+        made.depends, made.optional, made.manages = depends, optional, manages
+        return made
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it needs an apiserver, and does nothing for clients."""
+        return Component.APISERVER in self.depends
 
 
-@cache
-def controllers(*, cloud: bool = False) -> tuple[Component, ...]:
-    """The controllers among these."""
-    return tuple(each for each in programs(cloud=cloud) if each in CONTROLLERS)
+Component.ETCD = Component("etcd")
+Component.EVENTS_ETCD = Component("etcd-events", optional=True)
+Component.APISERVER = Component("kube-apiserver", depends=(Component.ETCD, Component.EVENTS_ETCD))
+Component.CONTROLLER_MANAGER = Component("kube-controller-manager", depends=(Component.APISERVER,), manages=True)
+Component.SCHEDULER = Component("kube-scheduler", depends=(Component.APISERVER,))
+Component.CLOUD_CONTROLLER_MANAGER = Component(
+    "cloud-controller-manager", depends=(Component.APISERVER,), optional=True, manages=True
+)
+
+#: The programs that code names, in the order in which they start. The catalogue may have others.
+NAMED = (
+    Component.ETCD,
+    Component.EVENTS_ETCD,
+    Component.APISERVER,
+    Component.CONTROLLER_MANAGER,
+    Component.SCHEDULER,
+    Component.CLOUD_CONTROLLER_MANAGER,
+)
 
 
-def with_dependents(components: Iterable[Component]) -> frozenset[Component]:
-    """These, and all that depend on any of them."""
-    found = set(components)
-    for each in Component:  # in the order in which they start
-        if found.intersection(DEPENDS[each]):
-            found.add(each)
-    return frozenset(found)
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """``every`` program that a replica may have, in the order in which they start, and those that replicas of each
+    revision have, in the same order. A revision that is not named has what all have.
+    """
+
+    every: tuple[Component, ...] = NAMED
+    by_revision: tuple[tuple[str, tuple[Component, ...]], ...] = ()
+
+    def of(self, revision: str) -> tuple[Component, ...]:
+        """The programs that replicas of a revision have."""
+        for name, has in self.by_revision:
+            if name == revision:
+                return has
+        return tuple(each for each in self.every if not each.optional)
+
+    def having(self, component: Component) -> frozenset[str]:
+        """The revisions that have a program."""
+        return frozenset(name for name, has in self.by_revision if component in has)
+
+    @property
+    def controllers(self) -> tuple[Component, ...]:
+        """All that need an apiserver and do nothing for clients."""
+        return tuple(each for each in self.every if each.is_controller)
+
+    @property
+    def managers(self) -> frozenset[Component]:
+        """Those that can run the same controllers."""
+        return frozenset(each for each in self.every if each.manages)
+
+    def with_dependents(self, components: Iterable[Component]) -> frozenset[Component]:
+        """These, and all that depend on any of them."""
+        found = set(components)
+        for each in self.every:  # in the order in which they start
+            if found.intersection(each.depends):
+                found.add(each)
+        return frozenset(found)

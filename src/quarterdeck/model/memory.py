@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
 
@@ -38,6 +38,15 @@ class Replica:
     def site(self) -> str:
         """The site that the replica's machine is at."""
         return self.slot.site
+
+    def programs(self, known: Programs) -> tuple[Component, ...]:
+        """The programs that it has: those of its revision, but a member of the events' cluster from when it gets that
+        until it loses it, whatever its revision says.
+        """
+        has = {*known.of(self.revision)} - {Component.EVENTS_ETCD}
+        if self.events is not None:
+            has.add(Component.EVENTS_ETCD)
+        return tuple(each for each in known.every if each in has)
 
     def of(self, cluster: Cluster, epoch: int | None) -> Replica:
         """The same replica, with its member of that cluster where that of the main one stands. One of another epoch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.model.components import Component, with_dependents
+from quarterdeck.model.components import Component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,8 +17,3 @@ class Change:
     exchange: bool = False
     restart: frozenset[Component] = frozenset()
     reload: frozenset[Component] = frozenset()
-
-    @property
-    def stops(self) -> frozenset[Component]:
-        """The programs that must not run while it is made: those that are started anew, and what depends on them."""
-        return with_dependents(self.restart)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PortName(StrEnum):
-    """What a port of a seat is for."""
+    """The ports of seats that code names: what each is for. (``components.catalogue`` says which there are.)"""
 
     ETCD_CLIENT = "etcd-client"
     ETCD_PEER = "etcd-peer"
@@ -19,21 +19,6 @@ class PortName(StrEnum):
     EVENTS_CLIENT = "events-client"  # of an etcd that has the events alone
     EVENTS_PEER = "events-peer"
     EVENTS_METRICS = "events-metrics"
-
-
-#: What every replica has: an etcd, what stands on it, and room for an etcd of events and a cloud controller manager.
-REPLICA_PORTS = (
-    PortName.ETCD_CLIENT,
-    PortName.ETCD_PEER,
-    PortName.ETCD_METRICS,
-    PortName.APISERVER,
-    PortName.CONTROLLER_MANAGER,
-    PortName.SCHEDULER,
-    PortName.EVENTS_CLIENT,
-    PortName.EVENTS_PEER,
-    PortName.EVENTS_METRICS,
-    PortName.CLOUD_CONTROLLER_MANAGER,
-)
 
 
 @dataclass(frozen=True, slots=True, order=True)

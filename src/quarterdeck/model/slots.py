@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-
-
-class Role(StrEnum):
-    """What a replica's members of etcd are for. A standby only listens, and is never promoted."""
-
-    VOTER = "voter"
-    STANDBY = "standby"
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -19,4 +11,3 @@ class Slot:
 
     site: str
     zone: str
-    role: Role = Role.VOTER

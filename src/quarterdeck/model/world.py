@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, controllers, programs
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.memory import MemberWord, Memory, Replica
@@ -336,8 +336,8 @@ class World:
     are handed out (None: not known, or as wanted). ``name_servers``: how many DNS servers hand them out (None: not
     known; 0: clients need none).
 
-    ``separate`` are the revisions whose apiservers keep events in a cluster of their own, ``events_class`` the storage
-    class that the wanted revision gives it. ``cloud`` are the revisions that have a cloud controller manager.
+    ``programs``: which programs the replicas of each revision have. ``events_class`` is the storage class that the
+    wanted revision gives the events' cluster.
     ``events_membership`` and ``events_wrong`` are that cluster's; all else
     that is said of etcd is said of the main one.
 
@@ -382,8 +382,7 @@ class World:
     elsewhere: frozenset[str] = frozenset()
     promoted: bool = False
     deleting: bool = False
-    separate: frozenset[str] = frozenset()
-    cloud: frozenset[str] = frozenset()
+    programs: Programs = field(default_factory=Programs)
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
@@ -393,13 +392,19 @@ class World:
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
-    def programs(self, revision: str) -> tuple[Component, ...]:
-        """The programs that replicas of a revision have."""
-        return programs(events=revision in self.separate, cloud=revision in self.cloud)
-
     def controllers(self, replica: Replica) -> tuple[Component, ...]:
-        """Those of a replica that need an apiserver and do nothing for clients."""
-        return controllers(cloud=replica.revision in self.cloud)
+        """The programs of a replica that need an apiserver and do nothing for clients."""
+        return tuple(each for each in self.programs.of(replica.revision) if each.is_controller)
+
+    def keeps_events_apart(self, revision: str) -> bool:
+        """Whether apiservers of a revision keep events in a cluster of their own."""
+        return Component.EVENTS_ETCD in self.programs.of(revision)
+
+    def stops(self, change: Change) -> frozenset[Component]:
+        """The programs that must not run while a change is made: those that are started anew, and what depends on
+        them.
+        """
+        return self.programs.with_dependents(change.restart)
 
     def of(self, cluster: Cluster) -> World:
         """The same world, with that cluster where the main one stands."""
@@ -467,7 +472,7 @@ class World:
         """Whether something else than its programs keeps all of them from leading: they end then again and again, and
         no other machine would help.
         """
-        return any(each.component is component and each.hindered for each in self.leading)
+        return any(each.component == component and each.hindered for each in self.leading)
 
     @property
     def memberships(self) -> tuple[Membership, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.certificates import Certificate
 from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
@@ -102,6 +103,13 @@ def _texts_in(document: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 
 def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:
-    """Not every replica has all of them."""
-    has = (each.name for each in fields(ReplicaSecrets) if each.default is MISSING or each.name in document)
-    return ReplicaSecrets(**{name: _pair_in(document[name]) for name in has})
+    """The certificates of every replica are there; those of optional programs need not be."""
+    needed = (each.name for each in _certificates(optional=False))
+    known = (each.name for each in _certificates(optional=True) if each.name in document)
+    return ReplicaSecrets({name: _pair_in(document[name]) for name in (*needed, *known)})
+
+
+def _certificates(*, optional: bool) -> Iterator[Certificate]:
+    for component, spec in CATALOGUE.items():
+        if component.optional is optional:
+            yield from spec.certificates

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import secrets as entropy
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.components.certificates import MASTERS, Certificate, Kind
 from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
@@ -15,7 +18,10 @@ from quarterdeck.components.credentials import (
     ReplicaSecrets,
     SigningKeys,
 )
-from quarterdeck.pki.authority import Request, Usage, create_authority, create_signing_key, issue
+from quarterdeck.components.settings import CLUSTER_DOMAIN
+from quarterdeck.model.components import Component
+from quarterdeck.pki.authority import create_authority, create_signing_key, issue
+from quarterdeck.pki.certificate import Request, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
@@ -23,26 +29,27 @@ ADMIN = "kubernetes-admin"
 #: The name of the key that a plane begins to encrypt with.
 FIRST_KEY = "key1"
 
-#: The group that RBAC lets do everything (kubernetes: rbac/bootstrappolicy).
-_MASTERS = "system:masters"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaNames:
     """What the certificates of a replica answer for.
 
     ``addresses`` are its seat's and its machine's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may
-    reach the plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` and
-    ``cluster_domain`` are of the Service ``kubernetes``. ``cloud``: it has a cloud controller manager.
+    reach the plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` is the
+    address of the Service ``kubernetes``. ``programs`` are those that it has.
     """
 
     replica: str
     addresses: tuple[str, ...]
     service_ip: str
-    cluster_domain: str = "cluster.local"
+    programs: tuple[Component, ...]
     endpoint_names: tuple[str, ...] = ()
     endpoint_addresses: tuple[str, ...] = ()
-    cloud: bool = False
+
+    @property
+    def certificates(self) -> Mapping[str, Certificate]:
+        """Those that its programs have, by name."""
+        return {each.name: each for program in self.programs for each in CATALOGUE[program].certificates}
 
 
 def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> PlaneSecrets:
@@ -65,7 +72,7 @@ def _managers(
     kubernetes_ca: Authority, etcd_ca: Authority, now: datetime, lifetime: timedelta
 ) -> tuple[KeyPair, KeyPair]:
     """Quarterdeck's own: towards the apiservers, and towards etcd."""
-    manager = Request(common_name="quarterdeck", organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
+    manager = Request(common_name="quarterdeck", organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
     etcd_manager = Request(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
     return issue(kubernetes_ca.issuer, manager, now), issue(etcd_ca.issuer, etcd_manager, now)
 
@@ -91,18 +98,19 @@ def with_replica(
     lifetime: timedelta = LEAF_LIFETIME,
 ) -> PlaneSecrets:
     """``plane`` with certificates for a replica; ``plane`` itself if the replica has some of that generation already,
-    or of a later one. Those of a cloud controller manager that comes to it later are issued then.
+    or of a later one. Those of a program that comes to it later are issued then.
 
     So a replica's unit specs never change by themselves. Store the result before a unit is started with it.
     """
     if has_all(plane, names, generation):
         return plane
     issuer, name = _Issuer(plane, names, now, lifetime), names.replica
-    issued = plane.replica(name)
-    if issued is None or plane.generation(name) < generation:
-        issued = issuer.replica()
+    known = plane.replica(name)
+    if known is None or plane.generation(name) < generation:
+        known = ReplicaSecrets({})
         plane = replace(plane, generations=_counted(plane, name, generation))
-    return _with_issued(plane, name, issuer.with_cloud(issued) if names.cloud else issued)
+    missing = (each for called, each in names.certificates.items() if called not in known.pairs)
+    return _with_issued(plane, name, {**known.pairs, **{each.name: issuer.issued(each) for each in missing}})
 
 
 def has_all(plane: PlaneSecrets, names: ReplicaNames, generation: int = 0) -> bool:
@@ -110,21 +118,21 @@ def has_all(plane: PlaneSecrets, names: ReplicaNames, generation: int = 0) -> bo
     issued = plane.replica(names.replica)
     if issued is None or plane.generation(names.replica) < generation:
         return False
-    return not names.cloud or issued.cloud_controller_manager is not None
+    return names.certificates.keys() <= issued.pairs.keys()
 
 
-def without_cloud(plane: PlaneSecrets, replica: str) -> PlaneSecrets:
-    """``plane`` without what was issued for a cloud controller manager that a replica has no more."""
-    issued = plane.replica(replica)
-    if issued is None or issued.cloud_controller_manager is None:
+def without_program(plane: PlaneSecrets, replica: str, program: Component) -> PlaneSecrets:
+    """``plane`` without what was issued for a program alone that a replica has no more."""
+    others = {each.name for spec in CATALOGUE.values() if spec.component != program for each in spec.certificates}
+    issued, gone = plane.replica(replica), {each.name for each in CATALOGUE[program].certificates} - others
+    if issued is None or not gone & issued.pairs.keys():
         return plane
-    rest = replace(issued, cloud_controller_manager=None, cloud_controller_manager_client=None)
-    return _with_issued(plane, replica, rest)
+    return _with_issued(plane, replica, {name: pair for name, pair in issued.pairs.items() if name not in gone})
 
 
-def _with_issued(plane: PlaneSecrets, name: str, issued: ReplicaSecrets) -> PlaneSecrets:
+def _with_issued(plane: PlaneSecrets, name: str, issued: Mapping[str, KeyPair]) -> PlaneSecrets:
     others = tuple(each for each in plane.replicas if each[0] != name)
-    return replace(plane, replicas=(*others, (name, issued)))
+    return replace(plane, replicas=(*others, (name, ReplicaSecrets(issued))))
 
 
 def _counted(plane: PlaneSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
@@ -143,7 +151,7 @@ def issue_admin(
     plane: PlaneSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
 ) -> KeyPair:
     """A client certificate for a person who may do everything. Certificates cannot be withdrawn: keep them short."""
-    request = Request(common_name=name, organizations=(_MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
+    request = Request(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
     return issue(plane.kubernetes_ca.issuer, request, now)
 
 
@@ -161,51 +169,41 @@ class _Issuer:
     now: datetime
     lifetime: timedelta
 
-    def replica(self) -> ReplicaSecrets:
-        kubernetes, etcd = self.plane.kubernetes_ca, self.plane.etcd_ca
-        return ReplicaSecrets(
-            etcd_server=self._member(),
-            etcd_peer=self._member(),
-            etcd_client=self._client(etcd, "kube-apiserver-etcd-client"),
-            apiserver=issue(kubernetes.issuer, _apiserver(self.names, self.lifetime), self.now),
-            kubelet_client=self._client(kubernetes, "kube-apiserver-kubelet-client", _MASTERS),
-            front_proxy=self._client(self.plane.front_proxy_ca, "front-proxy-client"),
-            controller_manager=self._serving("kube-controller-manager"),
-            controller_manager_client=self._client(kubernetes, "system:kube-controller-manager"),
-            scheduler=self._serving("kube-scheduler"),
-            scheduler_client=self._client(kubernetes, "system:kube-scheduler"),
-        )
+    def issued(self, certificate: Certificate) -> KeyPair:
+        match certificate.kind:
+            case Kind.MEMBER:
+                request = self._member()
+            case Kind.CLIENT:
+                request = Request(
+                    common_name=certificate.user,
+                    organizations=certificate.groups,
+                    usage=Usage.CLIENT,
+                    lifetime=self.lifetime,
+                )
+            case Kind.SERVER:
+                request = self._serving(certificate.user)
+            case Kind.APISERVER:
+                request = _apiserver(self.names, self.lifetime)
+        authority: Authority = getattr(self.plane, certificate.signer)
+        return issue(authority.issuer, request, self.now)
 
-    def with_cloud(self, issued: ReplicaSecrets) -> ReplicaSecrets:
-        return replace(
-            issued,
-            cloud_controller_manager=self._serving("cloud-controller-manager"),
-            cloud_controller_manager_client=self._client(self.plane.kubernetes_ca, "system:cloud-controller-manager"),
-        )
-
-    def _member(self) -> KeyPair:
+    def _member(self) -> Request:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).
-        wanted = Request(
+        return Request(
             common_name=self.names.replica,
             usage=Usage.SERVER | Usage.CLIENT,
             lifetime=self.lifetime,
             ip_addresses=_own_addresses(self.names.addresses),
         )
-        return issue(self.plane.etcd_ca.issuer, wanted, self.now)
 
-    def _client(self, authority: Authority, user: str, *groups: str) -> KeyPair:
-        wanted = Request(common_name=user, organizations=groups, usage=Usage.CLIENT, lifetime=self.lifetime)
-        return issue(authority.issuer, wanted, self.now)
-
-    def _serving(self, common_name: str) -> KeyPair:
-        wanted = Request(
+    def _serving(self, common_name: str) -> Request:
+        return Request(
             common_name=common_name,
             usage=Usage.SERVER,
             lifetime=self.lifetime,
             dns_names=(common_name, "localhost"),
             ip_addresses=_own_addresses(self.names.addresses),
         )
-        return issue(self.plane.kubernetes_ca.issuer, wanted, self.now)
 
 
 def _apiserver(names: ReplicaNames, lifetime: timedelta) -> Request:
@@ -218,7 +216,7 @@ def _apiserver(names: ReplicaNames, lifetime: timedelta) -> Request:
             "kubernetes",
             "kubernetes.default",
             "kubernetes.default.svc",
-            f"kubernetes.default.svc.{names.cluster_domain}",
+            f"kubernetes.default.svc.{CLUSTER_DOMAIN}",
             "localhost",
         ),
         ip_addresses=(*_own_addresses(names.addresses), names.service_ip, *names.endpoint_addresses),

@@ -61,15 +61,20 @@ def certificates(secrets: PlaneSecrets) -> tuple[tuple[str, bytes], ...]:
     """Every certificate of a plane (PEM) with a name for people: ``etcd-ca``, ``demo-1/apiserver``."""
     found: list[tuple[str, bytes]] = []
     for each in fields(secrets):
-        name, value = each.name.replace("_", "-"), getattr(secrets, each.name)
+        name, value = shown_as(each.name), getattr(secrets, each.name)
         if isinstance(value, Authority):
             found.append((name, value.issuer.certificate))
             found += [(f"{name} (trusted besides, {number})", other) for number, other in enumerate(value.also, 1)]
         elif isinstance(value, KeyPair):
             found.append((name, value.certificate))
     for replica, issued in secrets.replicas:
-        found += [(f"{replica}/{name.replace('_', '-')}", pair.certificate) for name, pair in issued.pairs.items()]
+        found += [(f"{replica}/{shown_as(name)}", pair.certificate) for name, pair in issued.pairs.items()]
     return tuple(found)
+
+
+def shown_as(name: str) -> str:
+    """The name that people see of a stored certificate."""
+    return name.replace("_", "-")
 
 
 def _date(moment: datetime) -> str:

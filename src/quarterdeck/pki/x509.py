@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from quarterdeck.components.credentials import KeyPair, SigningKey
-from quarterdeck.pki.authority import BACKDATED, CA_LIFETIME, Request, Usage
+from quarterdeck.pki.certificate import BACKDATED, CA_LIFETIME, Request, Usage
 
 
 def subject_of(pair: KeyPair) -> str:

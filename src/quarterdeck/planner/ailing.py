@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.clusters import CLUSTER
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE, UnitState
@@ -20,9 +20,6 @@ from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.revisions import ends_by_itself
 from quarterdeck.planner.rules.rolling import on_trial, unit
 from quarterdeck.planner.view import View
-
-#: The programs that are looked after.
-LOOKED_AFTER = (Component.ETCD, Component.EVENTS_ETCD, Component.APISERVER, *CONTROLLERS)
 
 
 def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
@@ -38,7 +35,7 @@ def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
         (record, each)
         for record in view.wanted
         if record.name not in given_up and view.reachable(record)
-        for each in LOOKED_AFTER
+        for each in world.programs.every
         if is_due(view, record, each) and not is_well(view, record, each)
         if unit(each, record) in noted or _begins(view, record, each)
         if (record, each) not in trial or _is_no_trial(view, record, each) or runs_well_elsewhere(view, record, each)
@@ -47,7 +44,7 @@ def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
 
 def _is_no_trial(view: View, record: Replica, component: Component) -> bool:
     """Whether the roll says nothing of what does not get well, though it is of the first replica of a new revision."""
-    return component is Component.EVENTS_ETCD or lags(view, record, component)
+    return component == Component.EVENTS_ETCD or lags(view, record, component)
 
 
 def lags(view: View, record: Replica, component: Component) -> bool:
@@ -114,7 +111,7 @@ def is_due(view: View, record: Replica, component: Component) -> bool:
     """Whether a program is to run, and all that it depends on is known to be well."""
     if component in CLUSTER:
         return _is_due_as_a_member(view, record, component)
-    if component is Component.APISERVER:
+    if component == Component.APISERVER:
         return view.can_serve(record) and view.has_the_data(record)
     if component not in view.world.controllers(record) or view.world.is_kept_from_leading(component):
         return False
@@ -138,7 +135,7 @@ def is_well(view: View, record: Replica, component: Component) -> bool:
     fact = view.fact(record)
     if component in CLUSTER:
         return _is_well_as_a_member(view, record, component)
-    if component is Component.APISERVER:
+    if component == Component.APISERVER:
         return view.ready(record) or any(record.name in each.healthy for each in view.world.balancers)
     running = fact.unit(component) is UnitState.RUNNING
     return running and component not in fact.silent and component not in fact.restless

@@ -4,9 +4,6 @@ member of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
@@ -17,24 +14,12 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
+from quarterdeck.planner.members import is_stale
 from quarterdeck.planner.outcome import Outcome
-
-if TYPE_CHECKING:
-    from quarterdeck.planner.view import View
+from quarterdeck.planner.reading import Reading
 
 
-def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
-    """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
-    return revision in world.separate or any(record.revision in world.separate for record in wanted)
-
-
-def is_stale(world: World, record: Replica) -> bool:
-    """Whether a replica still has its member of an events' cluster that there is no more."""
-    member, now = record.events, world.memory.events
-    return member is not None and not (now.exists and member.epoch == now.epoch)
-
-
-def dissolve(view: View) -> Outcome:
+def dissolve(view: Reading) -> Outcome:
     """The events' cluster goes once nothing that runs keeps events there; nobody misses what it has."""
     world = view.world
     used = any(
@@ -50,7 +35,7 @@ def dissolve(view: View) -> Outcome:
     return Outcome(tuple(step for record in stale for step in _release(view, record, why)))
 
 
-def renew(view: View) -> Outcome:
+def renew(view: Reading) -> Outcome:
     """A replica whose member of the events' cluster is lost, and was taken out, gets another one where it is: what it
     had of the one before goes first. Nobody misses that: a quorum of the others has the events.
     """
@@ -64,7 +49,7 @@ def renew(view: View) -> Outcome:
     return Outcome(tuple(step for record in there for step in _release(view, record, why)))
 
 
-def _release(view: View, record: Replica, why: str) -> tuple[Step, ...]:
+def _release(view: Reading, record: Replica, why: str) -> tuple[Step, ...]:
     state = view.unit(record, Component.EVENTS_ETCD)
     if state is UnitState.UNKNOWN:
         return ()  # its machine does not answer: that is a leftover
@@ -74,7 +59,7 @@ def _release(view: View, record: Replica, why: str) -> tuple[Step, ...]:
     return (ReleaseMember(site=record.site, why=why, replica=record.name, cluster=Cluster.EVENTS),)
 
 
-def left_behind(view: View) -> tuple[str, ...]:
+def left_behind(view: Reading) -> tuple[str, ...]:
     """What is still to be cleaned up when its machine is back."""
     stale = [each for each in view.world.memory.replicas if is_stale(view.world, each) and not view.reachable(each)]
     return tuple(f"the events' etcd of {each.name} on machine {each.machine}, which does not answer" for each in stale)
@@ -87,7 +72,7 @@ def not_read(world: World) -> Wait:
     return Wait("a quorum of the members of the events' etcd to answer", then)
 
 
-def not_ready_for(view: View, record: Replica) -> tuple[Wait, ...]:
+def not_ready_for(view: Reading, record: Replica) -> tuple[Wait, ...]:
     """Why a replica cannot be started anew to keep events apart now: all that are wanted must vote in their cluster,
     itself too unless its member of it is started anew with it.
     """
@@ -95,7 +80,7 @@ def not_ready_for(view: View, record: Replica) -> tuple[Wait, ...]:
     assert events is not None, "whoever is to keep events apart wants a cluster for them"
     if events.world.membership is None:
         return (not_read(view.world),)
-    anew = Component.EVENTS_ETCD in view.change(record).stops
+    anew = Component.EVENTS_ETCD in view.world.stops(view.change(record))
     needed = [each for each in view.wanted if not (anew and each.name == record.name)]
     sick = [each for each in needed if not events.is_healthy_voter(each)]
     return tuple(next_steps.voter(view.world, each, Cluster.EVENTS) for each in sick)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
@@ -21,7 +20,7 @@ def is_there(world: World, record: Replica) -> bool:
     """Whether a replica is, or may be, a member, or runs anything."""
     if world.membership is None or listed(world.membership, record):
         return True
-    return any(world.replica(record.name).unit(component) not in IDLE for component in Component)
+    return any(world.replica(record.name).unit(component) not in IDLE for component in world.programs.every)
 
 
 def busy(world: World, record: Replica) -> bool:

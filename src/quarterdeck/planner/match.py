@@ -37,6 +37,6 @@ def match(slots: tuple[Slot, ...], replicas: Iterable[Replica], cost: Callable[[
 
 
 def fits(record: Replica, slot: Slot) -> bool:
-    """Whether a replica is where a slot wants one, in the role that it wants."""
+    """Whether a replica is where a slot wants one."""
     place = record.slot
-    return (place.site, place.role) == (slot.site, slot.role) and slot.zone in ("", place.zone)
+    return place.site == slot.site and slot.zone in ("", place.zone)

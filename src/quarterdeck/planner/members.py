@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -157,3 +158,14 @@ def raised(membership: Membership) -> tuple[str, ...]:
     said = "".join(membership.alarms).replace(" ", "")
     alarms = tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)
     return (*alarms, AUTHENTICATION) if membership.authenticates else alarms
+
+
+def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
+    """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
+    return any(map(world.keeps_events_apart, (revision, *(record.revision for record in wanted))))
+
+
+def is_stale(world: World, record: Replica) -> bool:
+    """Whether a replica still has its member of an events' cluster that there is no more."""
+    member, now = record.events, world.memory.events
+    return member is not None and not (now.exists and member.epoch == now.epoch)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import MANAGERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves
+from quarterdeck.planner.reading import Reading
 from quarterdeck.planner.revisions import ends_by_itself, may_stop
-
-if TYPE_CHECKING:
-    from quarterdeck.planner.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,7 @@ class Rest:
         return ", ".join(each.name for each in self.replicas)
 
 
-def rest(view: View) -> Rest | None:
+def rest(view: Reading) -> Rest | None:
     """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
     waits until all others can do without it. All at once rest whose controllers must not run beside those of
     the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
@@ -48,20 +45,25 @@ def rest(view: View) -> Rest | None:
     if apart and (world.membership is None or not all(map(view.reachable, apart))):
         return None  # nobody stops for what may take long: all go on as they are
     if apart:
-        changes = (world.change(each.revision, view.revision).stops for each in apart)
-        return Rest(apart, MANAGERS.union(*changes), at_once=True)
+        stops = (world.stops(world.change(each.revision, view.revision)) for each in apart)
+        return Rest(apart, world.programs.managers.union(*stops), at_once=True)
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
-    free = [each for each in view.behind if each in behind and may_stop(view.world, each, view.change(each).stops)]
+    free = [each for each in view.behind if each in behind and may_stop(world, each, _stops(view, each))]
     if free:
-        return Rest((free[0],), view.change(free[0]).stops)
+        return Rest((free[0],), _stops(view, free[0]))
     if behind and spared(view, behind[0]):
-        return Rest((behind[0],), view.change(behind[0]).stops)
+        return Rest((behind[0],), _stops(view, behind[0]))
     return None
 
 
-def in_turn(view: View) -> list[Replica]:
+def _stops(view: Reading, record: Replica) -> frozenset[Component]:
+    """The programs of a replica that must not run while it becomes what the wanted revision says."""
+    return view.world.stops(view.change(record))
+
+
+def in_turn(view: Reading) -> list[Replica]:
     """The replicas that are to be started anew and can be: who has begun first, and who leads last."""
     leader = view.world.membership.leader if view.world.membership is not None else None
     begun = dict(view.world.memory.draining)
@@ -69,16 +71,16 @@ def in_turn(view: View) -> list[Replica]:
     return sorted(behind, key=lambda each: (each.name not in begun and view.runs_all(each), each.name == leader))
 
 
-def spared(view: View, record: Replica) -> bool:
+def spared(view: Reading, record: Replica) -> bool:
     """Whether all others are well and carry the traffic, nobody else joins or leaves, and the members that stop can be
     spared: etcd may list voters that belong to no replica.
     """
-    world, stops = view.world, view.change(record).stops
+    world, stops = view.world, _stops(view, record)
     if world.membership is None or view.home != view.heading or view.missing:
         return False
     if CORRUPT in all_raised(world):
         return False
-    if view.revision in world.separate and not_ready_for(view, record):
+    if world.keeps_events_apart(view.revision) and not_ready_for(view, record):
         return False
     if any(view.member(each) is not None for each in view.unwanted):
         return False
@@ -92,14 +94,15 @@ def spared(view: View, record: Replica) -> bool:
     return Component.APISERVER not in stops or (bool(others) and view.led_to({each.name for each in others}))
 
 
-def _controls(view: View, record: Replica, change: Change) -> bool:
+def _controls(view: Reading, record: Replica, change: Change) -> bool:
     """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
     that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
     the change is to mend.
     """
     fact, new = view.fact(record), record.revision == view.revision
+    stops = view.world.stops(change)
     return all(
-        (not new and each in change.stops and ends_by_itself(view.world, record, each))
+        (not new and each in stops and ends_by_itself(view.world, record, each))
         or (fact.unit(each) is UnitState.RUNNING and not (new and each in change.restart & fact.silent))
         for each in view.world.controllers(record)
     )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component, with_dependents
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
@@ -40,7 +40,7 @@ def next_revision(world: World) -> str:
 
 def _stops_controllers_alone(world: World, revision: str) -> bool:
     change = world.change(revision, world.revision)
-    return not change.exchange and not change.reload and change.stops <= frozenset(CONTROLLERS)
+    return not change.exchange and not change.reload and all(each.is_controller for each in world.stops(change))
 
 
 def outdated(world: World, revision: str) -> frozenset[str]:
@@ -57,7 +57,7 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
         return True
     if record.differs or (record.events is not None and record.events.differs):
         return True
-    altered = with_dependents(world.replica(record.name).altered)
+    altered = world.programs.with_dependents(world.replica(record.name).altered)
     if len(world.slots) == 1 and Component.APISERVER in altered and not may_stop(world, record, altered):
         return True
     if record.revision == revision:
@@ -65,8 +65,9 @@ def _outdated(world: World, record: Replica, revision: str) -> bool:
             record.events is not None and _other_class(record.events.storage_class, world.events_class)
         )
     change = as_it_is(world.change(record.revision, revision), world.replica(record.name), revision)
-    alone = len(world.slots) == 1 and Component.APISERVER in change.stops
-    return change.exchange or (alone and not may_stop(world, record, change.stops))
+    stops = world.stops(change)
+    alone = len(world.slots) == 1 and Component.APISERVER in stops
+    return change.exchange or (alone and not may_stop(world, record, stops))
 
 
 def _other_class(has: str, wanted: str) -> bool:
@@ -107,7 +108,7 @@ def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -
     for want of something else. In an outage everything is of use that may go on after it.
     """
     fact = world.replica(record.name)
-    if stops and not frozenset(stops).intersection(world.programs(record.revision)):
+    if stops and not frozenset(stops).intersection(world.programs.of(record.revision)):
         return False  # nothing stops: what it is to have besides comes to one replica after the other
     running = [component for component in stops if fact.unit(component) not in IDLE]
     if any(_of_use(world, record, component) for component in running):
@@ -125,7 +126,7 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
         founds = component in stand_still(world, record) and world.membership_of(CLUSTER[component]) is None
         return not founds and component not in fact.restless and not fact.of(CLUSTER[component]).refused
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
-    if component is Component.APISERVER:
+    if component == Component.APISERVER:
         return fact.ready is not False or checked
     return component not in fact.restless and fact.ready is not False
 
@@ -138,7 +139,7 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
     if component in CLUSTER:
         cluster = CLUSTER[component]
         return not _is_well(world, record, cluster) and not fact.of(cluster).refused
-    if component is Component.APISERVER:
+    if component == Component.APISERVER:
         return fact.ready is False and all(_is_well(world, record, each) for each in _needs(world, record))
     return fact.ready is True
 
@@ -150,11 +151,11 @@ def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
     controller beside a ready one.
     """
     fact = world.replica(record.name)
-    running = [component for component in Component if fact.unit(component) is UnitState.RUNNING]
+    running = [component for component in world.programs.every if fact.unit(component) is UnitState.RUNNING]
     deaf = (each for cluster, each in MEMBER.items() if each in running and _stays_away(world, record, cluster))
     late = Component.APISERVER in running and fact.ready is False
     serves = late and all(_is_well(world, record, each, votes=True) for each in _needs(world, record))
-    idle = (each for each in CONTROLLERS if each in running and each in fact.silent and fact.ready is True)
+    idle = (each for each in running if each.is_controller and each in fact.silent and fact.ready is True)
     return (*deaf, *((Component.APISERVER,) if serves else ()), *idle)
 
 
@@ -166,7 +167,7 @@ def stand_still(world: World, record: Replica) -> tuple[Component, ...]:
 
 def _needs(world: World, record: Replica) -> list[Cluster]:
     """The clusters that an apiserver needs a member of."""
-    return [Cluster.MAIN, *([Cluster.EVENTS] if record.revision in world.separate else [])]
+    return [Cluster.MAIN, *([Cluster.EVENTS] if world.keeps_events_apart(record.revision) else [])]
 
 
 def _stays_away(world: World, record: Replica, cluster: Cluster) -> bool:

@@ -29,4 +29,4 @@ def lent(slot: Slot) -> Slot:
     Two voters need each other, and an apiserver cannot start on a learner. With a second voter at the target,
     the target holds a quorum by itself from the moment it has two, and the source's one is never needed again.
     """
-    return Slot(site=slot.site, zone="", role=slot.role)
+    return Slot(site=slot.site, zone="")

@@ -40,7 +40,7 @@ def _held(world: World, cluster: Cluster) -> str:
     found = []
     for record in world.memory.replicas:
         change = world.change(record.revision, world.revision)
-        if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in change.stops):
+        if record.revision == world.revision or not (change.exchange or MEMBER[cluster] in world.stops(change)):
             continue
         if record.name in world.cordoned:
             found.append(f"{record.name} is cordoned ({world.command('replica uncordon', record.name)})")

@@ -9,19 +9,11 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from dns.rdatatype import RdataType
+from typing_extensions import override
 
 from quarterdeck import dialing
 from quarterdeck.dns.questions import Reply, ask_server
-from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.probe.target import Source
-
-
-class SourceLost(QuarterdeckError):
-    """The host from which is probed is not there any more. That says nothing of the plane, so it is no Unavailable,
-    which clients count as a failed request.
-    """
-
-    exit_code = Unavailable.exit_code
 
 
 class Network(Protocol):
@@ -50,27 +42,27 @@ class Network(Protocol):
         ...
 
 
-class Direct:
+class Direct(Network):
     """This host."""
 
+    @override
     async def connect(self, address: str, port: int) -> socket.socket:
-        """See ``Network``."""
         return await dialing.connect(address, port)
 
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
         """See ``Network``: once, since a client of the plane may not ask again either."""
         return await ask_server(*server, name, kind, timeout=deadline, again=False)
 
+    @override
     async def lookup(self, host: str) -> tuple[str, ...]:
-        """See ``Network``."""
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         return tuple(str(each[4][0]) for each in found)
 
     async def confirm(self, since: float) -> None:
         """See ``Network``: it is where the probe itself is."""
 
+    @override
     def lag(self) -> float:
-        """See ``Network``."""
         return 0.0
 
 

@@ -12,11 +12,11 @@ from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.probe.client import Client, Outcome
 from quarterdeck.probe.crew import Crew, Runner
 from quarterdeck.probe.ledger import Ledger, Slot
-from quarterdeck.probe.network import Direct, Network, SourceLost
+from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.objects import Requests, parse_list
 from quarterdeck.probe.result import Failure, ProbeResult, Summary
 from quarterdeck.probe.tally import Tally
-from quarterdeck.probe.target import Kind, ProbeConfig
+from quarterdeck.probe.target import Kind, ProbeConfig, SourceLost
 from quarterdeck.probe.watchers import Watcher, add_up
 from quarterdeck.probe.wire import Request
 

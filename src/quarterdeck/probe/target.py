@@ -6,10 +6,18 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from quarterdeck.errors import InvalidInput
+from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+
+
+class SourceLost(QuarterdeckError):
+    """The host from which is probed is not there any more. That says nothing of the plane, so it is no Unavailable,
+    which clients count as a failed request.
+    """
+
+    exit_code = Unavailable.exit_code
 
 
 class Kind(StrEnum):

@@ -17,11 +17,12 @@ from typing import Any, NoReturn, Self, TypeVar
 import asyncssh
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 from dns.rdatatype import RdataType
+from typing_extensions import override
 
 from quarterdeck.dns.questions import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.probe.network import SourceLost
-from quarterdeck.probe.target import Source
+from quarterdeck.probe.network import Network
+from quarterdeck.probe.target import Source, SourceLost
 from quarterdeck.sites.ssh.shells import Link, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host
@@ -36,7 +37,7 @@ T = TypeVar("T")
 Streams = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 
 
-class Tunnel:
+class Tunnel(Network):
     """A ``Network``: ``async with Tunnel(source) as tunnel: ...``. Entering raises Unavailable when the host cannot be
     reached, PreconditionFailed when it lets nobody in.
 
@@ -91,8 +92,8 @@ class Tunnel:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    @override
     async def connect(self, address: str, port: int) -> socket.socket:
-        """See ``Network``."""
         reader, writer = await self._open(address, port)
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -129,8 +130,8 @@ class Tunnel:
             raise OSError(f"the resolver of host {self._source.name} does not know it")
         return addresses
 
+    @override
     async def confirm(self, since: float) -> None:
-        """See ``Network``."""
         await self._round_trip()
         longest = max((took for ended, took in self._stalls if ended >= since), default=0.0)
         if longest:

@@ -47,12 +47,9 @@ def build(
     status = operation.status
     if status.started_at is None:
         raise NotFound(f"reporting on {operation.metadata.name}", "it has not begun", "see 'quarterdeck history'")
-    started = status.started_at.timestamp()
-    ended = status.finished_at or now
-    steps = steps_of(entries, started)
-    timeline = moments_of(entries, started)
-    window = swap_window(entries, timeline)
-    window_ms = None if window is None else round(1e3 * window, 3)
+    started, ended = status.started_at.timestamp(), status.finished_at or now
+    steps, timeline = steps_of(entries, started), moments_of(entries, started)
+    window_ms = _milliseconds(swap_window(entries, timeline))
     part = None if probe is None else probe_part(probe, started, during)
     return Report(
         plane=operation.spec.plane,
@@ -74,6 +71,10 @@ def build(
         probe=part,
         machine=machine,
     )
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(1e3 * seconds, 3)
 
 
 def this_machine(versions: Mapping[str, str]) -> Machine:

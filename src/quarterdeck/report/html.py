@@ -10,7 +10,8 @@ from plotly.offline import get_plotlyjs
 
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.locks import ending, holder
-from quarterdeck.report.schema import Figures, Machine, Probe, Report, Step, StepOutcome, Verdict
+from quarterdeck.report.schema import Machine, Report, Step, StepOutcome, Verdict
+from quarterdeck.report.schema_probe import Figures, Probe
 from quarterdeck.report.words import (
     by_period,
     changes,

@@ -23,16 +23,7 @@ from quarterdeck.model.steps.traffic import (
     StopBalancer,
 )
 from quarterdeck.model.steps.units import StartUnit, StopUnit
-from quarterdeck.report.schema import (
-    BalancerState,
-    MemberState,
-    Moment,
-    Phase,
-    PhaseSpan,
-    Role,
-    Step,
-    StepOutcome,
-)
+from quarterdeck.report.schema import BalancerState, MemberState, Moment, Phase, PhaseSpan, Role, Step, StepOutcome
 from quarterdeck.stores.port import JournalEntry
 from quarterdeck.stores.port import Outcome as EntryOutcome
 

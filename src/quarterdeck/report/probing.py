@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from quarterdeck.errors import NotFound
 from quarterdeck.probe import result as probed
-from quarterdeck.report.schema import Failure, Figures, Period, Probe, Samples, Watches, Writes
+from quarterdeck.report.schema_probe import Failure, Figures, Period, Probe, Samples, Watches, Writes
 
 
 def probe_part(result: probed.ProbeResult, started: float, during: str | None = None) -> Probe:

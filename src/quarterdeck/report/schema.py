@@ -8,18 +8,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal
 
-from pydantic import AwareDatetime, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, ValidationError
 
-from quarterdeck.api.base import Model
 from quarterdeck.errors import Corrupt
+from quarterdeck.report.schema_part import Part
+from quarterdeck.report.schema_probe import Probe
 
 SCHEMA_VERSION: Final = "quarterdeck.dev/report/v1"
-
-
-class Part(Model):
-    """A part of the report: camelCase in JSON. Fields that are not known yet are left out when one is read."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, extra="ignore")
 
 
 class Outcome(StrEnum):
@@ -177,166 +172,6 @@ class LockSpan(Part):
     """When it was last renewed; null when that is not known."""
     unseen: bool
     """Whether nobody saw how it ended: the next holder took the lock at `end`."""
-
-
-class Figures(Part):
-    """What clients saw in one period."""
-
-    requests: int
-    """Requests that ended in the period."""
-    failures: int
-    """Those that failed: anything but 2xx."""
-    resent: int
-    """Those sent once more as RFC 9112, section 9.3.1 has every client do."""
-    stall_ms: float
-    """The longest time that one client had to wait for a request to succeed (for watchers: for an event)."""
-    stall_at: float
-    """When that wait ended."""
-    p50_ms: float
-    """Half of all answers took no longer."""
-    p99_ms: float
-    """99 of 100 answers took no longer."""
-
-
-class Period(Part):
-    """The time between two marks of the probe."""
-
-    label: str
-    """`quiet` before the operation; then the names that the marks were given."""
-    start: float
-    """When it began."""
-    end: float
-    """When it ended."""
-    own_lag_ms: float
-    """The longest time for which the probe itself was held up (it did not get to run, or the way to the host that it
-    probes from took longer than at its best): what can't be told from a stall."""
-    overall: Figures
-    """All clients together."""
-    kinds: dict[str, Figures]
-    """By kind of client."""
-
-
-class Writes(Part):
-    """What became of the probe's writes, over all periods."""
-
-    acknowledged: int
-    """Writes that the server acknowledged."""
-    unknown: int
-    """Writes that failed: they may have taken place or not."""
-    lost: int
-    """Acknowledged writes that were not there when they were read back or listed at the end."""
-    stale_reads: int
-    """Reads that returned less than was acknowledged before they began."""
-    audited: bool
-    """Whether everything was listed and compared at the end."""
-    examples: tuple[str, ...]
-    """The first losses, in words."""
-
-
-class Watches(Part):
-    """What the probe's watchers saw, over all periods. Every acknowledged write is due once at each, in order."""
-
-    events: int
-    """Events that were seen."""
-    missed: int
-    """Events that never came, or that a list after 410 Gone hid."""
-    duplicated: int
-    """Events that came again."""
-    out_of_order: int
-    """Events that came after a later one."""
-    relists: int
-    """Lists that 410 Gone made necessary."""
-    ended: int
-    """Streams that the server ended properly; the watch went on from the last event."""
-    cut: int
-    """Streams that ended without a proper end; the watch went on from the last event."""
-    examples: tuple[str, ...]
-    """The first of what was wrong, in words."""
-
-
-class Failure(Part):
-    """One failed request."""
-
-    at: float
-    """When it ended."""
-    kind: str
-    """The kind of client."""
-    client: str
-    """Which client of the kind."""
-    request: str
-    """Method and path."""
-    reason: str
-    """Why it failed."""
-    address: str
-    """The address that it was sent to; empty when no connection was there."""
-    period: str
-    """The period that it counts to."""
-
-
-class Samples(Part):
-    """Latencies in columns of equal length: one row is a request, or an event at a watcher."""
-
-    kinds: tuple[str, ...]
-    """What `kind` points into."""
-    addresses: tuple[str, ...]
-    """What `address` points into."""
-    at: tuple[float, ...]
-    """When it ended."""
-    ms: tuple[float, ...]
-    """How long it took."""
-    kind: tuple[int, ...]
-    """Index of the kind of client."""
-    address: tuple[int, ...]
-    """Index of the address."""
-    ok: tuple[bool, ...]
-    """Whether it succeeded."""
-
-
-class Probe(Part):
-    """What real clients saw from outside."""
-
-    host: str
-    """The name or address that they connected to."""
-    source: str | None = Field(default=None, validation_alias="from", serialization_alias="from")
-    """The host of a site that made their connections, as SITE/HOST; null for the one that quarterdeck ran on."""
-    rate: float
-    """Requests per second and client."""
-    periods: tuple[Period, ...]
-    """All periods; the first is the quiet one. A count that names no period is of all of them."""
-    compared: tuple[str, str]
-    """The labels of the two periods to compare: before, and during. Equal when there is only one."""
-    writes: Writes
-    """What became of the writes."""
-    watches: Watches
-    """What the watchers saw."""
-    failures: tuple[Failure, ...]
-    """The first failed requests; the periods count all."""
-    connections: dict[str, int]
-    """Connections opened, by kind of client."""
-    samples: Samples
-    """Single latencies. When there were too many, neighbours alike were merged into the slower one."""
-
-    def period(self, label: str) -> Period:
-        """The first period of that label. Raises KeyError."""
-        for period in self.periods:
-            if period.label == label:
-                return period
-        raise KeyError(label)
-
-    @property
-    def quiet(self) -> Period:
-        """The period before."""
-        return self.period(self.compared[0])
-
-    @property
-    def during(self) -> Period:
-        """The period that is held against it."""
-        return self.period(self.compared[1])
-
-    @property
-    def judged(self) -> tuple[Period, ...]:
-        """All periods but the quiet one; that one if there is no other."""
-        return self.periods[1:] or self.periods
 
 
 class Verdict(Part):

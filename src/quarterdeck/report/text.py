@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from quarterdeck.report.locks import ending, holder
-from quarterdeck.report.schema import Figures, Probe, Report
+from quarterdeck.report.schema import Report
+from quarterdeck.report.schema_probe import Figures, Probe
 from quarterdeck.report.words import changes, count, headline, mark, milliseconds, seconds, summary, times, totals
 
 _COLORS = {"✓": "green", "✗": "red", "!": "yellow"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from quarterdeck.report.schema import Probe, Verdict
+from quarterdeck.report.schema import Verdict
+from quarterdeck.report.schema_probe import Probe
 from quarterdeck.report.words import count, milliseconds, times, totals
 
 

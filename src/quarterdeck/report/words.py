@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quarterdeck.report.schema import Outcome, Place, Probe, Report, Verdict
+from quarterdeck.report.schema import Outcome, Place, Report, Verdict
+from quarterdeck.report.schema_probe import Probe
 
 _VERBS = {
     "Create": "created",

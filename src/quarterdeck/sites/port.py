@@ -279,19 +279,6 @@ class Leads(Protocol):
 
 
 @runtime_checkable
-class Snapshots(Protocol):
-    """Storage of which copies can be taken."""
-
-    async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
-        """Have a consistent copy of what is in a volume now, by the name ``snapshot``. Nothing happens if there is one.
-
-        Raises NotFound where there is no such volume, PreconditionFailed for a class that has no snapshots,
-        Unavailable, LeaseLost.
-        """
-        ...
-
-
-@runtime_checkable
 class ChecksStorage(Site, Protocol):
     """Storage that is attached by commands of people's, which can be tried."""
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+from typing_extensions import override
+
 from quarterdeck.api.base import Metadata, Model, Resource
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.leases.record import Record
+from quarterdeck.leases.store import LockStore
 from quarterdeck.stores.port import Store, Versions
 
 
@@ -31,32 +34,32 @@ class Lock(Resource):
     spec: LockSpec
 
 
-class StoreLocks:
+class StoreLocks(LockStore):
     """A ``LockStore`` in a store. Names of locks are DNS labels there."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @override
     async def read(self, name: str) -> Record | None:
-        """See ``LockStore``."""
         try:
             return _record(await self._store.get(Lock, name))
         except NotFound:
             return None
 
+    @override
     async def create(self, name: str, record: Record) -> Record:
-        """See ``LockStore``."""
         return _record(await self._store.create(_resource(name, record)))
 
+    @override
     async def update(self, name: str, record: Record) -> Record:
-        """See ``LockStore``."""
         try:
             return _record(await self._store.update(_resource(name, record)))
         except NotFound as error:
             raise Conflict(error.doing, error.seen) from error
 
+    @override
     async def changed(self, name: str, version: str) -> Record | None:
-        """See ``LockStore``."""
         seen: Versions = {}
         while True:
             seen = await self._store.watch(seen, Lock)

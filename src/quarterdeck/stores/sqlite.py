@@ -13,11 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
 from quarterdeck.stores.identity import new_uid
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Versions
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, Versions
 from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 from quarterdeck.stores.sqlite_format import MIGRATIONS, Migration, newest, require_current
@@ -35,7 +37,7 @@ _ANYWAY = 2.0
 _EVENT = "plane, type, reason, message, first, last, count"
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """A ``Store`` in an SQLite file, which many processes of a host may use at once.
 
     One connection, used by one thread of its own: a disk that syncs slowly or a store that is busy does not hold
@@ -86,12 +88,12 @@ class SqliteStore:
         self._leases.close()
         self._db.close()
 
+    @override
     async def get(self, kind: type[R], name: str) -> R:
-        """See ``Store``."""
         return await self._run("reading the store", lambda: self._resource("reading", kind, name))
 
+    @override
     async def list(self, kind: type[R]) -> tuple[R, ...]:
-        """See ``Store``."""
         rules.check_listable(kind)
         query = "SELECT name, body FROM resources WHERE kind = ? ORDER BY name"
 
@@ -102,8 +104,8 @@ class SqliteStore:
 
         return await self._run("reading the store", work)
 
+    @override
     async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
-        """See ``Store``."""
         for kind in kinds:
             rules.check_listable(kind)
         called = [kind.__name__ for kind in kinds]
@@ -144,9 +146,8 @@ class SqliteStore:
             return None  # nothing was written yet
         return found.st_ino, found.st_size, found.st_mtime_ns
 
+    @override
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
-        """See ``Store``."""
-
         def work() -> R:
             self._leases.check(lease)
             key = (type(resource).__name__, resource.name)
@@ -158,9 +159,8 @@ class SqliteStore:
 
         return await self._write(work)
 
+    @override
     async def update(self, resource: R, *, lease: Lease | None = None) -> R:
-        """See ``Store``."""
-
         def work() -> R:
             self._leases.check(lease)
             stored = self._resource("writing", type(resource), resource.name)
@@ -174,11 +174,10 @@ class SqliteStore:
 
         return await self._write(work)
 
+    @override
     async def delete(
         self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
     ) -> None:
-        """See ``Store``."""
-
         def work() -> None:
             self._leases.check(lease)
             rules.check_deletable(self._resource("deleting", kind, name), version)
@@ -186,11 +185,10 @@ class SqliteStore:
 
         await self._write(work)
 
+    @override
     async def delete_together(
         self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
     ) -> None:
-        """See ``Store``."""
-
         def work() -> None:
             self._leases.check(lease)
             for kind, name in gone:
@@ -199,8 +197,8 @@ class SqliteStore:
 
         await self._write(work)
 
+    @override
     async def append(self, entry: JournalEntry) -> JournalEntry:
-        """See ``Store``."""
         values = (
             entry.plane,
             entry.time,
@@ -222,6 +220,7 @@ class SqliteStore:
 
         return await self._write(work)
 
+    @override
     async def journal(
         self,
         plane: str,
@@ -231,7 +230,6 @@ class SqliteStore:
         after: int = 0,
         limit: int | None = None,
     ) -> tuple[JournalEntry, ...]:
-        """See ``Store``."""
         query = (
             f"SELECT id, {_JOURNAL} FROM journal WHERE plane = ? AND id > ?"  # noqa: S608 - a constant
             " AND (? IS NULL OR operation = ?) AND (? IS NULL OR kind = ?) ORDER BY id DESC LIMIT ?"
@@ -243,8 +241,8 @@ class SqliteStore:
 
         return await self._run("reading the journal", work)
 
+    @override
     async def record(self, event: Event) -> None:
-        """See ``Store``."""
         key = (event.plane, event.type.value, event.reason, event.message)
         find = f"SELECT {_EVENT} FROM events WHERE plane = ? AND type = ? AND reason = ? AND message = ?"  # noqa: S608
         prune = (
@@ -263,8 +261,8 @@ class SqliteStore:
 
         await self._write(work)
 
+    @override
     async def events(self, plane: str | None = None) -> tuple[Event, ...]:
-        """See ``Store``."""
         query = (
             f"SELECT {_EVENT} FROM events WHERE ? IS NULL OR plane = ?"  # noqa: S608 - a constant
             " ORDER BY last, plane, type, reason, message"
@@ -275,21 +273,21 @@ class SqliteStore:
 
         return await self._run("reading events", work)
 
+    @override
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
-        """See ``Store``."""
         await self._write(lambda: self._leases.trim(name))  # on its own: it is to stay when it cannot be taken yet
         return await self._write(lambda: self._leases.take(name, holder, ttl))
 
+    @override
     async def renew(self, lease: Lease) -> Lease:
-        """See ``Store``."""
         return await self._write(lambda: self._leases.renew(lease))
 
+    @override
     async def release(self, lease: Lease) -> None:
-        """See ``Store``."""
         await self._write(lambda: self._leases.release(lease))
 
+    @override
     async def lease(self, name: str) -> Lease | None:
-        """See ``Store``."""
         return await self._run("reading a lease", lambda: self._leases.held(name))
 
     async def _run(self, doing: str, work: Callable[[], T]) -> T:

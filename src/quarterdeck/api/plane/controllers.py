@@ -27,7 +27,7 @@ class Manager(StrEnum):
     @property
     def component(self) -> Component:
         """The program of a replica."""
-        return Component(self.value)
+        return Component.CONTROLLER_MANAGER if self is Manager.KUBE else Component.CLOUD_CONTROLLER_MANAGER
 
     @property
     def other(self) -> Manager:

@@ -1,9 +1,13 @@
-"""The planner's memory as the plane's status keeps it: a mirror of ``quarterdeck.model.memory``."""
+"""The planner's memory as the plane's status keeps it: a mirror of ``quarterdeck.model.memory``.
+
+Each part has a class of its own here, since what a newer version has stored of it is kept and written again as it was
+(``Model``): the planner's own parts have no place for what is not known. What is stored of which part is a table.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -22,14 +26,7 @@ from quarterdeck.model.memory import (
     Timeline,
 )
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Role, Slot
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-M = TypeVar("M", bound=Model)
-K = TypeVar("K", bound="DataclassInstance")
-
+from quarterdeck.model.slots import Slot
 
 #: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
 EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
@@ -40,7 +37,6 @@ class SlotStatus(Model):
 
     site: str
     zone: str
-    role: Role = Role.VOTER
 
 
 class EndpointStatus(Model):
@@ -227,149 +223,73 @@ class MemoryStatus(Model):
     left: tuple[LeftBehindStatus, ...] = ()
 
 
+#: What is stored of each part of the memory: the fields of the same names.
+_STORED: Mapping[type, type[Model]] = {
+    Slot: SlotStatus,
+    Endpoint: EndpointStatus,
+    SeatPort: SeatPortStatus,
+    Seat: SeatStatus,
+    MemberMemory: MemberStatus,
+    Replica: ReplicaStatus,
+    Timeline: TimelineStatus,
+    Rejection: RejectionStatus,
+    Condemned: CondemnedStatus,
+    Lifetime: LifetimeStatus,
+    Full: FullStatus,
+    MemberWord: WordStatus,
+    Seed: SeedStatus,
+    KeptData: KeptDataStatus,
+    LeftBehind: LeftBehindStatus,
+    ClusterMemory: ClusterStatus,
+    Memory: MemoryStatus,
+}
+_KNOWN: Mapping[type[Model], type] = {stored: kind for kind, stored in _STORED.items()}
+#: Fields that are stored otherwise: an ``EtcdId`` is a number in the memory, a ``Moment`` a pair.
+_IDS = frozenset({"cluster_id", "member_id"})
+_MOMENTS = frozenset({"held", "draining", "unready", "down", "healed", "ailing", "revived"})
+
+
 def memory_to_status(memory: Memory) -> MemoryStatus:
     """The planner's memory, as it is written down."""
-    return _told(
-        MemoryStatus,
-        memory,
-        replicas=tuple(map(_replica_to_status, memory.replicas)),
-        cluster_id=f"{memory.cluster_id:x}",
-        condemned=tuple(_told(CondemnedStatus, each) for each in memory.condemned),
-        timeline=_if_any(TimelineStatus, memory.timeline),
-        rejected=_if_any(RejectionStatus, memory.rejected),
-        longer=_if_any(LifetimeStatus, memory.longer),
-        events=_cluster_to_status(memory.events),
-        full=_if_any(FullStatus, memory.full),
-        seed=_seed_to_status(memory.seed),
-        kept=tuple(_told(KeptDataStatus, each) for each in memory.kept),
-        left=tuple(_told(LeftBehindStatus, each) for each in memory.left),
-        **{name: tuple(Moment(name=who, time=since) for who, since in getattr(memory, name)) for name in _MOMENTS},
-    )
+    status: MemoryStatus = _stored(memory)
+    return status
 
 
 def memory_from_status(status: MemoryStatus) -> Memory:
     """What was written down, as the planner takes it."""
-    return _known(
-        Memory,
-        status,
-        replicas=tuple(map(_replica_from_status, status.replicas)),
-        cluster_id=int(status.cluster_id, 16),
-        condemned=tuple(_known(Condemned, each) for each in status.condemned),
-        timeline=_back_if_any(Timeline, status.timeline),
-        rejected=_back_if_any(Rejection, status.rejected),
-        longer=_back_if_any(Lifetime, status.longer),
-        events=_cluster_from_status(status.events),
-        full=_back_if_any(Full, status.full),
-        seed=_seed_from_status(status.seed),
-        kept=tuple(_known(KeptData, each) for each in status.kept),
-        left=tuple(_known(LeftBehind, each) for each in status.left),
-        **{name: tuple((each.name, each.time) for each in getattr(status, name)) for name in _MOMENTS},
-    )
+    memory: Memory = _known(status)
+    return memory
 
 
-#: What is so of something named, and since when.
-_MOMENTS = ("held", "draining", "unready", "down", "healed", "ailing", "revived")
+def _stored(value: Any) -> Any:
+    kind = _STORED.get(type(value))
+    if kind is not None:
+        return kind(**{name: _stored_field(name, getattr(value, name)) for name in kind.model_fields})
+    return tuple(map(_stored, value)) if isinstance(value, tuple) else value
 
 
-def _told(kind: type[M], of: object, **others: Any) -> M:
-    """What is written down of something: its fields of the same names, but for ``others``."""
-    return kind(**{name: getattr(of, name) for name in kind.model_fields if name not in others}, **others)
+def _stored_field(name: str, value: Any) -> Any:
+    if name in _IDS:
+        return f"{value:x}"
+    if name in _MOMENTS:
+        return tuple(Moment(name=each, time=since) for each, since in value)
+    return _stored(value)
 
 
-def _known(kind: type[K], of: Model, **others: Any) -> K:
-    """What was written down, as the planner takes it: the same the other way."""
-    names = (each.name for each in fields(kind))
-    return kind(**{name: getattr(of, name) for name in names if name not in others}, **others)
+def _known(value: Any, **others: Any) -> Any:
+    """What the planner takes for something stored. ``others`` are fields that are not stored with it."""
+    kind = _KNOWN.get(type(value))
+    if kind is not None:
+        return kind(**{name: _known_field(name, value) for name in type(value).model_fields}, **others)
+    return tuple(map(_known, value)) if isinstance(value, tuple) else value
 
 
-def _if_any(kind: type[M], of: object | None) -> M | None:
-    return _told(kind, of) if of is not None else None
-
-
-def _back_if_any(kind: type[K], of: Model | None) -> K | None:
-    return _known(kind, of) if of is not None else None
-
-
-def _replica_to_status(replica: Replica) -> ReplicaStatus:
-    slot = replica.slot
-    return _told(
-        ReplicaStatus,
-        replica,
-        slot=SlotStatus(site=slot.site, zone=slot.zone, role=slot.role),
-        seat=_seat_to_status(replica.seat),
-        member_id=f"{replica.member_id:x}",
-        events=_member_to_status(replica.events),
-    )
-
-
-def _replica_from_status(status: ReplicaStatus) -> Replica:
-    slot = status.slot
-    return _known(
-        Replica,
-        status,
-        slot=Slot(site=slot.site, zone=slot.zone, role=slot.role),
-        seat=_seat_from_status(status.machine, status.seat),
-        member_id=int(status.member_id, 16),
-        events=_member_from_status(status.events),
-    )
-
-
-def _member_to_status(member: MemberMemory | None) -> MemberStatus | None:
-    return _told(MemberStatus, member, member_id=f"{member.member_id:x}") if member is not None else None
-
-
-def _member_from_status(status: MemberStatus | None) -> MemberMemory | None:
-    return _known(MemberMemory, status, member_id=int(status.member_id, 16)) if status is not None else None
-
-
-def _cluster_to_status(cluster: ClusterMemory) -> ClusterStatus:
-    full = _if_any(FullStatus, cluster.full)
-    return _told(ClusterStatus, cluster, cluster_id=f"{cluster.cluster_id:x}", full=full)
-
-
-def _cluster_from_status(status: ClusterStatus) -> ClusterMemory:
-    full = _back_if_any(Full, status.full)
-    return _known(ClusterMemory, status, cluster_id=int(status.cluster_id, 16), full=full)
-
-
-def _seed_to_status(seed: Seed | None) -> SeedStatus | None:
-    if seed is None:
-        return None
-    return _told(SeedStatus, seed, others=tuple(_told(WordStatus, each) for each in seed.others))
-
-
-def _seed_from_status(status: SeedStatus | None) -> Seed | None:
-    if status is None:
-        return None
-    return _known(Seed, status, others=tuple(_known(MemberWord, each) for each in status.others))
-
-
-def _seat_to_status(seat: Seat | None) -> SeatStatus | None:
-    if seat is None:
-        return None
-    return SeatStatus(
-        ports=tuple(
-            SeatPortStatus(
-                name=each.name,
-                listen=EndpointStatus(host=each.listen.host, port=each.listen.port),
-                advertised=EndpointStatus(host=each.advertised.host, port=each.advertised.port),
-            )
-            for each in seat.ports
-        )
-    )
-
-
-def _seat_from_status(machine: str, status: SeatStatus | None) -> Seat | None:
-    if status is None:
-        return None
-    return Seat(
-        machine=machine,
-        ports=tuple(
-            SeatPort(
-                name=each.name,
-                listen=Endpoint(each.listen.host, each.listen.port),
-                advertised=Endpoint(each.advertised.host, each.advertised.port),
-            )
-            for each in status.ports
-        ),
-    )
+def _known_field(name: str, of: Any) -> Any:
+    value = getattr(of, name)
+    if name in _IDS:
+        return int(value, 16)
+    if name in _MOMENTS:
+        return tuple((each.name, each.time) for each in value)
+    if name == "seat" and value is not None:
+        return _known(value, machine=of.machine)
+    return _known(value)

@@ -13,7 +13,8 @@ from typer.core import TyperGroup
 from quarterdeck.api.drill import Drill, DrillPhase
 from quarterdeck.api.values import seconds_in
 from quarterdeck.app import Wish
-from quarterdeck.cli.arguments import Name, OutputOption, Yes
+from quarterdeck.app.components import named
+from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
 from quarterdeck.cli.opening import go_inside_to_drive, opened
 from quarterdeck.cli.output import show, show_one
@@ -48,7 +49,9 @@ def run_(
     name: Name,
     fail: Annotated[Fail, typer.Option("--fail", help="What is to fail.", show_default=False)],
     replica: Annotated[str, typer.Option(help=_WHOSE, show_default=False)] = "",
-    component: Annotated[Component, typer.Option(help="Which program (unit, hang).")] = Component.APISERVER,
+    component: Annotated[
+        Component, typer.Option(parser=named, metavar=PROGRAM, help="Which program (unit, hang).")
+    ] = Component.APISERVER,
     zone: Annotated[str, typer.Option(help="Which zone (zone).", show_default=False)] = "",
     hold: Annotated[
         str,

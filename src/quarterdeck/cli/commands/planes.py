@@ -17,8 +17,9 @@ from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
 from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
+from quarterdeck.app.components import named
 from quarterdeck.app.logs import Tail
-from quarterdeck.cli.arguments import Detach, FileOption, Name, NoTrial, OutputOption, Yes
+from quarterdeck.cli.arguments import PROGRAM, Detach, FileOption, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.checks import print_odd
 from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
 from quarterdeck.cli.files import text_of
@@ -223,7 +224,9 @@ def kubeconfig(
 def logs(
     name: Name,
     replica: Annotated[str | None, typer.Option(help="Of this replica only.")] = None,
-    component: Annotated[Component | None, typer.Option(help="Of this component only.")] = None,
+    component: Annotated[
+        Component | None, typer.Option(parser=named, metavar=PROGRAM, help="Of this component only.")
+    ] = None,
     lines: Annotated[int, typer.Option(help="How many of each.")] = 50,
 ) -> None:
     """Print the last lines that a plane's programs wrote."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -68,27 +68,31 @@ def list_(output: OutputOption = Output.TABLE) -> None:
     show(run(ask()), columns, output, wide=("reattachable",))
 
 
+DriverOption = Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")]
+InventoryOption = Annotated[
+    Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
+]
+FetchOnHost = Annotated[
+    bool,
+    typer.Option("--fetch-on-host", help="Hosts of a site of driver ssh download released programs themselves."),
+]
+FloatingAddresses = Annotated[
+    bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
+]
+
+
 @app.command()
 def add(
     context: typer.Context,
     name: SiteName,
-    driver: Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")] = (
-        Driver.LOCAL
-    ),
-    inventory: Annotated[
-        Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
-    ] = None,
-    fetch_on_host: Annotated[
-        bool,
-        typer.Option("--fetch-on-host", help="Hosts of a site of driver ssh download released programs themselves."),
-    ] = False,
+    driver: DriverOption = Driver.LOCAL,
+    inventory: InventoryOption = None,
+    fetch_on_host: FetchOnHost = False,
     isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
     zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
     edges: Annotated[int, typer.Option(help="Machines for load balancers, each in another zone.")] = 1,
-    floating_addresses: Annotated[
-        bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
-    ] = False,
+    floating_addresses: FloatingAddresses = False,
 ) -> None:
     """Add a site on this host, or one of hosts over ssh. Sites with more to say come from a file: 'apply -f'.
 
@@ -100,15 +104,14 @@ def add(
         site = _of_hosts(doing, name, inventory, fetch_on_host=fetch_on_host)
     else:
         _refuse_given(context, doing, ("inventory", "fetch_on_host"), "ssh")
-        with explained(doing, Site):
-            spec = {
-                "isolation": isolation,
-                "zones": tuple(zones.split(",")),
-                "machinesPerZone": machines,
-                "edges": edges,
-                "floatingAddresses": floating_addresses,
-            }
-            site = Site.model_validate({"metadata": {"name": name}, "spec": spec})
+        spec = {
+            "isolation": isolation,
+            "zones": tuple(zones.split(",")),
+            "machinesPerZone": machines,
+            "edges": edges,
+            "floatingAddresses": floating_addresses,
+        }
+        site = _of_this_host(doing, name, spec)
 
     async def ask() -> Checked:
         async with opened() as quarterdeck:
@@ -116,6 +119,11 @@ def add(
 
     print_odd(run(ask()))
     out.print(f"site {name} added")
+
+
+def _of_this_host(doing: str, name: str, spec: Mapping[str, object]) -> Site:
+    with explained(doing, Site):
+        return Site.model_validate({"metadata": {"name": name}, "spec": spec})
 
 
 def _of_hosts(doing: str, name: str, inventory: Path | None, *, fetch_on_host: bool = False) -> Site:

@@ -14,7 +14,7 @@ from quarterdeck.cli.arguments import Name, OutputOption, operations
 from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
 from quarterdeck.cli.output import show_one, table
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.handover.verdicts import Finding, Verdict
+from quarterdeck.handover.verdicts import Finding, Holder, Outside, Verdict
 
 if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification
@@ -164,6 +164,30 @@ def _document(found: Verification) -> dict[str, JsonValue]:
     }
 
 
+def _of_holder(holder: Holder) -> dict[str, JsonValue]:
+    return {
+        "lock": holder.tenure.lock,
+        "component": holder.tenure.component,
+        "replica": holder.tenure.replica,
+        "holder": holder.tenure.holder,
+        "from": _stamp(holder.begins),
+        "to": _stamp(holder.ends) if holder.ends is not None else None,
+        "released": holder.tenure.released,
+        "acts": holder.acts,
+    }
+
+
+def _of_act(outside: Outside) -> dict[str, JsonValue]:
+    return {
+        "at": _stamp(outside.act.at),
+        "component": outside.act.component.value,
+        "replica": outside.act.replica,
+        "verb": outside.act.verb,
+        "object": outside.act.object,
+        "after": outside.after,
+    }
+
+
 def _of_set(verdict: Verdict) -> dict[str, JsonValue]:
     """Times are RFC 3339, durations seconds."""
     return {
@@ -175,19 +199,7 @@ def _of_set(verdict: Verdict) -> dict[str, JsonValue]:
         "slack": verdict.slack,
         "acts": verdict.acts,
         "perhaps": verdict.perhaps,
-        "holders": [
-            {
-                "lock": each.tenure.lock,
-                "component": each.tenure.component,
-                "replica": each.tenure.replica,
-                "holder": each.tenure.holder,
-                "from": _stamp(each.begins),
-                "to": _stamp(each.ends) if each.ends is not None else None,
-                "released": each.tenure.released,
-                "acts": each.acts,
-            }
-            for each in verdict.holders
-        ],
+        "holders": [_of_holder(each) for each in verdict.holders],
         "gaps": [
             {"from": _stamp(each.begins), "to": _stamp(each.ends), "seconds": each.seconds, "atMost": each.at_most}
             for each in verdict.gaps
@@ -202,17 +214,7 @@ def _of_set(verdict: Verdict) -> dict[str, JsonValue]:
             }
             for each in verdict.overlaps
         ],
-        "outside": [
-            {
-                "at": _stamp(each.act.at),
-                "component": each.act.component.value,
-                "replica": each.act.replica,
-                "verb": each.act.verb,
-                "object": each.act.object,
-                "after": each.after,
-            }
-            for each in verdict.outside
-        ],
+        "outside": [_of_act(each) for each in verdict.outside],
         "unknown": list(verdict.unknown),
     }
 

@@ -2,63 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Arguments, boolean
+from quarterdeck.components.certificates import asking, serving
 from quarterdeck.components.controller.common import (
-    command,
+    controller_unit,
     set_defaults,
     set_flags,
     shared_defaults,
     shared_flags,
     without_others,
 )
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
+from quarterdeck.components.refusals import CONTROLLER_FLAGS, TLS
+from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
+from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.model.units import UnitSpec
 
 #: Its lease, in kube-system.
 LEASE = "cloud-controller-manager"
 
+_SERVING = serving("cloud-controller-manager", "cloud_controller_manager")
+_CLIENT = asking("cloud-controller-manager", "cloud_controller_manager_client")
 
-def cloud_controller_manager_unit(
-    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
-) -> UnitSpec:
+
+def cloud_controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
     """The unit of a cloud controller manager. Raises InvalidInput for extra arguments that cannot be."""
-    component, cloud = Component.CLOUD_CONTROLLER_MANAGER, plane.cloud
-    client, serving = certificates.cloud_controller_manager_client, certificates.cloud_controller_manager
-    assert cloud is not None, "its revision has one"
-    assert client is not None, "it is issued to replicas that have one"
-    assert serving is not None, "it is issued to replicas that have one"
-    folder = Folder(replica.folders[component])
-    owned = shared_flags(
-        plane,
-        replica,
-        secrets,
-        folder,
-        user="system:cloud-controller-manager",
-        port=PortName.CLOUD_CONTROLLER_MANAGER,
-        client=client,
-        serving=serving,
-    )
-    owned |= set_flags(plane, Manager.CLOUD, folder)
+    component, template = Component.CLOUD_CONTROLLER_MANAGER, inputs.template
+    cloud, folder = _of(template), Folder(inputs.replica.folders[component])
+    owned = shared_flags(inputs, folder, port=PortName.CLOUD_CONTROLLER_MANAGER, client=_CLIENT, serving=_SERVING)
+    owned |= set_flags(template, Manager.CLOUD, folder)
     if cloud.provider is not None:
         owned["cloud-provider"] = cloud.provider
     if cloud.config is not None:
         owned["cloud-config"] = folder.file("cloud.conf", cloud.config)
     defaults = {
         **shared_defaults(),
-        **set_defaults(plane),
+        **set_defaults(template),
         "allocate-node-cidrs": boolean(False),
-        "cluster-name": plane.name,
+        "cluster-name": inputs.plane,
     }
-    arguments = Arguments(owned=owned, defaults=defaults)
-    extra = without_others(plane, Manager.CLOUD, plane.extra_args.get(component, {}))
-    return UnitSpec(
-        name=unit_name(plane.name, replica.name, component),
-        argv=command(replica, component, arguments.command_line(component, extra)),
-        files=folder.files,
-        priority=Priority.BACKGROUND,
-    )
+    extra = without_others(template, Manager.CLOUD, flags)
+    return controller_unit(inputs, component, Arguments(owned=owned, defaults=defaults), extra, folder)
+
+
+def _of(template: ReplicaTemplate) -> CloudControllerManager:
+    assert template.cloud_controller_manager is not None, "its revision has one"
+    return template.cloud_controller_manager
+
+
+def _is_there(template: ReplicaTemplate) -> bool:
+    return template.cloud_controller_manager is not None
+
+
+def _program(template: ReplicaTemplate) -> Program:
+    """The user's own."""
+    cloud = _of(template)
+    return Program(Component.CLOUD_CONTROLLER_MANAGER, cloud.program, cloud.image or "")
+
+
+def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str] | None:
+    return declared.cloud_controller_manager.flags if declared.cloud_controller_manager is not None else None
+
+
+_FIELDS = ("program", "image", "provider", "config", "flags")
+CLOUD_CONTROLLER_MANAGER = ComponentSpec(
+    component=Component.CLOUD_CONTROLLER_MANAGER,
+    program="cloud-controller-manager",
+    build=cloud_controller_manager_unit,
+    ports=(Port(name=PortName.CLOUD_CONTROLLER_MANAGER, number=10258),),
+    certificates=(_SERVING, _CLIENT),
+    made_from=("cloudControllerManager", *(f"cloudControllerManager.{field}" for field in _FIELDS), "controllerSets"),
+    present=_is_there,
+    given=_program,
+    flags=Flags(
+        of=Component.CLOUD_CONTROLLER_MANAGER,
+        path="spec.cloudControllerManager.flags",
+        given=_given,
+        refused=CONTROLLER_FLAGS,
+        judged=TLS,
+    ),
+    stopping=Stopping.HANDING_ON,
+    lease=LEASE,
+)

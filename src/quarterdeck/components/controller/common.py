@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
-from quarterdeck.components.arguments import boolean
+from quarterdeck.components.arguments import Arguments, boolean
+from quarterdeck.components.certificates import Certificate
 from quarterdeck.components.ciphers import suites
 from quarterdeck.components.controller.sets import ALL, own, turned_off
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets
 from quarterdeck.components.files import Folder
 from quarterdeck.components.kubeconfig import Server, kubeconfig
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings
+from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
+from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.yaml_text import dumped
 
 #: How often who waits for a lock looks, and up to 1.2 times as much later: so long nobody has one that is handed on.
@@ -22,20 +24,14 @@ _RETRY_OF_SETS = "1s"
 
 
 def shared_flags(
-    plane: PlaneSettings,
-    replica: ReplicaSettings,
-    secrets: PlaneSecrets,
-    folder: Folder,
-    *,
-    user: str,
-    port: PortName,
-    client: KeyPair,
-    serving: KeyPair,
+    inputs: Inputs, folder: Folder, *, port: PortName, client: Certificate, serving: Certificate
 ) -> dict[str, str]:
-    """The local apiserver, leader election, and a ``port`` that asks for certificates. ``user`` names ``client``."""
-    server = Server(url=replica.seat.advertised(PortName.APISERVER).url(), ca=secrets.kubernetes_ca.bundle)
-    listen = replica.seat.listen(port)
-    config = folder.file("kubeconfig.yaml", kubeconfig(plane.name, user, server, client))
+    """The local apiserver, leader election, and a ``port`` that asks for certificates."""
+    seat, authority = inputs.replica.seat, inputs.secrets.kubernetes_ca
+    server = Server(url=seat.advertised(PortName.APISERVER).url(), ca=authority.bundle)
+    shown, listen = inputs.certificates.of(serving), seat.listen(port)
+    pair = inputs.certificates.of(client)
+    config = folder.file("kubeconfig.yaml", kubeconfig(inputs.plane, client.user, server, pair))
     return {
         "kubeconfig": config,
         "authentication-kubeconfig": config,
@@ -44,12 +40,12 @@ def shared_flags(
         "secure-port": str(listen.port),
         "leader-elect": boolean(True),
         "leader-elect-resource-lock": "leases",
-        "client-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
+        "client-ca-file": folder.file("ca.crt", authority.bundle),
         # Nobody asks these ports on behalf of others: no front proxy is trusted, neither one from a file, which would
         # be watched by one more inotify instance, nor one that the apiserver names.
         "authentication-skip-lookup": boolean(True),
-        "tls-cert-file": folder.file("server.crt", serving.certificate),
-        "tls-private-key-file": folder.file("server.key", serving.key),
+        "tls-cert-file": folder.file("server.crt", shown.certificate),
+        "tls-private-key-file": folder.file("server.key", shown.key),
     }
 
 
@@ -65,9 +61,9 @@ def shared_defaults() -> dict[str, str]:
     }
 
 
-def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[str, str]:
+def set_flags(template: ReplicaTemplate, manager: Manager, folder: Folder) -> dict[str, str]:
     """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
-    mine = own(plane.controller_sets, manager)
+    mine = own(template.controller_sets or (), manager)
     if mine is None:
         return {}
     config = {
@@ -82,22 +78,29 @@ def set_flags(plane: PlaneSettings, manager: Manager, folder: Folder) -> dict[st
     }
 
 
-def set_defaults(plane: PlaneSettings) -> dict[str, str]:
+def set_defaults(template: ReplicaTemplate) -> dict[str, str]:
     """Where locks are handed from one manager to another, who waits for one looks more often."""
-    return {"leader-elect-retry-period": _RETRY_OF_SETS} if plane.controller_sets else {}
+    return {"leader-elect-retry-period": _RETRY_OF_SETS} if template.controller_sets else {}
 
 
-def without_others(plane: PlaneSettings, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
+def without_others(template: ReplicaTemplate, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
     """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
     of two words about one controller the first counts.
     """
-    others = [f"-{name}" for name in turned_off(plane.controller_sets, manager, plane.kubernetes)]
+    others = [f"-{name}" for name in turned_off(template.controller_sets or (), manager, template.kubernetes_version)]
     if not others:
         return extra
     named = listed(extra.get("controllers", ALL))
     return {**extra, "controllers": ",".join((*others, *(each for each in named if each not in others)))}
 
 
-def command(replica: ReplicaSettings, component: Component, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """The whole command line of a component."""
-    return (str(replica.programs[component]), *arguments)
+def controller_unit(
+    inputs: Inputs, component: Component, arguments: Arguments, extra: Mapping[str, str], folder: Folder
+) -> UnitSpec:
+    """A unit that gives way to those that clients wait for. Raises InvalidInput for extra arguments that cannot be."""
+    return UnitSpec(
+        name=inputs.unit_name(component),
+        argv=inputs.command(component, arguments.command_line(component, extra)),
+        files=folder.files,
+        priority=Priority.BACKGROUND,
+    )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, boolean
+from quarterdeck.components.certificates import asking, serving
 from quarterdeck.components.controller.common import (
-    command,
+    controller_unit,
     set_defaults,
     set_flags,
     shared_defaults,
     shared_flags,
     without_others,
 )
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
+from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
+from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.model.units import UnitSpec
 
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"
@@ -34,50 +40,49 @@ _FINISHED_PODS = 1_000
 _FOR_TOKENS = {"bootstrap-signer-controller": "bootstrapsigner", "token-cleaner-controller": "tokencleaner"}
 
 
-def controller_manager_unit(
-    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
-) -> UnitSpec:
+_SERVING = serving("kube-controller-manager", "controller_manager")
+_CLIENT = asking("kube-controller-manager", "controller_manager_client")
+
+
+def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
     """The unit of a controller manager. Raises InvalidInput for extra arguments that cannot be."""
-    component = Component.CONTROLLER_MANAGER
-    folder = Folder(replica.folders[component])
+    component, template = Component.CONTROLLER_MANAGER, inputs.template
+    folder = Folder(inputs.replica.folders[component])
     owned = {
-        **shared_flags(
-            plane,
-            replica,
-            secrets,
-            folder,
-            user="system:kube-controller-manager",
-            port=PortName.CONTROLLER_MANAGER,
-            client=certificates.controller_manager_client,
-            serving=certificates.controller_manager,
-        ),
-        "cluster-signing-cert-file": folder.file("ca.crt", secrets.kubernetes_ca.issuer.certificate),
-        "cluster-signing-key-file": folder.file("ca.key", secrets.kubernetes_ca.issuer.key),
-        "root-ca-file": folder.file("ca.crt", secrets.kubernetes_ca.bundle),
-        "service-account-private-key-file": folder.file("service-account.key", secrets.service_account.signing.private),
-        "service-cluster-ip-range": plane.service_cidr,
+        **shared_flags(inputs, folder, port=PortName.CONTROLLER_MANAGER, client=_CLIENT, serving=_SERVING),
+        **_signing(inputs, folder),
+        "service-cluster-ip-range": template.service_cidr,
         "use-service-account-credentials": boolean(True),
-        **set_flags(plane, Manager.KUBE, folder),
+        **set_flags(template, Manager.KUBE, folder),
     }
-    defaults = {
+    if template.cloud_controller_manager is not None:
+        owned["cloud-provider"] = EXTERNAL
+    extra = without_others(template, Manager.KUBE, flags)
+    if template.node_bootstrap:
+        extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}
+    return controller_unit(inputs, component, Arguments(owned=owned, defaults=_defaults(inputs)), extra, folder)
+
+
+def _signing(inputs: Inputs, folder: Folder) -> dict[str, str]:
+    """What it signs certificates and tokens with, and what pods are given to trust."""
+    authority, account = inputs.secrets.kubernetes_ca, inputs.secrets.service_account
+    return {
+        "cluster-signing-cert-file": folder.file("ca.crt", authority.issuer.certificate),
+        "cluster-signing-key-file": folder.file("ca.key", authority.issuer.key),
+        "root-ca-file": folder.file("ca.crt", authority.bundle),
+        "service-account-private-key-file": folder.file("service-account.key", account.signing.private),
+    }
+
+
+def _defaults(inputs: Inputs) -> dict[str, str]:
+    """What users may change."""
+    return {
         **shared_defaults(),
-        **set_defaults(plane),
+        **set_defaults(inputs.template),
         "allocate-node-cidrs": boolean(False),
-        "cluster-name": plane.name,
+        "cluster-name": inputs.plane,
         "terminated-pod-gc-threshold": str(_FINISHED_PODS),
     }
-    if plane.cloud is not None:
-        owned["cloud-provider"] = EXTERNAL
-    extra = without_others(plane, Manager.KUBE, plane.extra_args.get(component, {}))
-    if plane.node_bootstrap:
-        extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}
-    arguments = Arguments(owned=owned, defaults=defaults)
-    return UnitSpec(
-        name=unit_name(plane.name, replica.name, component),
-        argv=command(replica, component, arguments.command_line(component, extra)),
-        files=folder.files,
-        priority=Priority.BACKGROUND,
-    )
 
 
 def _with_tokens(controllers: str) -> str:
@@ -85,3 +90,32 @@ def _with_tokens(controllers: str) -> str:
     named = listed(controllers)
     known = {each.removeprefix("-") for each in named}
     return ",".join((*named, *(name for name, alias in _FOR_TOKENS.items() if not known & {name, alias})))
+
+
+def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:
+    return declared.extra_args.kube_controller_manager
+
+
+CONTROLLER_MANAGER = ComponentSpec(
+    component=Component.CONTROLLER_MANAGER,
+    program="kube-controller-manager",
+    build=controller_manager_unit,
+    ports=(Port(name=PortName.CONTROLLER_MANAGER, number=10257),),
+    certificates=(_SERVING, _CLIENT),
+    made_from=(
+        "kubernetesVersion",
+        "extraArgs.kubeControllerManager",
+        "cloudControllerManager",
+        "controllerSets",
+        "nodeBootstrap",
+    ),
+    flags=Flags(
+        of=Component.CONTROLLER_MANAGER,
+        path="spec.extraArgs.kubeControllerManager",
+        given=_given,
+        refused=CONTROLLER_MANAGER_FLAGS,
+        judged=CONTROLLER_MANAGER_VALUES,
+    ),
+    stopping=Stopping.HANDING_ON,
+    lease=LEASE,
+)

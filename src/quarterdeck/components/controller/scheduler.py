@@ -2,42 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.controller.common import command, shared_defaults, shared_flags
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.certificates import asking, serving
+from quarterdeck.components.controller.common import controller_unit, shared_defaults, shared_flags
 from quarterdeck.components.files import Folder
-from quarterdeck.components.settings import PlaneSettings, ReplicaSettings, unit_name
+from quarterdeck.components.record import ComponentSpec, Flags, Port
+from quarterdeck.components.refusals import SCHEDULER_FLAGS, TLS
+from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import Priority, UnitSpec
+from quarterdeck.model.units import UnitSpec
 
 #: Its lease, in kube-system.
 LEASE = "kube-scheduler"
 
+_SERVING = serving("kube-scheduler", "scheduler")
+_CLIENT = asking("kube-scheduler", "scheduler_client")
 
-def scheduler_unit(
-    plane: PlaneSettings, replica: ReplicaSettings, secrets: PlaneSecrets, certificates: ReplicaSecrets
-) -> UnitSpec:
+
+def scheduler_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
     """The unit of a scheduler. Raises InvalidInput for extra arguments that cannot be."""
-    component = Component.SCHEDULER
-    folder = Folder(replica.folders[component])
-    owned = {
-        **shared_flags(
-            plane,
-            replica,
-            secrets,
-            folder,
-            user="system:kube-scheduler",
-            port=PortName.SCHEDULER,
-            client=certificates.scheduler_client,
-            serving=certificates.scheduler,
-        ),
-    }
+    folder = Folder(inputs.replica.folders[Component.SCHEDULER])
+    owned = shared_flags(inputs, folder, port=PortName.SCHEDULER, client=_CLIENT, serving=_SERVING)
     arguments = Arguments(owned=owned, defaults=shared_defaults())
-    extra = plane.extra_args.get(component, {})
-    return UnitSpec(
-        name=unit_name(plane.name, replica.name, component),
-        argv=command(replica, component, arguments.command_line(component, extra)),
-        files=folder.files,
-        priority=Priority.BACKGROUND,
-    )
+    return controller_unit(inputs, Component.SCHEDULER, arguments, flags, folder)
+
+
+def _given(declared: ReplicaTemplate | ControlPlaneSpec) -> Mapping[str, str]:
+    return declared.extra_args.kube_scheduler
+
+
+SCHEDULER = ComponentSpec(
+    component=Component.SCHEDULER,
+    program="kube-scheduler",
+    build=scheduler_unit,
+    ports=(Port(name=PortName.SCHEDULER, number=10259),),
+    certificates=(_SERVING, _CLIENT),
+    made_from=("kubernetesVersion", "extraArgs.kubeScheduler"),
+    flags=Flags(
+        of=Component.SCHEDULER,
+        path="spec.extraArgs.kubeScheduler",
+        given=_given,
+        refused=SCHEDULER_FLAGS,
+        judged=TLS,
+    ),
+    lease=LEASE,
+)

@@ -38,6 +38,12 @@ def own(sets: Sequence[ControllerSetTemplate], manager: Manager) -> ControllerSe
     return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
 
 
+def locks(template: ReplicaTemplate, component: Component) -> tuple[str, ...]:
+    """The locks of sets that such a program of each replica tries to hold besides its own."""
+    mine = (each for each in template.controller_sets or () if each.owner.component == component)
+    return tuple(each.lock for each in mine if each.guard is Guard.SET)
+
+
 def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager, kubernetes: str) -> tuple[str, ...]:
     """The controllers that a manager is not to run: another one's, and those that nobody runs for now. It ends when it
     is told of one that it does not know.

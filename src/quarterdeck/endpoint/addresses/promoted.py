@@ -15,10 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from typing_extensions import override
+
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.traffic.floating import LedSettings, led_hold, led_orders, led_unit
 from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import record_of
+from quarterdeck.endpoint.port import HoldsClients
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
 from quarterdeck.model.site_facts import MachineFacts
@@ -51,7 +54,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromotedAddress:
+class PromotedAddress(HoldsClients):
     """``address`` of a plane at ``site``, any of whose ``machines`` can have it. ``talk`` is the UDP port of the
     processes, ``port`` where clients connect. ``admin``: the socket of the load balancer on an edge. ``ttl`` is said of
     every record; ``steady`` are seconds that never go back (as ``clocks.steady``).
@@ -166,8 +169,8 @@ class PromotedAddress:
         except TimeoutError as error:
             raise Unavailable(f"holding clients of {self.address}", "they are not held in time") from error
 
+    @override
     async def let_go(self) -> None:
-        """See ``HoldsClients``."""
         await self._tell([each for each in await self._running() if each.role is not MachineRole.EDGE], 0.0)
 
     async def _tell(self, machines: Sequence[Machine], seconds: float) -> None:

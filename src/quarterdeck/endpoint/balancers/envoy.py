@@ -23,7 +23,8 @@ from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
 from quarterdeck.model.programs import Program
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.pki.authority import Request, Usage, issue
+from quarterdeck.pki.authority import issue
+from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.issuing import LEAF_LIFETIME
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Holds, Site

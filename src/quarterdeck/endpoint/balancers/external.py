@@ -8,8 +8,11 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from typing_extensions import override
+
 from quarterdeck.components.endings import last_reason
 from quarterdeck.endpoint.balancers.outside import Outside, Sample, unsure
+from quarterdeck.endpoint.port import SeenFromOutside
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
 from quarterdeck.model.site_facts import SiteFacts
@@ -54,7 +57,7 @@ class Command:
 
 
 @dataclass(slots=True, kw_only=True)
-class ExternalBalancer:
+class ExternalBalancer(SeenFromOutside):
     """The load balancer of plane ``name`` at ``outside``'s address, of all that it has (``at``).
 
     ``command``: what sets it; None: a person does. ``patience``: how long (seconds) what that did may take to be seen.
@@ -112,8 +115,8 @@ class ExternalBalancer:
         seen = _seen(sample, self._replicas)
         return BackendsMust(name=self.name, at=self.at, wanted=wanted, check=_CHECK, seen=seen)
 
+    @override
     async def look(self, replicas: Mapping[str, BackendAddress]) -> BalancerStatus:
-        """See ``SeenFromOutside``."""
         self._replicas = dict(replicas)
         return await self.observe()
 

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.kube.address import Address
@@ -96,9 +97,8 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
 
 def _taken(plane: Plane) -> Taken:
     """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
-    settings = plane.settings
     seats = (seat_of(each).hosts for each in plane.memory.replicas)
     machines = (each.address for each in plane.machines.values())
-    names = {plane.resource.host, settings.service_ip, "localhost", "kubernetes", "127.0.0.1", "::1"}
+    names = {plane.resource.host, service_ip(plane.wanted), "localhost", "kubernetes", "127.0.0.1", "::1"}
     every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}
-    return Taken(frozenset(each.lower() for each in every), (settings.cluster_domain, "svc", plane.resource.host))
+    return Taken(frozenset(each.lower() for each in every), (CLUSTER_DOMAIN, "svc", plane.resource.host))

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.components.catalogue import flags_field, flags_of
 from quarterdeck.components.controller.names import (
     ALWAYS_KUBE,
     CLOUDS_ALONE,
@@ -26,8 +27,6 @@ from quarterdeck.components.controller.names import (
     parse_help,
     suggested,
 )
-from quarterdeck.components.refusals import FLAGS_OF
-from quarterdeck.components.template import flags_of
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.engine.controller_sets.flags import refuse_flags
 from quarterdeck.engine.notices.findings import Finding, Verdict
@@ -188,7 +187,7 @@ class _Sets:
         value = _flags(self.spec, each.owner).get("controllers", "*")
         for name in each.controllers:
             if not enabled(value, name, self._off(self.spec, each.owner)):
-                field = f"{FLAGS_OF[each.owner.component]}.controllers"
+                field = f"{flags_field(each.owner.component)}.controllers"
                 raise InvalidInput(
                     self.doing,
                     f"{path}.controllers: {name} is turned off at its owner, whose --controllers is {value!r}",
@@ -259,10 +258,10 @@ class _Sets:
         other = was.owner.other
         off = ",".join((*(f"-{name}" for name in names), _flags(self.spec, other).get("controllers", "*")))
         seen = f"{_SETS}: without set {was.name} {other} would begin to run {', '.join(names)} beside {was.owner}"
-        field = f"{FLAGS_OF[other.component]}.controllers"
+        field = f"{flags_field(other.component)}.controllers"
         raise PreconditionFailed(self.doing, seen, f"keep the set, or set {field} to {off!r}")
 
 
-def _flags(spec: ControlPlaneSpec, manager: Manager) -> dict[str, str]:
+def _flags(spec: ControlPlaneSpec, manager: Manager) -> Mapping[str, str]:
     """The users' flags of a manager."""
     return flags_of(spec).get(manager.component, {})

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.components.admission_plugins import listed
+from quarterdeck.components.catalogue import flags_field, flags_of
 from quarterdeck.components.controller.common import shared_defaults
-from quarterdeck.components.refusals import FLAGS_OF
-from quarterdeck.components.template import flags_of
 from quarterdeck.components.upstream_versions import FEATURE_GATES
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
@@ -44,7 +43,7 @@ def _refuse_migration(component: Component, flags: Mapping[str, str]) -> None:
             raise InvalidInput(
                 f"setting --{flag} of {component}",
                 "spec.controllerSets says which controllers are under which lock",
-                f"take it out of {FLAGS_OF[component]}",
+                f"take it out of {flags_field(component)}",
             )
 
 
@@ -55,7 +54,7 @@ def _refuse_coordination(component: Component, flags: Mapping[str, str]) -> None
         raise InvalidInput(
             f"setting --{FEATURE_GATES} of {component}",
             f"{value!r} turns {_COORDINATED} on, with which no lock of spec.controllerSets is ever granted",
-            f"give {_COORDINATED}=false in {FLAGS_OF[component]}",
+            f"give {_COORDINATED}=false in {flags_field(component)}",
         )
 
 

@@ -71,7 +71,7 @@ async def _leads(plane: Plane, record: Replica, manager: Manager, lock: str) -> 
 def _reached(plane: Plane, record: Replica, manager: Manager) -> Address | None:
     (port,) = CATALOGUE[manager.component].ports
     try:
-        return server_address(record, port)
+        return server_address(record, port.name)
     except (NotFound, Unavailable):
         return None  # its machine is gone, or it has no port for such a program: it runs none
 

@@ -162,8 +162,8 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
     there = site.machine(record.machine) if site is not None else None
     reattachable, volume_at = _attached(record, place, site)
     if site is None or there is None or there.units is None:
-        return replace(_unseen(record, there), reattachable=reattachable, volume_at=volume_at)
-    units = {component: there.unit(place.units[component]) for component in Component}
+        return replace(_unseen(record, place, there), reattachable=reattachable, volume_at=volume_at)
+    units = {component: there.unit(name) for component, name in place.units.items()}
     servers, silent = _servers(record, seen, now), seen.silent.get(record.name, Silent())
     ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.restless}
     return ReplicaFact(
@@ -193,13 +193,13 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
     )
 
 
-def _unseen(record: Replica, there: MachineFacts | None) -> ReplicaFact:
+def _unseen(record: Replica, place: Place, there: MachineFacts | None) -> ReplicaFact:
     """A replica whose machine does not answer, or says nothing of its units."""
     down = there is not None and there.machine.state is MachineState.DOWN
     return ReplicaFact(
         name=record.name,
         machine=MachineState.DOWN if down else MachineState.UNREACHABLE,
-        units=tuple((component, UnitState.UNKNOWN) for component in Component),
+        units=tuple((component, UnitState.UNKNOWN) for component in place.units),
         ready=None,
         why=there.machine.why if there is not None else "",
     )

@@ -18,7 +18,7 @@ from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, S
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.model.world import Health, Membership
@@ -76,8 +76,8 @@ class Liveness:
         asked: list[tuple[Replica, Component]] = []
         for record in memory.replicas:
             machine = machine_of(record, sites)
-            for component in Component:
-                unit = machine.unit(places[record.name].units[component]) if machine is not None else None
+            for component, name in places[record.name].units.items():
+                unit = machine.unit(name) if machine is not None else None
                 if self._runs(record.name, component, unit):
                     asked.append((record, component))
         ready = {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
@@ -108,9 +108,9 @@ class Liveness:
         known, now = self._known[record.name, component], self.plane.steady()
         if component in CLUSTER:
             known.well = _follows(memberships[CLUSTER[component]], record)
-        elif component is Component.APISERVER and ready.get(record.name):
+        elif component == Component.APISERVER and ready.get(record.name):
             known.well = True
-        elif component in CONTROLLERS and not ready.get(record.name):
+        elif component.is_controller and not ready.get(record.name):
             known.well = None  # its apiserver is what it waits for
         elif known.asked is None or now - known.asked >= self._pause(component, known, now):
             known.asked = now
@@ -120,10 +120,10 @@ class Liveness:
 
     async def _answer(self, record: Replica, component: Component, known: _Process) -> HealthAnswer:
         within = None if known.was_well else SOON
-        if component is Component.APISERVER:
+        if component == Component.APISERVER:
             return await self.plane.kube.livez(apiserver_address(record), within=within)
         (port,) = CATALOGUE[component].ports
-        return await self.plane.kube.healthz(server_address(record, port), within=within)
+        return await self.plane.kube.healthz(server_address(record, port.name), within=within)
 
     def _told(self, memory: Memory) -> Mapping[str, Silent]:
         names = {each.name for each in memory.replicas}
@@ -151,11 +151,11 @@ class Liveness:
     def _guarded(self, component: Component) -> bool:
         """Whether a program may run controllers that others run when it stands still."""
         sets = (each.controller_sets for each in self.plane.revisions.templates.values())
-        return component in MANAGERS and any(sets)
+        return component.manages and any(sets)
 
     def _pause(self, component: Component, known: _Process, now: float) -> float:
         """Seconds between two questions to an apiserver or a controller."""
-        if component not in CONTROLLERS:
+        if not component.is_controller:
             return OFTEN
         starts = not known.was_well and now - known.since < _FIRST
         if known.well:

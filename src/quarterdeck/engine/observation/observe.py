@@ -11,6 +11,7 @@ from typing import TypeVar
 from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.name_seen import see_name
@@ -24,7 +25,6 @@ from quarterdeck.engine.workspace import cordons
 from quarterdeck.engine.workspace.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS, NameFact
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import MachineState
@@ -107,6 +107,7 @@ class Observer:
             via=plane.revisions.via,
             apart=plane.revisions.apart,
             changes=plane.revisions.changes,
+            programs=plane.revisions.programs,
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),
             cordoned=plane.resource.spec.cordoned,
@@ -125,8 +126,6 @@ class Observer:
         return replace(
             known,
             storage_class=template.etcd.storage_class,
-            separate=plane.revisions.separate,
-            cloud=plane.revisions.cloud,
             events_class=events.storage_class if events is not None else "",
         )
 
@@ -197,7 +196,7 @@ class Observer:
 
     def _place(self, record: Replica) -> Place:
         return Place(
-            units={component: self.plane.unit(record, component) for component in Component},
+            units={component: self.plane.unit(record, component) for component in CATALOGUE},
             volume=volume_name(self.plane, record),
             storage_class=record.storage_class,
             events=self._events_volume(record),

@@ -327,8 +327,9 @@ class EtcdObserver:
 
     def _space(self, status: MemberStatus) -> Space:
         """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
-        wanted = self.plane.settings
-        quota = wanted.quota_bytes if self.cluster is Cluster.MAIN else wanted.events_quota_bytes
+        etcd = self.plane.wanted.etcd
+        apart = etcd.events if self.cluster is Cluster.EVENTS else None
+        quota = apart.quota_bytes if apart is not None else etcd.quota_bytes
         return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from quarterdeck.engine.observation.lead_obstacles import obstacles
 from quarterdeck.engine.observation.lead_watch import SURE_S, Watched
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.kube.address import Address
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Memory, Replica
 
@@ -57,7 +57,7 @@ class LeadersObserver:
             return self._leading
         self._read = now
         apiserver = apiserver_address(memory.replica(serving))
-        kinds = controllers(cloud=any(each.revision in self.plane.revisions.cloud for each in memory.replicas))
+        kinds = led_kinds(self.plane, memory.replicas)
         reached = {record: record.name in ready for record in memory.replicas}
         found = await asyncio.gather(*(self._observe(each, reached, apiserver, once=once) for each in kinds))
         self._leading = tuple(each for each in found if each is not None)
@@ -114,6 +114,12 @@ def _plain(found: tuple[Obstacle, ...]) -> list[str]:
     return [re.sub(r"\d+", "#", each.seen) for each in found]
 
 
+def led_kinds(plane: Plane, replicas: Iterable[Replica]) -> tuple[Component, ...]:
+    """The programs of these replicas of which one leads, by a lease."""
+    there = {component for each in replicas for component in plane.revisions.programs.of(each.revision)}
+    return tuple(component for component, spec in CATALOGUE.items() if spec.lease and component in there)
+
+
 async def claims(plane: Plane, component: Component, reached: Mapping[Replica, bool]) -> Mapping[str, bool | None]:
     """Which replicas' programs say that they lead, by replica; None for one that does not answer. ``reached``: whether
     its machine does.
@@ -124,7 +130,7 @@ async def claims(plane: Plane, component: Component, reached: Mapping[Replica, b
         if not reached[record]:
             return None
         try:
-            return await _soon(plane.kube.leads(server_address(record, port), lease))
+            return await _soon(plane.kube.leads(server_address(record, port.name), lease))
         except (NotFound, Unavailable):
             return None
 

@@ -135,7 +135,7 @@ def _ill(record: Replica, place: Place, sites: SeenSites, heard: Heard, noted: M
             continue
         if component in CLUSTER:
             sign, checks = _of_member(record, heard.memberships[CLUSTER[component]]), ""
-        elif component is Component.APISERVER:
+        elif component == Component.APISERVER:
             sign, checks = _of_server(heard.servers.get(record.name))
         else:
             silent = component in heard.silent.get(record.name, Silent()).all

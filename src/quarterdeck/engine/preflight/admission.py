@@ -8,11 +8,11 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import LocalSpec, Site, SshSpec
+from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.pod_security import pod_security_problems
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.template import flags_of, settings_of
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.engine.controller_sets.declared import admit_controllers
 from quarterdeck.engine.preflight.endpoint_changes import admit_change
@@ -59,13 +59,15 @@ def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | N
     """Raises InvalidInput for extra arguments and files that no replica could be started with. A plane keeps what it
     was made with, and gets nothing new that a new one would not.
     """
-    check_extra_args(settings_of(wanted.name, template_of(wanted, site, audit_wanted(wanted))))
+    check_extra_args(template_of(wanted, site, audit_wanted(wanted)))
     before = flags_of(current.spec) if current is not None else {}
     for component, flags in flags_of(wanted.spec).items():
         kept = before.get(component, {})
         changed = {flag: value for flag, value in flags.items() if kept.get(flag) != value}
-        refuse_dangerous(component, changed)
-        refuse_host_files(component, changed)
+        rules = CATALOGUE[component].flags
+        assert rules is not None, "it has flags"
+        refuse_dangerous(rules, changed)
+        refuse_host_files(rules, changed)
     _plugins_are_right(wanted, current)
 
 
@@ -97,11 +99,9 @@ async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane
     """
     programs, _ = await engine.programs(wanted)
     store = engine.home.store
-    after = settings_of(wanted.name, await revisions.wanted_template(store, wanted))
-    before = None
-    if current is not None:
-        before = settings_of(current.name, await revisions.wanted_template(store, current))
-    await require_start(engine.trials, after, before, programs)
+    after = await revisions.wanted_template(store, wanted)
+    before = await revisions.wanted_template(store, current) if current is not None else None
+    await require_start(engine.trials, wanted.name, after, before, programs)
 
 
 def _fits(wanted: ControlPlane, site: Site) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from quarterdeck.components.catalogue import flags_of
 from quarterdeck.components.refusals import names_host_file
-from quarterdeck.components.template import flags_of
 from quarterdeck.engine.notices.findings import Finding, ok, refuse
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import Unavailable

@@ -1,6 +1,4 @@
-"""What must be so before replicas of a plane are exchanged, added or removed: looked at before the first change, each
-failing check named.
-"""
+"""What must hold before replicas of a plane are exchanged, added or removed; each check that fails is named."""
 
 from __future__ import annotations
 
@@ -233,7 +231,7 @@ async def distance(move: Move) -> Finding:
 async def etcd_tuning(move: Move) -> Finding:
     """Elections take at least ten round trips (etcd: docs/tuning), as set on all members."""
     rtt = await _round_trip(move)
-    election = move.plane.settings.tuning.election * 1000
+    election = move.plane.wanted.etcd.election_milliseconds
     if election < 10 * rtt and not move.allow_distance:
         seen = f"election timeout {election:.0f} ms is under ten round trips of {rtt:.1f} ms"
         return refuse("etcd tuning", seen, "create planes that are to travel far with etcd.electionMilliseconds set")

@@ -45,12 +45,10 @@ from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-#: The programs that are fetched. A cloud controller manager is the user's own.
-PROGRAMS: Mapping[Component, Program] = {
-    component: Program(spec.program)
-    for component, spec in CATALOGUE.items()
-    if component is not Component.CLOUD_CONTROLLER_MANAGER
-}
+
+def released() -> Mapping[Component, Program]:
+    """The programs that are fetched: those that no revision names itself."""
+    return {component: Program(spec.program) for component, spec in CATALOGUE.items() if spec.given is None}
 
 
 class Rest(Protocol):
@@ -112,8 +110,9 @@ class Engine:
     async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
         """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
-        paths = await self.upstream.ensure((*dict.fromkeys(PROGRAMS.values()), Program.COREDNS), versions)
-        found = {component: PurePosixPath(paths[program]) for component, program in PROGRAMS.items()}
+        wanted = released()
+        paths = await self.upstream.ensure((*dict.fromkeys(wanted.values()), Program.COREDNS), versions)
+        found = {component: PurePosixPath(paths[program]) for component, program in wanted.items()}
         return found, paths[Program.COREDNS]
 
     async def name_server(self) -> Path:

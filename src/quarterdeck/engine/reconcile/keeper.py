@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from typing_extensions import override
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.background.duties import Duty
 from quarterdeck.engine.notices.troubles import MET
-from quarterdeck.engine.notices.watchers import Unwatched
+from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases
 from quarterdeck.engine.workspace.operations import Wants, wants
@@ -144,19 +146,19 @@ class Keeper:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps(Unwatched):
+class Steps(Unwatched, Watcher):
     """A ``Watcher`` that tells a log of a plane's steps."""
 
     plane: str
     log: Log
 
+    @override
     async def lasts(self, step: Step, seconds: float) -> None:
-        """See ``Watcher``."""
         facts = {"plane": self.plane, "kind": step.kind, "so_far_s": seconds}
         self.log.info(step.words, **facts, why=step.takes_long)
 
+    @override
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """See ``Watcher``."""
         facts = {"plane": self.plane, "kind": step.kind, "seconds": round(seconds, 3)}
         if error is None:
             self.log.info(step.words, **facts)

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
+from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.observation.observing import observer_of
@@ -146,7 +147,7 @@ def _members(world: World) -> list[JsonValue]:
                 **_member(world, record.name),
                 "events": _member(world.of(Cluster.EVENTS), record.name) if record.events is not None else None,
                 "apiserver": "ready" if fact.ready else str(fact.unit(Component.APISERVER)),
-                **{str(component): str(fact.unit(component)) for component in Component},
+                **{str(component): str(fact.unit(component)) for component in CATALOGUE},
             }
         )
     return rows

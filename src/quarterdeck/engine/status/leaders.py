@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.observation.observe_leaders import claims
-from quarterdeck.model.components import Component, controllers
+from quarterdeck.engine.observation.observe_leaders import claims, led_kinds
+from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
@@ -81,7 +81,7 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
     """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
     apiserver says it.
     """
-    kinds = controllers(cloud=any(each.revision in world.cloud for each in world.memory.replicas))
+    kinds = led_kinds(plane, world.memory.replicas)
     known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
     unknown = [each for each in kinds if each not in known]
     found = await asyncio.gather(*(_leader(plane, world, each) for each in unknown))

@@ -10,7 +10,7 @@ from quarterdeck.addons.cloud import for_cloud
 from quarterdeck.addons.content import Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.components import Component
 from quarterdeck.sites.port import Site
 from quarterdeck.upstream.target import Target, fault
 
@@ -20,7 +20,7 @@ _SCRIPT = b"#!"
 
 def admit_cloud(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
     """Refuse what no machine of a site could start: a change is not held up by a file that went since it was named.
-    Raises PreconditionFailed for an image where sites run files, InvalidInput for a file that is no program.
+    Raises PreconditionFailed for an image, InvalidInput for a file that is no program.
     """
     cloud = wanted.spec.cloud_controller_manager
     if cloud is None or (current is not None and cloud == current.spec.cloud_controller_manager):
@@ -29,7 +29,7 @@ def admit_cloud(wanted: ControlPlane, site: Site, current: ControlPlane | None) 
     if cloud.program is not None:
         if why := _unusable(Path(cloud.program)):
             raise InvalidInput(doing, f"spec.cloudControllerManager.program: {cloud.program} {why}", "put one there")
-    elif Capability.IMAGES not in site.capabilities:
+    else:
         raise PreconditionFailed(
             doing,
             f"site {site.name} runs programs that are files, and no images",
@@ -57,4 +57,5 @@ def kept_for_cloud(plane: Plane) -> Content | None:
     stays as long as any replica has one.
     """
     names = {plane.revisions.goal, *(each.revision for each in plane.memory.replicas)}
-    return for_cloud() if names & plane.revisions.cloud else None
+    there = plane.revisions.programs.having(Component.CLOUD_CONTROLLER_MANAGER)
+    return for_cloud() if names & there else None

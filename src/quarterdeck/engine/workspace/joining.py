@@ -9,7 +9,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.nodes import Joined, for_nodes
 from quarterdeck.components.ports import has_own_ports
-from quarterdeck.components.settings import url
+from quarterdeck.components.settings import CLUSTER_DOMAIN, url
 from quarterdeck.engine.workspace.settings import endpoint_port
 from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.model.seats import Endpoint, PortName
@@ -28,7 +28,7 @@ def kept_for_nodes(plane: Plane) -> Content | None:
             ca=plane.secrets.kubernetes_ca.bundle,
             kubernetes=spec.kubernetes_version,
             service_cidr=spec.service_cidr,
-            cluster_domain=plane.settings.cluster_domain,
+            cluster_domain=CLUSTER_DOMAIN,
             kubelet=json.dumps(spec.nodes.kubelet_configuration, sort_keys=True),
             beside=_beside(plane),
         )

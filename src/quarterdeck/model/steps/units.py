@@ -45,7 +45,7 @@ class StopUnit(OfUnit):
 
     @property
     def takes_long(self) -> str:
-        if self.component is not Component.APISERVER:
+        if self.component != Component.APISERVER:
             return ""
         return "it ends its requests and sends its audit events first, which may take 65 s"
 

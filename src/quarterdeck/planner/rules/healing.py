@@ -31,7 +31,6 @@ from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Health, World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.ailing import (
-    LOOKED_AFTER,
     ailing,
     cannot_start,
     is_calm,
@@ -153,7 +152,7 @@ def _is_well(view: View, record: Replica, program: str) -> bool:
     """Whether the program is well for which a replica with a healthy member was condemned; a member has the data, too,
     and is not merely on its way.
     """
-    for each in LOOKED_AFTER:
+    for each in view.world.programs.every:
         if each == program and view.reachable(record) and not is_well(view, record, each):
             return False
     member = view.world.member(record.name, _cluster_of(program))
@@ -234,10 +233,6 @@ def _needed_for_events(view: View, record: Replica) -> str:
     return "" if removable(view.events, record) else "the others are no healthy quorum without it"
 
 
-#: What a replica does nothing without: the events' etcd is left out.
-_FOR_ALL = frozenset(Component) - {Component.EVENTS_ETCD}
-
-
 def _tried(view: View, component: Component) -> set[str]:
     """The programs that were started anew, are not well yet, and are waited for. A member waits for none but members:
     what else does not get well may need the quorum that lacks it to be exchanged. Nothing waits for a member of the
@@ -245,7 +240,7 @@ def _tried(view: View, component: Component) -> set[str]:
     """
     memory = view.world.memory
     tried = {name for name, _ in memory.ailing}.intersection(name for name, _ in memory.revived)
-    if component is Component.ETCD:
+    if component == Component.ETCD:
         return tried & {unit(component, each) for each in view.wanted}
     return tried - {unit(Component.EVENTS_ETCD, each) for each in memory.replicas}
 
@@ -253,7 +248,9 @@ def _tried(view: View, component: Component) -> set[str]:
 def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]:
     """What is done about a program that does not get well, and why it is not done now ("": it is to be)."""
     world, window = view.world, view.world.settings.healing.window
-    name, many = unit(component, record), len({each.name for each, what in ailing(view) if what in _FOR_ALL})
+    name = unit(component, record)
+    # A replica does all else without the events' etcd.
+    many = len({each.name for each, what in ailing(view) if what != Component.EVENTS_ETCD})
     patient = world.now - dict(world.memory.ailing)[name] >= world.settings.healing.later
     held = not_alone(view, record, component) or _spent(view)
     if others := _tried(view, component) - {name}:
@@ -266,7 +263,7 @@ def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]
         return revive, held
     why = f"{component} does not get well on machine {record.machine}, though it was started again"
     condemn = replace(_condemn(view, record), why=why, program=component)
-    if component is Component.EVENTS_ETCD and not _was_renewed(view, record):
+    if component == Component.EVENTS_ETCD and not _was_renewed(view, record):
         return replace(condemn, alone=True), _needed_for_events(view, record)
     if not held and not runs_well_elsewhere(view, record, component):
         held = "no other replica shows that it is its machine"

@@ -31,7 +31,7 @@ def fence(view: View) -> Outcome:
             continue
         steps.extend(
             StopUnit(site=record.site, why=_OVER, replica=record.name, component=component)
-            for component in reversed(Component)
+            for component in reversed(world.programs.every)
             if view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
         )
     return Outcome(tuple(steps))

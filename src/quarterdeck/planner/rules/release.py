@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.placing import ReleaseReplica
@@ -78,15 +77,13 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     if balancers:
         return balancers, ()
     dark = _dark(world)
-    reversed_components = tuple(reversed(Component))
+    components = tuple(reversed(world.programs.every))
     steps: list[Step] = []
     waiting = [
         next_steps.edges(world, site, ", as the plane's load balancer and its key may still be there") for site in dark
     ]
     for record in world.memory.replicas:
-        running = [
-            component for component in reversed_components if world.replica(record.name).unit(component) not in IDLE
-        ]
+        running = [component for component in components if world.replica(record.name).unit(component) not in IDLE]
         if any(world.replica(record.name).unit(component) is UnitState.UNKNOWN for component in running):
             waiting.append(next_steps.machine(world, record))
         elif running:

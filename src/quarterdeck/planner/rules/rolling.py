@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import CONTROLLERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, NoteUnready, RejectRevision
@@ -51,7 +51,9 @@ def roll(view: View) -> Outcome:
 
 
 def _running(view: View, record: Replica, stops: frozenset[Component]) -> tuple[Component, ...]:
-    return tuple(each for each in reversed(Component) if each in stops and view.unit(record, each) not in IDLE)
+    return tuple(
+        each for each in reversed(view.world.programs.every) if each in stops and view.unit(record, each) not in IDLE
+    )
 
 
 def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, ...]]) -> Outcome:
@@ -64,11 +66,11 @@ def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, 
 
 
 def _one_by_one(view: View, record: Replica, stops: frozenset[Component], running: tuple[Component, ...]) -> Outcome:
-    controllers = tuple(each for each in running if each in CONTROLLERS)
+    controllers = tuple(each for each in running if each.is_controller)
     if controllers:
         return Outcome(tuple(_stop(view, record, each) for each in controllers))
     free = may_stop(view.world, record, stops)
-    if running[0] is Component.APISERVER:
+    if running[0] == Component.APISERVER:
         return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
 
@@ -83,7 +85,7 @@ def _not_yet(view: View) -> tuple[Wait, ...]:
         purpose = ", before controllers are handed on"
         return tuple(next_steps.machine(view.world, each, purpose) for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
-    apart = not_ready_for(view, first) if view.revision in view.world.separate else ()
+    apart = not_ready_for(view, first) if view.world.keeps_events_apart(view.revision) else ()
     return apart or _unspared(view, first) or (others_well(view, first, "is started anew"),)
 
 
@@ -91,7 +93,8 @@ def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
     """The voters of no replica that keep a replica's members from stopping, where all other replicas are well."""
     if not all(serves(view.world, each) for each in view.wanted if each.name != record.name):
         return ()
-    stopping = {each: view.world.of(each) for each in Cluster if MEMBER[each] in view.change(record).stops}
+    stops = view.world.stops(view.change(record))
+    stopping = {each: view.world.of(each) for each in Cluster if MEMBER[each] in stops}
     return tuple(
         told
         for cluster, world in stopping.items()
@@ -114,7 +117,7 @@ def _drained(view: View, record: Replica) -> Outcome:
 
 def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
     """Stop etcd: never while it leads others that could."""
-    view = plane if component is MEMBER[plane.cluster] else plane.events
+    view = plane if component == MEMBER[plane.cluster] else plane.events
     if view is None or view.world.membership is None or view.world.membership.leader != record.name:
         return Outcome((_stop(plane, record, component),))
     if restarts_for_quota(view.world, record, (Component.ETCD,)):
@@ -210,7 +213,7 @@ def _first(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     if rejected is not None and rejected.revision == view.revision:
         return []
     there = (each for each in world.memory.replicas if each.revision == view.revision)
-    return [(record, world.programs(record.revision)) for record in there]
+    return [(record, world.programs.of(record.revision)) for record in there]
 
 
 def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
@@ -225,6 +228,8 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
         return []
     changes = [world.change(former, view.revision) for former in {each.revision for each in world.memory.replicas}]
     changed = tuple(
-        each for each in Component if any(one.exchange or each in one.restart | one.reload for one in changes)
+        each
+        for each in world.programs.every
+        if any(one.exchange or each in one.restart | one.reload for one in changes)
     )
     return [(record, changed) for record in world.memory.replicas if record.revision == view.revision]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import CONTROLLERS, MANAGERS, Component
+from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.units import StartUnit, StopUnit
@@ -57,12 +57,12 @@ def control(view: View) -> Outcome:
         for component in view.world.controllers(record)
         if view.unit(record, component) in IDLE and not view.rests(record, component)
     ]
-    held = {record.name: others for record, each in idle if each in MANAGERS and (others := view.kept_from(record))}
+    held = {record.name: others for record, each in idle if each.manages and (others := view.kept_from(record))}
     return Outcome(
         tuple(
             _start(record, each, "its apiserver is ready")
             for record, each in idle
-            if each not in MANAGERS or record.name not in held
+            if not each.manages or record.name not in held
         ),
         tuple(_first(view, name, others) for name, others in held.items()),
     )
@@ -98,7 +98,7 @@ def retire(view: View) -> Outcome:
             waiting.append(carries(view))
         elif drain := drains(view, record):
             waiting.append(drain)
-        elif any(view.unit(record, component) not in IDLE for component in CONTROLLERS):
+        elif any(view.unit(record, component) not in IDLE for component in view.world.programs.controllers):
             stand_by = f"controllers to stand by for those of {record.name}"
             waiting.append(Wait(stand_by, next_steps.once(view.world, "all others run theirs")))
         else:
@@ -123,7 +123,7 @@ def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
             component=component,
         )
         for record in leaving
-        for component in CONTROLLERS
+        for component in view.world.programs.controllers
         if (standby or record.name in view.gone) and view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
     ]
 
@@ -136,7 +136,7 @@ def dismiss(view: View) -> Outcome:
         tuple(
             StopUnit(site=record.site, why="its revision has none", replica=record.name, component=component)
             for record in view.wanted
-            for component in CONTROLLERS
+            for component in view.world.programs.controllers
             if component not in view.world.controllers(record)
             and view.unit(record, component) not in (UnitState.ABSENT, UnitState.UNKNOWN)
         )

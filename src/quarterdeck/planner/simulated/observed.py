@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import MANAGERS, Component
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import MemberWord, Replica
@@ -30,7 +30,6 @@ from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
-_UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in Component)
 
 
 def observe(truth: Truth) -> World:
@@ -52,8 +51,7 @@ def observe(truth: Truth) -> World:
         membership=_membership(truth),
         words=_words(truth),
         consent=truth.consent,
-        separate=truth.separate,
-        cloud=truth.cloud,
+        programs=truth.programs,
         events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
         replicas=replicas,
         balancers=_balancer_facts(truth),
@@ -184,12 +182,18 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     replica = truth.replica(record.name)
     if not truth.answers(record.name):
         state = _machine_state(truth.machine_of(record.name), truth.mute)
-        return ReplicaFact(name=record.name, machine=state, units=_UNKNOWN, ready=None, reattachable=truth.reattachable)
+        return ReplicaFact(
+            name=record.name,
+            machine=state,
+            units=tuple((component, UnitState.UNKNOWN) for component in truth.programs.every),
+            ready=None,
+            reattachable=truth.reattachable,
+        )
     refused = _without_its_data(truth, record, replica)
     return ReplicaFact(
         name=record.name,
         machine=MachineState.UP,
-        units=_unit_states(replica.units, replica.crashed | refused),
+        units=_unit_states(truth.programs, replica.units, replica.crashed | refused),
         peer_up=replica.runs(Component.ETCD),
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
@@ -198,7 +202,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         quiet=_quiet(truth, replica),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
-        frozen=replica.hung & replica.units & MANAGERS if truth.apart else frozenset(),
+        frozen=replica.hung & replica.units & truth.programs.managers if truth.apart else frozenset(),
         altered=replica.altered & replica.units,
         events=MemberData(
             peer_up=replica.runs(Component.EVENTS_ETCD),
@@ -224,12 +228,13 @@ def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
     if not truth.reloads or record.name not in truth.serving or not truth.apiserver_answers(record.name):
         return None
     has = dict(truth.replica(record.name).shapes).get(Component.APISERVER, "")
-    alike = {one for one, other, change in truth.changes if other == has and not _differs(change)}
+    alike = {one for one, other, change in truth.changes if other == has and not _differs(truth, change)}
     return frozenset({has} | alike)
 
 
-def _differs(change: Change) -> bool:
-    return change.exchange or Component.APISERVER in change.stops | change.reload
+def _differs(truth: Truth, change: Change) -> bool:
+    anew = truth.programs.with_dependents(change.restart)
+    return change.exchange or Component.APISERVER in anew | change.reload
 
 
 def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> frozenset[Component]:
@@ -242,13 +247,15 @@ def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> fro
 
 
 @lru_cache(maxsize=256)
-def _unit_states(units: frozenset[Component], crashed: frozenset[Component]) -> tuple[tuple[Component, UnitState], ...]:
+def _unit_states(
+    programs: Programs, units: frozenset[Component], crashed: frozenset[Component]
+) -> tuple[tuple[Component, UnitState], ...]:
     def state(component: Component) -> UnitState:
         if component in crashed:
             return UnitState.FAILED
         if component in units:
             return UnitState.RUNNING
         # What is not there is soon removed where no revision has it; nothing else makes a difference of the two.
-        return UnitState.ABSENT if component is Component.CLOUD_CONTROLLER_MANAGER else UnitState.STOPPED
+        return UnitState.ABSENT if component.optional and component.is_controller else UnitState.STOPPED
 
-    return tuple((component, state(component)) for component in Component)
+    return tuple((component, state(component)) for component in programs.every)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -33,10 +33,10 @@ class Truth:
     programs that end again and again as this revision would have them, ``hanging``: those that run and are never ready.
     ``front`` is the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is
     ``promoted``. ``direct``, ``promoted``: as in ``World``;
-    ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``separate`` are the
-    revisions that keep events apart, ``cloud`` those that have a cloud controller manager, ``events_leader`` who leads
-    the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes; ``events_full``: so has the events'
-    cluster. ``corrupt``: etcd has raised CORRUPT, ``authenticates``: it asks for a user; in the main cluster alone.
+    ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``programs``: as in
+    ``World``, ``events_leader`` who leads the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes;
+    ``events_full``: so has the events' cluster. ``corrupt``: etcd has raised CORRUPT, ``authenticates``: it asks for a
+    user; in the main cluster alone.
     ``roomy``: the revisions with a larger quota. ``sick``: machines, each with a program that hangs there
     whenever it is started; ``lame``: the same, of members that never catch up there. ``twins`` are sites whose load
     balancer is on two edges: all else tells of the first, ``seconds`` are the backends of the other one where it runs,
@@ -80,8 +80,7 @@ class Truth:
     authenticates: bool = False
     sick: frozenset[tuple[str, Component]] = frozenset()
     lame: frozenset[tuple[str, Component]] = frozenset()
-    separate: frozenset[str] = frozenset()
-    cloud: frozenset[str] = frozenset()
+    programs: Programs = field(default_factory=Programs)
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
@@ -381,6 +380,11 @@ class Truth:
     def home(self) -> str | None:
         """The site that holds a quorum by itself."""
         return home(self.voters)
+
+    @cached_property
+    def separate(self) -> frozenset[str]:
+        """The revisions whose apiservers keep events in a cluster of their own."""
+        return self.programs.having(Component.EVENTS_ETCD)
 
     def keeps_events_apart(self, name: str) -> bool:
         """Whether the apiserver that is started for a replica has the events' cluster for them."""

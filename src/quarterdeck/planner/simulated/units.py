@@ -26,8 +26,8 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
         hung |= {each for machine, each in truth.sick if machine == where} & {step.component}
         slow |= {each for machine, each in truth.lame if machine == where} & {step.component}
         units = replica.units | {step.component}
-        data |= step.component is Component.ETCD
-        events_data |= step.component is Component.EVENTS_ETCD
+        data |= step.component == Component.ETCD
+        events_data |= step.component == Component.EVENTS_ETCD
         shapes = dict(replica.shapes) | {step.component: truth.memory.replica(step.replica).revision}
     else:
         units = replica.units - {step.component}
@@ -55,7 +55,7 @@ def _heard(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) 
     """Whoever has just started and follows is not silent any more."""
     replica = truth.replica(step.replica)
     member = replica.member
-    if isinstance(step, StopUnit) or step.component is not Component.ETCD or member is None or not member.silent:
+    if isinstance(step, StopUnit) or step.component != Component.ETCD or member is None or not member.silent:
         return truth
     if step.replica not in truth.following:
         return truth
@@ -78,9 +78,9 @@ def reloaded(truth: Truth, step: ReloadUnit) -> Truth:
 
 def _served(replica: SimReplica, component: Component) -> SimReplica:
     """A member that is restarted has its own publication."""
-    if component is Component.EVENTS_ETCD and replica.events is not None:
+    if component == Component.EVENTS_ETCD and replica.events is not None:
         return replace(replica, events=replace(replica.events, unserved=0))
-    if component is Component.ETCD and replica.member is not None:
+    if component == Component.ETCD and replica.member is not None:
         return replace(replica, member=replace(replica.member, unserved=0))
     return replica
 

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import MOMENTARY, Fault, FaultKind
 from quarterdeck.sites.base.site import BaseSite, C, M
+from quarterdeck.sites.port import Faults
 
 H = TypeVar("H")
 
@@ -23,7 +26,7 @@ class Made(Generic[H]):
     hold: H
 
 
-class FaultySite(BaseSite[M, C], Generic[M, C, H]):
+class FaultySite(BaseSite[M, C], Faults, Generic[M, C, H]):
     """Makes faults, one at a time on each machine."""
 
     def __init__(self, name: str, machines: Mapping[str, M], storage_classes: Mapping[str, C]) -> None:
@@ -31,8 +34,8 @@ class FaultySite(BaseSite[M, C], Generic[M, C, H]):
         #: By machine.
         self._made: dict[str, Made[H]] = {}
 
+    @override
     async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """See Faults."""
         self._machine(fault.machine)
         doing = f"having {fault.words}"
         if why := self.cannot_make(fault.kind):
@@ -45,8 +48,8 @@ class FaultySite(BaseSite[M, C], Generic[M, C, H]):
         else:
             await self._begin(fault, seconds, doing)
 
+    @override
     async def undo_fault(self, fault: Fault) -> str:
-        """See Faults."""
         made = self._made.get(fault.machine)
         if made is None or made.fault != fault:
             return ""

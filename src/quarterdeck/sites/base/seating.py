@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.sites.base.site import BaseSite, C, M
 from quarterdeck.sites.ledger import Ledger
@@ -16,8 +18,8 @@ T = TypeVar("T")
 class SeatingSite(BaseSite[M, C]):
     """Gives seats from the ledgers of its machines."""
 
+    @override
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """See Site."""
         await self._admitted(machine)
         hosts = await self._addresses(machine)
         listening = await self._listening(machine, hosts)
@@ -29,25 +31,25 @@ class SeatingSite(BaseSite[M, C]):
 
         return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
 
+    @override
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
-        """See Site."""
         await self._admitted(machine)
         doing = f"noting the seat of replica {taken.replica} on machine {machine}"
         await self._changed(machine, doing, lambda ledger: (ledger.occupied(taken), None))
 
+    @override
     async def release(self, machine: str, plane: str, replica: str) -> None:
-        """See Site."""
         await self._admitted(machine)
         doing = f"releasing the seat of replica {replica} on machine {machine}"
         await self._changed(machine, doing, lambda ledger: (ledger.released(plane, replica), None))
 
+    @override
     async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
-        """See Site."""
         await self._reached(machine)
         return (await self._ledger(machine)).taken
 
+    @override
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
-        """See Site."""
         await self._reached(machine)
         address = self._address(machine)
         taken = await self._listening(machine, (address,))

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Generic, Self, TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.model.programs import Program
 from quarterdeck.model.units import Fence
+from quarterdeck.sites.port import Site
 
 M = TypeVar("M")
 C = TypeVar("C")
 
 
-class BaseSite(ABC, Generic[M, C]):
+class BaseSite(Site, Generic[M, C]):
     """A site with machines of type ``M`` and storage classes of type ``C``, each by its name; the first storage class
     is the default. Views for fences (``fenced``) share all but the fence.
     """
@@ -31,18 +34,18 @@ class BaseSite(ABC, Generic[M, C]):
         self._unit_locks: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @property
+    @override
     def name(self) -> str:
-        """See Site."""
         return self._name
 
+    @override
     def fenced(self, fence: Fence) -> Self:
-        """See Site."""
         view = copy.copy(self)
         view._fence = fence  # noqa: SLF001 - of its own class
         return view
 
+    @override
     async def storage_classes(self) -> tuple[str, ...]:
-        """See Site."""
         return tuple(self._classes)
 
     def storage_class(self, doing: str, name: str) -> C:

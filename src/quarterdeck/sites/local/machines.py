@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.files import remove_folder
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.seats import Endpoint
@@ -24,11 +26,12 @@ from quarterdeck.sites.local.look import Looks
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, require_entry_name, stands
 from quarterdeck.sites.local.volumes import VolumeFolders
+from quarterdeck.sites.port import Floats, Leads
 
 T = TypeVar("T")
 
 
-class LocalMachines(SeatingSite[LocalMachine, StorageClass]):
+class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
     """All machines of a site below ``home``/sites, which ``LocalSite`` runs units on.
 
     ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
@@ -61,23 +64,23 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass]):
         self._looks = Looks(machines, {name: self._volumes(name) for name in machines})
 
     @property
+    @override
     def capabilities(self) -> frozenset[Capability]:
-        """See Site."""
-        always = frozenset({Capability.PATHS, Capability.HOLDS, Capability.FAULTS})
+        always = frozenset({Capability.HOLDS, Capability.FAULTS})
         always |= {Capability.LEADS} if self.led_addresses else set()
         return always | {Capability.FLOATS} if self._settings.floating else always
 
     @property
+    @override
     def led_addresses(self) -> tuple[str, ...]:
-        """See Leads."""
         return self._isolation.led_addresses(self._number)
 
+    @override
     def floating(self, machine: str, number: int) -> str | None:
-        """See Floats."""
         return self._isolation.floating_address(self._machine(machine).stand.place, number)
 
+    @override
     async def machines(self) -> tuple[Machine, ...]:
-        """See Site."""
         return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
 
     async def facts(self, below: str = "") -> SiteFacts:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from typing_extensions import override
+
 from quarterdeck.errors import Conflict, Corrupt, LeaseLost, Unavailable
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
@@ -55,17 +57,18 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     want_no_longer,
     write_unit,
 )
+from quarterdeck.sites.port import Holds
 
 
-class LocalSite(LocalFaults):
+class LocalSite(LocalFaults, Holds):
     """A site below ``home``/sites; offers the ports Site, Holds and Faults. All it knows is on disk."""
 
+    @override
     def folder(self, machine: str, unit: str) -> PurePosixPath:
-        """See Site."""
         return PurePosixPath(self._unit_folder(self._machine(machine), unit) / FILES)
 
+    @override
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """See Site."""
         return await self._machine(machine).units()
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
@@ -77,8 +80,8 @@ class LocalSite(LocalFaults):
             raise Unavailable(doing, f"{path} is no program")
         return path
 
+    @override
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site."""
         where = self._machine(machine)
         folder = self._unit_folder(where, spec.name)
         async with self._unit_locks[machine, spec.name]:
@@ -113,8 +116,8 @@ class LocalSite(LocalFaults):
             )
             await where.client.read_again(spec.name, self._fence)
 
+    @override
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
-        """See Site."""
         folder = self._unit_folder(self._machine(machine), unit)
         # no lock: a kill must not wait for the stop that takes too long
         where = await self._admitted(machine)
@@ -135,20 +138,20 @@ class LocalSite(LocalFaults):
         """See Site. A start gives way to all others until it is calm, or until this."""
         await self._machine(machine).ask(lambda client: client.prioritize(unit, NICE[priority]))
 
+    @override
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """See Holds."""
         await self._machine(machine).ask(lambda client: client.hold(unit, seconds, self._fence))
 
+    @override
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """See Holds."""
         where = self._machine(machine)
         await where.ask(lambda client: client.let_go(unit))
         if self._fence is not None:
             with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
                 await where.admit(self._fence)
 
+    @override
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
-        """See Site."""
         folder = self._unit_folder(self._machine(machine), unit)
         where = await self._admitted(machine)
         async with self._unit_locks[machine, unit]:
@@ -156,8 +159,8 @@ class LocalSite(LocalFaults):
             if known is not None:
                 await on_disk(where.name, keep_record, folder, known, known.guarded(str(needs), boot_argv))
 
+    @override
     async def remove_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
         where = self._machine(machine)
         folder = self._unit_folder(where, unit)
         await self.stop_unit(machine, unit)
@@ -167,13 +170,13 @@ class LocalSite(LocalFaults):
             await on_disk(where.name, remove_unit_folder, folder)
         await self._let_rest(where)
 
+    @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
-        """See Site."""
         where = await self._admitted(machine)
         return await run_job(where, job)
 
+    @override
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
-        """See Site."""
         where = await self._reached(machine)
         staged = await on_disk(where.name, stage_watched, where.units_folder, files)
         try:
@@ -183,8 +186,8 @@ class LocalSite(LocalFaults):
         finally:
             await on_disk(where.name, drop_staged, staged)
 
+    @override
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
-        """See Site."""
         where = await self._reached(machine)
         check_watched(where.units_folder, paths)
         if not await self._fenced_by(where, lambda fence: where.client.take(_as_json(paths), fence)):
@@ -200,38 +203,38 @@ class LocalSite(LocalFaults):
         await call(self._fence)
         return True
 
+    @override
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
-        """See Site."""
         where = await self._reached(machine)
         return await on_disk(where.name, last_lines, self._unit_folder(where, unit) / LOG, lines)
 
+    @override
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
-        """See Site."""
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).create, name, storage_class)
 
+    @override
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
-        """See Site."""
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).all)
 
+    @override
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
-        """See Site."""
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).entries, name, below)
 
+    @override
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
-        """See Site."""
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).search, name, wanted)
 
+    @override
     async def delete_volume(self, machine: str, name: str) -> None:
-        """See Site."""
         await self._admitted(machine)
         await on_disk(machine, self._volumes(machine).delete, name)
 
+    @override
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """See Site."""
         attaching = Attaching(
             reattachable=self._settings.reattachable,
             marks=[each.mark for each in self._machines.values() if each.folder.is_dir()],
@@ -242,8 +245,8 @@ class LocalSite(LocalFaults):
     def _holder(self, machine: str) -> Holder:
         return Holder(self._machine(machine), self._volumes(machine))
 
+    @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:
-        """See Site."""
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).free, storage_class)
 
@@ -251,14 +254,14 @@ class LocalSite(LocalFaults):
         """See Site: all machines share this host's limits."""
         return await on_disk(self.name, require_limits, doing, replicas)
 
+    @override
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """See Site."""
         seat = await super().allocate(machine, plane, replica, ports)
         await self._wake(self._machine(machine))
         return seat
 
+    @override
     async def release(self, machine: str, plane: str, replica: str) -> None:
-        """See Site."""
         await super().release(machine, plane, replica)
         await self._let_rest(self._machine(machine))
 

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from typing_extensions import override
+
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
@@ -47,9 +49,9 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         self._seen_classes: dict[tuple[str, str], str] = {}
 
     @property
+    @override
     def capabilities(self) -> frozenset[Capability]:
-        """See Site."""
-        always = {Capability.PATHS, Capability.HOLDS, Capability.ONE_ADDRESS, Capability.FAULTS}
+        always = {Capability.HOLDS, Capability.ONE_ADDRESS, Capability.FAULTS}
         return frozenset(always | {Capability.FLOATS} if self._settings.floating_addresses else always)
 
     @property
@@ -57,12 +59,12 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         """The storage classes whose volumes can be attached to other hosts. No IO."""
         return frozenset(name for name, each in self._classes.items() if each.commands is not None)
 
+    @override
     async def machines(self) -> tuple[Machine, ...]:
-        """See Site."""
         return tuple(each.machine for each in (await self.facts()).machines)
 
+    @override
     async def facts(self, below: str = "") -> SiteFacts:
-        """See Site."""
         if below not in self._looks:
             self._looks[below] = Shared(partial(self._look, below))
         seen = await self._looks[below]()

@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from enum import StrEnum
 
+from typing_extensions import override
+
 from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import MachineRole, Volume
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
@@ -46,8 +48,8 @@ _HAS = (Stand.LOCAL, Stand.ATTACHED)
 class SshAttaching(SshHosts):
     """Makes, moves and deletes volumes that commands of people's attach."""
 
+    @override
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """See Site."""
         doing = f"attaching volume {name} to machine {machine}"
         here, there = self.host(machine), self.host(source)
         await self._ask(here, "admit", doing=doing, deadline=QUICK)
@@ -148,7 +150,11 @@ class SshAttaching(SshHosts):
         return await run_command(f"{doing}: {which} of storage class {storage_class.name}", argv, asked)
 
     async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
-        """See Snapshots."""
+        """Have a consistent copy of what is in a volume now, by the name ``snapshot``. Nothing happens if there is one.
+
+        Raises NotFound where there is no such volume, PreconditionFailed for a class that has no snapshots,
+        Unavailable, LeaseLost.
+        """
         doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self.host(machine)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
         held = await self.stands_at(doing, name, host)

@@ -79,59 +79,79 @@ class Way:
     bulk: bool | None = None
 
 
+@dataclass(slots=True)
+class _Said:
+    """Lines of a host, sorted: ``words`` of those that come once, by their key."""
+
+    words: dict[str, list[str]] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
+    classes: dict[str, ClassFacts] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    processes: list[tuple[str, str]] = field(default_factory=list)
+    tables: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, line: str) -> None:
+        """Take a line. Raises ValueError, KeyError for one that cannot be read."""
+        key, *words = line.split("\t")
+        match key, words:
+            case "memory", [name, kib]:
+                self.memory[name] = int(kib) * 1024
+            case "missing", [program]:
+                self.missing.append(program)
+            case "listening", [protocol, row]:
+                self.tables.setdefault(protocol, []).append(row)
+            case "process", [name, pid]:
+                self.processes.append((name, pid))
+            case "class", [name, folder, there, *free]:
+                there_is, size = there == "yes", int(free[0]) if free else 0
+                self.classes[name] = ClassFacts(folder=folder, there=there_is, free=size)
+            case "sync", [name, *times]:
+                syncs = tuple(float(each) for each in times if each)
+                self.classes[name] = replace(self.classes[name], syncs=syncs)
+            case "unwritable", [name, *said]:
+                self.classes[name] = replace(self.classes[name], unwritable=" ".join(said))
+            case _:
+                self.words[key] = words
+
+    def first(self, key: str) -> str:
+        """The first word of that key; "" where there is none."""
+        return next(iter(self.words.get(key, [])), "")
+
+    def number(self, key: str) -> int | None:
+        """A number that a host may not know. Raises ValueError."""
+        word = self.first(key)
+        return int(word) if word else None
+
+
 def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
     """What a host said (check/facts.sh), asked and answered at these times of this host's clock. Raises Corrupt."""
-    found: dict[str, list[str]] = {}
-    memory: dict[str, int] = {}
-    classes: dict[str, ClassFacts] = {}
-    missing: list[str] = []
-    processes: list[tuple[str, str]] = []
-    tables: dict[str, list[str]] = {}
-    line = ""
+    found, line = _Said(), ""
     try:
         for line in said.splitlines():
-            key, *words = line.split("\t")
-            match key, words:
-                case "memory", [name, kib]:
-                    memory[name] = int(kib) * 1024
-                case "missing", [program]:
-                    missing.append(program)
-                case "listening", [protocol, row]:
-                    tables.setdefault(protocol, []).append(row)
-                case "process", [name, pid]:
-                    processes.append((name, pid))
-                case "class", [name, folder, there, *free]:
-                    classes[name] = ClassFacts(folder=folder, there=there == "yes", free=int(free[0]) if free else 0)
-                case "sync", [name, *times]:
-                    syncs = tuple(float(each) for each in times if each)
-                    classes[name] = replace(classes[name], syncs=syncs)
-                case "unwritable", [name, *words]:
-                    classes[name] = replace(classes[name], unwritable=" ".join(words))
-                case _:
-                    found[key] = words
+            found.take(line)
         return HostFacts(
-            rights=_first(found, "rights") or "none",
-            bash=_first(found, "bash"),
-            systemd=_first(found, "systemd"),
-            runs_systemd=found.get("systemd", [])[1:] == ["runs"],
-            architecture=_first(found, "architecture"),
-            cgroups=_first(found, "cgroups"),
-            owner=_first(found, "owner"),
-            units=int(_first(found, "units") or 0),
-            memory=memory.get("MemTotal:", 0),
-            free_memory=memory.get("MemAvailable:", 0),
-            clock=_ahead(_first(found, "clock"), before, after),
-            missing=tuple(missing),
-            classes=classes,
-            tables={name: "\n".join(rows) for name, rows in tables.items()},
-            processes=tuple(processes),
-            keepalived=_first(found, "keepalived"),
-            ip=_first(found, "ip") == "yes",
-            refused=_first(found, "refused"),
-            script=_first(found, "script"),
-            sudo_took=int(_first(found, "sudo") or 0) / 1000,
-            instances=_number(found, "instances"),
-            open_files=_number(found, "open-files"),
+            rights=found.first("rights") or "none",
+            bash=found.first("bash"),
+            systemd=found.first("systemd"),
+            runs_systemd=found.words.get("systemd", [])[1:] == ["runs"],
+            architecture=found.first("architecture"),
+            cgroups=found.first("cgroups"),
+            owner=found.first("owner"),
+            units=found.number("units") or 0,
+            memory=found.memory.get("MemTotal:", 0),
+            free_memory=found.memory.get("MemAvailable:", 0),
+            clock=_ahead(found.first("clock"), before, after),
+            missing=tuple(found.missing),
+            classes=found.classes,
+            tables={name: "\n".join(rows) for name, rows in found.tables.items()},
+            processes=tuple(found.processes),
+            keepalived=found.first("keepalived"),
+            ip=found.first("ip") == "yes",
+            refused=found.first("refused"),
+            script=found.first("script"),
+            sudo_took=(found.number("sudo") or 0) / 1000,
+            instances=found.number("instances"),
+            open_files=found.number("open-files"),
         )
     except (ValueError, KeyError, IndexError) as error:
         raise not_parsed(doing, line, error) from error
@@ -182,16 +202,6 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
 
 def _names(*maps: Mapping[str, object]) -> Iterable[str]:
     return dict.fromkeys(name for each in maps for name in each)
-
-
-def _first(found: Mapping[str, list[str]], key: str) -> str:
-    return next(iter(found.get(key, [])), "")
-
-
-def _number(found: Mapping[str, list[str]], key: str) -> int | None:
-    """A number that a host may not know."""
-    word = _first(found, key)
-    return int(word) if word else None
 
 
 def _ahead(clock: str, before: float, after: float) -> float:

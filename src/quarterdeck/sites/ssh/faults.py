@@ -7,9 +7,12 @@ import json
 import math
 from dataclasses import asdict
 
+from typing_extensions import override
+
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.base.faults import Made, needs_well
+from quarterdeck.sites.port import Faults
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
 from quarterdeck.sites.ssh.hosts import Host
 from quarterdeck.sites.ssh.parsing import parsing
@@ -21,18 +24,18 @@ _CANNOT = {
 }
 
 
-class SshFaults(SshHosts):
+class SshFaults(SshHosts, Faults):
     """Makes faults. A host whose machine is "off" has killed its units, and says and hears nothing but to whoever made
     the fault; it answers with that alone.
     """
 
     @property
+    @override
     def whole_hosts(self) -> bool:
-        """See Faults."""
         return True
 
+    @override
     def cannot_make(self, kind: FaultKind) -> str:
-        """See Faults."""
         return _CANNOT.get(kind, "")
 
     async def _require_well(self, fault: Fault, doing: str) -> None:

@@ -47,18 +47,9 @@ def read_look(doing: str, said: bytes) -> HostLook:
                     machine, name = fields
                     units.append((machine, UnitStatus(name=name, state=UnitState.STOPPED, files_only=True)))
                 case "volume":
-                    storage_class, name, stand, *entries = fields
-                    arriving, _, since = stand.partition(":")
-                    if since:
-                        claims[name] = int(since)
-                    volumes.append(
-                        VolumeFacts(
-                            name=name,
-                            storage_class=storage_class,
-                            entries=tuple(sorted(entries)),
-                            arriving=arriving == "yes",
-                        )
-                    )
+                    volume, claim = _volume_facts(fields)
+                    volumes.append(volume)
+                    claims |= {volume.name: claim} if claim is not None else {}
                 case "away":
                     away += fields
                 case "off":
@@ -70,6 +61,16 @@ def read_look(doing: str, said: bytes) -> HostLook:
     except ValueError as error:
         raise not_parsed(doing, line or said.decode(errors="replace"), error) from error
     return HostLook(units=tuple(units), volumes=tuple(volumes), away=tuple(away), state=state, claims=claims)
+
+
+def _volume_facts(fields: Sequence[str]) -> tuple[VolumeFacts, int | None]:
+    """A volume, and since when it is to be that host's."""
+    storage_class, name, stand, *entries = fields
+    arriving, _, since = stand.partition(":")
+    facts = VolumeFacts(
+        name=name, storage_class=storage_class, entries=tuple(sorted(entries)), arriving=arriving == "yes"
+    )
+    return facts, int(since) if since else None
 
 
 def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:

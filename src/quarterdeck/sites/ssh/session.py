@@ -91,9 +91,7 @@ class Session:
         except TimeoutError:
             self._missed = time.monotonic()
             await self._cancel(number, cancels)
-            kind = TimedOut if cancels else Unavailable
-            heard = last_words(self._noise) if self._noise else ""
-            raise kind(doing, f"{self._name} has not answered within {deadline:g} s{heard}") from None
+            raise self._unanswered(doing, deadline, TimedOut if cancels else Unavailable) from None
         except asyncio.CancelledError:
             await asyncio.shield(self._cancel(number, cancels))
             raise
@@ -104,6 +102,10 @@ class Session:
         if code:
             raise wire.refusal(doing, code, said.decode(errors="replace"))
         return said
+
+    def _unanswered(self, doing: str, deadline: float, kind: type[Unavailable]) -> Unavailable:
+        heard = last_words(self._noise) if self._noise else ""
+        return kind(doing, f"{self._name} has not answered within {deadline:g} s{heard}")
 
     async def _cancel(self, number: int, cancels: bool) -> None:
         if cancels and not self._ended:

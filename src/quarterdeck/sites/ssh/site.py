@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
+from typing_extensions import override
+
 from quarterdeck.components.traffic.keepalived import RouterSettings, own_address, router_settings
 from quarterdeck.errors import (
     Conflict,
@@ -38,6 +40,7 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
 from quarterdeck.sites.listening import listening_ends
+from quarterdeck.sites.port import ChecksStorage, Holds, LedFromOutside, SharesFloats
 from quarterdeck.sites.ssh.asking import QUICK, root_of
 from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
@@ -62,7 +65,7 @@ _SYNCS = 9
 _TRIES = 5
 
 
-class SshSite(SshAttaching, SshFaults):
+class SshSite(SshAttaching, SshFaults, LedFromOutside, SharesFloats, Holds, ChecksStorage):
     """A site of hosts; offers the ports Site, Holds, SharesFloats and Faults. What is known of units and volumes is on
     the hosts.
     """
@@ -74,21 +77,21 @@ class SshSite(SshAttaching, SshFaults):
         return own_address(machine, edges, addresses) if addresses and machine in edges else None
 
     @property
+    @override
     def external(self) -> ExternalLoadBalancer | None:
-        """See LedFromOutside."""
         return self._settings.external
 
+    @override
     def router(self, machine: str) -> RouterSettings:
-        """See SharesFloats."""
         return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
 
+    @override
     def folder(self, machine: str, unit: str) -> PurePosixPath:
-        """See Site."""
         self.host(machine)
         return UNITS / unit / "files"
 
+    @override
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """See Site."""
         doing = f"looking at the units of machine {machine}"
         said = await self._ask(self.host(machine), "look", "-", doing=doing, deadline=QUICK)
         look = read_look(doing, said)
@@ -113,8 +116,8 @@ class SshSite(SshAttaching, SshFaults):
         )
         return await self._sender.install(errand, fetch=self._settings.fetch_on_host)
 
+    @override
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site."""
         host, role = self._machine(machine)
         async with self._unit_locks[machine, spec.name]:
             await self._ask(
@@ -127,8 +130,8 @@ class SshSite(SshAttaching, SshFaults):
                 body=unit_archive(machine, role, UnitRecord.of(spec), spec.files),
             )
 
+    @override
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site."""
         host, role = self._machine(machine)
         doing = f"reloading {spec.name} on machine {machine}"
         async with self._unit_locks[machine, spec.name]:
@@ -138,14 +141,14 @@ class SshSite(SshAttaching, SshFaults):
             body = unit_archive(machine, role, UnitRecord.of(spec).as_started(kept), spec.files)
             await self._ask(host, "reload", spec.name, doing=doing, deadline=QUICK, body=body)
 
+    @override
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
-        """See Site."""
         host, how = self.host(machine), "kill" if kill else "term"
         # no lock: a kill must not wait for the stop that takes too long
         await self._ask(host, "stop", unit, how, doing=f"stopping {unit} on machine {machine}", deadline=_DELETE)
 
+    @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
-        """See Site."""
         doing = f"giving {unit} on machine {machine} another share"
         weight = str(WEIGHT[priority])
         await self._ask(self.host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
@@ -155,14 +158,14 @@ class SshSite(SshAttaching, SshFaults):
         doing = f"holding {unit} on machine {machine}"
         await self._ask(self.host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=QUICK)
 
+    @override
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """See Holds."""
         doing = f"letting {unit} on machine {machine} go on"
         with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
             await self._ask(self.host(machine), "let-go", unit, doing=doing, deadline=QUICK)
 
+    @override
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
-        """See Site."""
         (host, role), doing = self._machine(machine), f"guarding {unit} on machine {machine}"
         async with self._unit_locks[machine, unit]:
             kept = await self._kept(host, unit, doing)
@@ -174,8 +177,8 @@ class SshSite(SshAttaching, SshFaults):
         said = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
         return kept_record(doing, said) if said else None
 
+    @override
     async def remove_unit(self, machine: str, unit: str) -> None:
-        """See Site."""
         async with self._unit_locks[machine, unit]:
             doing = f"removing {unit} from machine {machine}"
             await self._ask(self.host(machine), "remove", unit, doing=doing, deadline=_DELETE)
@@ -209,13 +212,13 @@ class SshSite(SshAttaching, SshFaults):
             cut=cut,
         )
 
+    @override
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
-        """See Site."""
         host, doing = self.host(machine), f"writing files on machine {machine}"
         await self._ask(host, "files", machine, doing=doing, deadline=QUICK, body=files_archive(files))
 
+    @override
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
-        """See Site."""
         host, doing = self.host(machine), f"removing files from machine {machine}"
         lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
         await self._ask(host, "remove-files", doing=doing, deadline=QUICK, body=lines.encode())
@@ -226,8 +229,8 @@ class SshSite(SshAttaching, SshFaults):
         said = await self._ask(self.host(machine), "logs", unit, str(lines), doing=doing, deadline=QUICK)
         return said.decode(errors="replace")
 
+    @override
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
-        """See Site."""
         host, doing = self.host(machine), f"making volume {name} on machine {machine}"
         wanted = self.storage_class(doing, storage_class)
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
@@ -238,19 +241,19 @@ class SshSite(SshAttaching, SshFaults):
         said = await self._ask(host, "create", root_of(wanted), name, doing=doing, deadline=QUICK)
         return read_volumes(doing, said)[0]
 
+    @override
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
-        """See Site."""
         host, doing = self.host(machine), f"listing the volumes of machine {machine}"
         return read_volumes(doing, await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK))
 
+    @override
     async def list_volume(self, machine: str, name: str, below: str = "") -> tuple[str, ...]:
-        """See Site."""
         host, doing = self.host(machine), f"listing volume {name} on machine {machine}"
         said = await self._ask(host, "entries", name, below or "-", *self._roots(host), doing=doing, deadline=QUICK)
         return tuple(sorted(said.decode(errors="replace").splitlines()))
 
+    @override
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
-        """See Site."""
         host, doing = self.host(machine), f"searching volume {name} on machine {machine}"
         words = ("search", name, wanted.files, str(int(wanted.since)), str(wanted.most), *self._roots(host))
         body = "".join(f"{each}\n" for each in wanted.texts).encode()
@@ -260,15 +263,15 @@ class SshSite(SshAttaching, SshFaults):
             unpacked = zlib.decompressobj(wbits=_GZIP).decompress(packed, wanted.most + 1)
         return found(unpacked, wanted.most)
 
+    @override
     async def delete_volume(self, machine: str, name: str) -> None:
-        """See Site."""
         host, doing = self.host(machine), f"deleting volume {name} on machine {machine}"
         if self.reattachable:
             await self._delete_attached(host, name)
         await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
 
+    @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:
-        """See Site."""
         host, doing = self.host(machine), f"reading the free space of machine {machine}"
         wanted = self.storage_class(doing, storage_class)
         said = await self._ask(host, "free", root_of(wanted), doing=doing, deadline=QUICK)
@@ -310,8 +313,8 @@ class SshSite(SshAttaching, SshFaults):
             return result
         raise TimedOut(doing, f"others have changed it {_TRIES} times meanwhile")
 
+    @override
     async def measure(self, machine: str, what: Measure) -> float:
-        """See Site."""
         host, doing = self.host(machine), f"measuring machine {machine}"
         match what:
             case RoundTrip():
@@ -336,11 +339,11 @@ class SshSite(SshAttaching, SshFaults):
                 case ClockOffset():
                     return float(text) - halfway
 
+    @override
     def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
-        """See ChecksStorage."""
         from quarterdeck.sites.ssh.storage_check import check_storage  # few ever do
 
-        return check_storage(self, storage_class, volume, first, second)
+        return check_storage(self, self, storage_class, volume, first, second)
 
     async def destroy(self) -> None:
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""

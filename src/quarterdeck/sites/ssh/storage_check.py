@@ -10,17 +10,14 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.model.jobs import Job, JobResult
 from quarterdeck.model.promises import Promise
+from quarterdeck.sites.port import Site
 from quarterdeck.sites.ssh.asking import QUICK, root_of
-from quarterdeck.sites.ssh.attaching import Stand
+from quarterdeck.sites.ssh.attaching import SshAttaching, Stand
 from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
-
-if TYPE_CHECKING:
-    from quarterdeck.sites.ssh.site import SshSite
 
 _TEXT = "what was written"
 _JOB = 20.0
@@ -35,20 +32,21 @@ _GROWS = 'for n in 1 2 3 4 5 6 7 8 9 10; do [ ! -s "$0" ] || exit 0; sleep 0.5; 
 
 
 async def check_storage(
-    site: SshSite, storage_class: str, volume: str, first: str, second: str
+    site: Site, storage: SshAttaching, storage_class: str, volume: str, first: str, second: str
 ) -> AsyncIterator[Promise]:
-    """Try the commands of a storage class with a volume that there is not yet, on two machines, and delete it.
+    """Try the commands of a storage class with a volume that there is not yet, on two machines, and delete it. ``site``
+    and ``storage`` are the same site: as all may use it, and as the one who attaches.
 
     Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tried, Unavailable where a host does not
     answer.
     """
     doing = f"trying storage class {storage_class} of site {site.name}"
-    found = site.storage_class(doing, storage_class)
+    found = storage.storage_class(doing, storage_class)
     if found.commands is None:
         raise PreconditionFailed(doing, "its volumes are local: no command attaches them")
     if first == second:
         raise InvalidInput(doing, "it takes two machines", "name another one")
-    check = _Check(site, found, volume, site.host(first), site.host(second), doing)
+    check = _Check(site, storage, found, volume, storage.host(first), storage.host(second), doing)
     try:
         async with aclosing(check.promises()) as promises:
             async for each in promises:
@@ -67,7 +65,8 @@ class _Broken(Exception):
 
 @dataclass
 class _Check:
-    site: SshSite
+    site: Site
+    storage: SshAttaching
     storage_class: SshStorageClass
     volume: str
     first: Host
@@ -146,7 +145,7 @@ class _Check:
 
     async def _snapshot(self) -> str:
         for _ in range(2):
-            await self.site.snapshot_volume(self.first.name, self.volume, _SNAPSHOT)
+            await self.storage.snapshot_volume(self.first.name, self.volume, _SNAPSHOT)
         return ""
 
     async def _nothing_writes(self) -> str:
@@ -171,7 +170,7 @@ class _Check:
 
     async def _move(self) -> str:
         await self.site.attach_volume(self.second.name, self.volume, self.first.name)
-        held = await self.site.stands_at(self.doing, self.volume, self.first)
+        held = await self.storage.stands_at(self.doing, self.volume, self.first)
         return "it is mounted on the former one still" if Stand.ATTACHED in held.values() else ""
 
     async def _read(self) -> str:
@@ -180,7 +179,7 @@ class _Check:
 
     async def _delete(self) -> str:
         await self.site.delete_volume(self.second.name, self.volume)
-        return "" if not await self.site.stands_at(self.doing, self.volume, self.second) else "it is there still"
+        return "" if not await self.storage.stands_at(self.doing, self.volume, self.second) else "it is there still"
 
     async def _tried(self, words: str, doing: Awaitable[str]) -> Promise:
         try:
@@ -195,11 +194,11 @@ class _Check:
         return promise
 
     async def _run(self, which: str, host: Host) -> bool:
-        return await self.site.command(self.doing, self.storage_class, which, self.volume, host)
+        return await self.storage.command(self.doing, self.storage_class, which, self.volume, host)
 
     async def _ask(self, host: Host, *words: str) -> None:
         verb, *more = words
-        await self.site.ask(host.name, verb, self._root, self.volume, *more, doing=self.doing, deadline=QUICK)
+        await self.storage.ask(host.name, verb, self._root, self.volume, *more, doing=self.doing, deadline=QUICK)
 
     async def _job(self, host: Host, script: str, file: str, *more: str, deadline: float = _JOB) -> JobResult:
         argv = ("/bin/sh", "-c", script, str(self._path / file), *more)

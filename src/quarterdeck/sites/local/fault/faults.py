@@ -9,6 +9,8 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from typing_extensions import override
+
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
@@ -24,6 +26,7 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.settings import Stand, StorageClass
 from quarterdeck.sites.local.volumes import set_aside
+from quarterdeck.sites.port import Switches
 
 _ONE_CLOCK = (
     "all its machines share this host's one wall clock, which programs read without a call that could be answered"
@@ -52,7 +55,7 @@ def _keep(folder: Path, stand: Stand) -> None:
     keep_stand(folder, stand)
 
 
-class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard]):
+class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], Switches):
     """The port ``Faults`` for the machines of a local site."""
 
     @cached_property
@@ -70,12 +73,12 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard]):
         return await super().facts(below)
 
     @property
+    @override
     def whole_hosts(self) -> bool:
-        """See Faults."""
         return False
 
+    @override
     def cannot_make(self, kind: FaultKind) -> str:
-        """See Faults."""
         if kind in (FaultKind.CUT, FaultKind.DEAFEN):
             return self._isolation.cannot_cut
         if kind in TRACED:
@@ -115,24 +118,24 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard]):
             left = await self._undo(written)
         return left
 
+    @override
     async def faults_made(self) -> tuple[Fault, ...]:
-        """See Faults."""
         return tuple(each.fault for each in await on_disk(self.name, self._book.all))
 
+    @override
     async def kill_machine(self, machine: str) -> None:
-        """See Switches."""
         await self._machine(machine).cut_power()
 
+    @override
     async def boot_machine(self, machine: str) -> None:
-        """See Switches."""
         await self._machine(machine).boot()
 
+    @override
     async def freeze_machine(self, machine: str) -> None:
-        """See Switches."""
         await self._machine(machine).freeze()
 
+    @override
     async def thaw_machine(self, machine: str) -> None:
-        """See Switches."""
         await self._machine(machine).thaw()
 
     async def _written_down(self, where: LocalMachine, fault: Fault, seconds: float, doing: str) -> MadeFault:

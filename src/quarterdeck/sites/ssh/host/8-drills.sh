@@ -22,7 +22,7 @@ with_faults() {  # FUNCTION SIZE ARGUMENTS...; with SIZE bytes of what has that 
   locked fault
   trap leave_no_faults EXIT
   put "$FAULTS" 644 < <(head -c "$size" "$BODY")
-  tail -c +$((size + 1)) "$BODY" > "$BODY.given" && mv -fT "$BODY.given" "$BODY" || full
+  { tail -c +$((size + 1)) "$BODY" > "$BODY.given" && mv -fT "$BODY.given" "$BODY"; } || full
   # shellcheck disable=SC1090 # it is checked with this script
   . "$FAULTS"
   "$call" "$@"
@@ -48,5 +48,6 @@ call_undo_fault() {
 
 forget_faults() {  # what brought them was killed before it made any
   [ -e "$FAULTS" ] || return 0
-  (exec {LOCK}>> "$LIB/locks/fault" && flock -n "$LOCK" && leave_no_faults) || true
+  # shellcheck disable=SC2016 # the inner shell expands them
+  flock -n "$LIB/locks/fault" /bin/sh -c '[ -e "$1" ] || rm -f "$2"' sh "$FAULT/about" "$FAULTS" || true
 }

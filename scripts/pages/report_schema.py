@@ -1,32 +1,36 @@
-"""docs/report-schema.md, made from the schema: ``python -m quarterdeck.report.schema_doc > docs/report-schema.md``."""
+"""docs/report-schema.md, made from the schema of reports."""
 
 from __future__ import annotations
 
 import enum
 import inspect
 import re
-import sys
+from types import ModuleType
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from quarterdeck.report import schema
+from quarterdeck.report import schema, schema_probe
 
 _OPENING = f"""# The report's schema
 
 `quarterdeck report NAME -o json` prints one JSON document of schema `{schema.SCHEMA_VERSION}`. Times are seconds
 since the operation started (negative: before it), durations of requests are milliseconds. Within `v1` fields are
-only ever added. This page is made from `src/quarterdeck/report/schema.py`; a test keeps the two equal.
+only ever added. This page is made from `src/quarterdeck/report/schema*.py`; a test keeps the two equal.
 """
 
 
 def document() -> str:
     """The whole page."""
-    classes = [each for each in vars(schema).values() if inspect.isclass(each) and each.__module__ == schema.__name__]
-    models = [each for each in classes if issubclass(each, BaseModel) and each is not schema.Part]
+    classes = [each for module in (schema, schema_probe) for each in _classes(module)]
+    models = [each for each in classes if issubclass(each, BaseModel)]
     models.sort(key=lambda each: each is not schema.Report)  # the document itself first, then as they stand
     enums = [each for each in classes if issubclass(each, enum.Enum)]
     return "\n".join([_OPENING, *map(_model, models), *map(_enum, enums)])
+
+
+def _classes(module: ModuleType) -> list[type]:
+    return [each for each in vars(module).values() if inspect.isclass(each) and each.__module__ == module.__name__]
 
 
 def _model(model: type[BaseModel]) -> str:
@@ -48,7 +52,7 @@ def _row(field: FieldInfo) -> str:
 def _type(annotation: object) -> str:
     plain = isinstance(annotation, type) and not hasattr(annotation, "__args__")
     text = getattr(annotation, "__name__", "") if plain else str(annotation)
-    text = re.sub(r"typing\.|quarterdeck\.report\.schema\.|<class '|'>", "", text)
+    text = re.sub(r"typing\.|quarterdeck\.report\.schema\w*\.|<class '|'>", "", text)
     text = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", text)
     text = re.sub(r"tuple\[(\w+), \1\]", r"two \1", text)
     text = re.sub(r"dict\[str, (\w+)\]", r"object of \1 by name", text)
@@ -60,7 +64,3 @@ def _type(annotation: object) -> str:
 
 def _first_paragraph(item: type) -> str:
     return " ".join((inspect.getdoc(item) or "").split("\n\n")[0].split())
-
-
-if __name__ == "__main__":
-    sys.stdout.write(document())

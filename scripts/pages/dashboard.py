@@ -1,9 +1,8 @@
-"""The Grafana dashboard, docs/monitoring/dashboard.json: ``python -m quarterdeck.metrics.dashboard`` prints it."""
+"""The Grafana dashboard, docs/monitoring/dashboard.json."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -218,7 +217,3 @@ def _panel(number: int, panel: Panel, left: int, top: int) -> dict[str, JsonValu
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}} if panel.kind == "timeseries" else {},
         "targets": targets,
     }
-
-
-if __name__ == "__main__":
-    sys.stdout.write(dashboard())

@@ -1,0 +1,16 @@
+"""The pages of docs that are made from code, by their names there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pages import dashboard, metrics, report_schema
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "metrics.md": metrics.page,
+    "monitoring/dashboard.json": dashboard.dashboard,
+    "report-schema.md": report_schema.document,
+}
