@@ -246,7 +246,7 @@ async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> Non
 
 async def test_unmanaged_asks_for_the_records_until_they_resolve(own: CoreDns) -> None:
     await own.start()
-    person = UnmanagedDns(servers=(nobody(), own.servers[0]), timeout=1.0)
+    person = UnmanagedDns(servers=(nobody(), own.servers[0]), timeout=3.0)
     waiting = await person.set(NAME, ("192.0.2.1", "2001:db8::1"), 5)
     assert waiting is not None
     assert waiting.lines == (f"{NAME}. 5 IN A 192.0.2.1", f"{NAME}. 5 IN AAAA 2001:db8::1")

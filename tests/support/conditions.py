@@ -23,8 +23,10 @@ def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: flo
     return seen
 
 
-async def eventually(look: Callable[[], Awaitable[T]], good: Callable[[T], bool], deadline: float = 20.0) -> T:
-    """What ``look`` sees once it is ``good``; fails with the last sight after ``deadline`` seconds."""
+async def eventually(look: Callable[[], Awaitable[T]], good: Callable[[T], bool], deadline: float = 60.0) -> T:
+    """What ``look`` sees once it is ``good``; fails with the last sight after ``deadline`` seconds: starting a process
+    takes many of them where ten others want the same processor.
+    """
     end = asyncio.get_running_loop().time() + deadline
     while not good(seen := await look()):
         assert asyncio.get_running_loop().time() < end, f"still {seen!r} after {deadline} s"

@@ -178,7 +178,7 @@ async def connect(ip: str, port: int, context: ssl.SSLContext) -> Client:
     return Client(reader, writer)
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]], *, within: float = 10.0) -> None:
+async def eventually(holds: Callable[[], Awaitable[bool]], *, within: float = 60.0) -> None:
     """Wait for a condition with a deadline (seconds)."""
     async with asyncio.timeout(within):
         while True:

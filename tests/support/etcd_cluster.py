@@ -51,7 +51,7 @@ def etcd_binary() -> Path:
     return asyncio.run(upstream.ensure([Program.ETCD], Versions()))[Program.ETCD]
 
 
-async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 20.0) -> Result:
+async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 60.0) -> Result:
     """The result of ``attempt`` as soon as it neither raises Unavailable nor AssertionError."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within
