@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Protocol
 
 from dns.rdatatype import RdataType
@@ -13,7 +11,6 @@ from typing_extensions import override
 
 from quarterdeck import dialing
 from quarterdeck.dns.questions import Reply, ask_server
-from quarterdeck.probe.target import Source
 
 
 class Network(Protocol):
@@ -64,15 +61,3 @@ class Direct(Network):
     @override
     def lag(self) -> float:
         return 0.0
-
-
-@asynccontextmanager
-async def opened(source: Source | None) -> AsyncIterator[Network]:
-    """The place to probe from: that host, or this one. Raises what entering a ``Tunnel`` does."""
-    if source is None:
-        yield Direct()
-        return
-    from quarterdeck.probe.tunnel import Tunnel  # what connects over ssh takes long to load
-
-    async with Tunnel(source) as tunnel:
-        yield tunnel

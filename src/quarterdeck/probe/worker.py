@@ -9,14 +9,15 @@ import asyncio
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import ValidationError
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
 from quarterdeck.linux.turns import take_short_turns
-from quarterdeck.probe.network import Network, opened
+from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.protocol import (
     COMMAND,
     CONFIG,
@@ -35,7 +36,7 @@ from quarterdeck.probe.protocol import (
     StopCommand,
 )
 from quarterdeck.probe.run import Probe
-from quarterdeck.probe.target import ProbeConfig
+from quarterdeck.probe.target import ProbeConfig, Source
 
 _LONGEST_LINE = 1 << 22  # bytes
 _MOST_UNREAD = 1 << 22  # bytes: past that, summaries and failures are not sent (the result has them)
@@ -104,7 +105,7 @@ async def _serve(commands: asyncio.StreamReader, output: Output) -> Finished | N
     except ValidationError as error:
         fields = ", ".join(".".join(map(str, each["loc"])) for each in error.errors())  # never the values: secrets
         raise InvalidInput("reading the probe's config", f"not valid: {fields}") from None
-    async with opened(config.source) as network:
+    async with _opened(config.source) as network:
         return await _probe(config, network, commands, output)
 
 
@@ -167,6 +168,18 @@ async def _tell(probe: Probe, output: Output) -> None:
     while True:
         await asyncio.sleep(_SUMMARY_EVERY)
         output.say(Progress(summary=probe.summary()))
+
+
+@asynccontextmanager
+async def _opened(source: Source | None) -> AsyncIterator[Network]:
+    """The place to probe from: that host, or this one. Raises what entering a ``Tunnel`` does."""
+    if source is None:
+        yield Direct()
+        return
+    from quarterdeck.probe.tunnel import Tunnel  # what connects over ssh takes long to load
+
+    async with Tunnel(source) as tunnel:
+        yield tunnel
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class LeadersObserver:
             return self._leading
         self._read = now
         apiserver = apiserver_address(memory.replica(serving))
-        kinds = led_kinds(self.plane, memory.replicas)
+        kinds = led_kinds(self.plane, {each.revision for each in memory.replicas})
         reached = {record: record.name in ready for record in memory.replicas}
         found = await asyncio.gather(*(self._observe(each, reached, apiserver, once=once) for each in kinds))
         self._leading = tuple(each for each in found if each is not None)
@@ -114,9 +114,9 @@ def _plain(found: tuple[Obstacle, ...]) -> list[str]:
     return [re.sub(r"\d+", "#", each.seen) for each in found]
 
 
-def led_kinds(plane: Plane, replicas: Iterable[Replica]) -> tuple[Component, ...]:
-    """The programs of these replicas of which one leads, by a lease."""
-    there = {component for each in replicas for component in plane.revisions.programs.of(each.revision)}
+def led_kinds(plane: Plane, revisions: Iterable[str]) -> tuple[Component, ...]:
+    """The programs of replicas of these revisions of which one leads, by a lease."""
+    there = {component for each in revisions for component in plane.revisions.programs.of(each)}
     return tuple(component for component, spec in CATALOGUE.items() if spec.lease and component in there)
 
 

@@ -81,7 +81,7 @@ async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
     """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
     apiserver says it.
     """
-    kinds = led_kinds(plane, world.memory.replicas)
+    kinds = led_kinds(plane, {each.revision for each in world.memory.replicas} or {world.revision})
     known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
     unknown = [each for each in kinds if each not in known]
     found = await asyncio.gather(*(_leader(plane, world, each) for each in unknown))
