@@ -18,7 +18,7 @@ from quarterdeck.engine.observation.silence import Silence
 from quarterdeck.engine.reconcile import aside
 from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.world import Health
+from quarterdeck.model.membership import Health
 
 Patch = pytest.MonkeyPatch
 

@@ -31,6 +31,7 @@ from model.clients import Clients, listed
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -47,7 +48,7 @@ from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, S
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.match import match
 from quarterdeck.planner.members import is_stale, serves

@@ -34,6 +34,7 @@ from model.searches import (
 )
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
@@ -46,7 +47,7 @@ from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, World
+from quarterdeck.model.world import BalancerFact, MachineFact, World
 from quarterdeck.planner import ailing, claims, machines, members, planner, reading, resting, revisions, stage
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rule import Ask, Members, Rule

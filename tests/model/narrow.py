@@ -9,6 +9,7 @@ import pytest
 from support.components import CONTROLLERS
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import ReaddressMember, RemoveMember, Swap, TransferLeadership
@@ -17,7 +18,7 @@ from quarterdeck.model.steps.traffic import NoteDraining, StopBalancer
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner import planner, reading
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules import attaching, notes, serving, traffic, upkeep

@@ -8,11 +8,12 @@ from functools import cache
 
 from model.worlds import empty, settled
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import MemberFact, Membership
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick

@@ -28,10 +28,11 @@ from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.kube.port import Address
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import NAMED
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, Health, MachineFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard

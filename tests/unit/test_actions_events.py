@@ -20,12 +20,13 @@ from quarterdeck.engine.notices.events import warnings
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberData, MemberFact, Membership
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.clusters import ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, Swap
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import StartUnit
-from quarterdeck.model.world import Health, MemberData, MemberFact, Membership, World
+from quarterdeck.model.world import World
 
 A1 = "east-a1"
 EVENTS = Cluster.EVENTS

@@ -12,7 +12,8 @@ from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _initial_cluster
 from quarterdeck.components.settings import ClusterState
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.membership import Health, MemberFact
+from quarterdeck.model.world import World
 
 STRANGER = MemberFact(
     id=0x99, replica="", learner=False, health=Health.DOWN, name="east-1", peer_urls=("https://10.99.0.9:2380",)

@@ -12,12 +12,13 @@ from quarterdeck.actions.upkeep import HANDLERS, defragment
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind
+from quarterdeck.model.membership import MemberFact, Space
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import MemberFact, ReplicaFact, Space, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.rules.upkeep import make_room
 from quarterdeck.planner.view import view
 

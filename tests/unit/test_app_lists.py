@@ -15,11 +15,12 @@ from quarterdeck.app.certificates import Certificate, purposes
 from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.components import NAMED
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.validity import certificates
 from quarterdeck.stores.port import JournalEntry

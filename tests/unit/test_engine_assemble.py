@@ -12,11 +12,12 @@ from quarterdeck.engine.observation.assemble import TOO_OLD, Dated, EtcdFacts, P
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
+from quarterdeck.model.membership import Membership, WrongData
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts, VolumeFacts
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState, UnitStatus
-from quarterdeck.model.world import Membership, ReplicaFact, World, WrongData
+from quarterdeck.model.world import ReplicaFact, World
 
 NOW = 100.0
 SLOT = Slot(site="east", zone="a")

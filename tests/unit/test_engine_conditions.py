@@ -25,12 +25,13 @@ from quarterdeck.engine.notices.conditions import (
 from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
+from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import BalancerFact, EdgeFact, Health, MemberFact, Membership, Space, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))
 REPLICA = Replica(name="a-1", slot=Slot(site="east", zone="a"), machine="m-1")

@@ -13,10 +13,11 @@ from quarterdeck.engine.notices.events import Happening, happenings, told_of
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteDown, Pardon
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import EdgeFact, Health, World
+from quarterdeck.model.world import EdgeFact, World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.stores.port import Event, EventType
 

@@ -15,7 +15,7 @@ from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.etcd.facts import ListedMember, MemberStatus
 from quarterdeck.etcd.faults import Reason, fault
-from quarterdeck.model.world import Membership, WrongData
+from quarterdeck.model.membership import Membership, WrongData
 
 OURS, THEIRS = 1, 0x1F
 

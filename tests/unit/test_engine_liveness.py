@@ -16,11 +16,11 @@ from quarterdeck.engine.observation.liveness import AT_FIRST, FROZEN, GUARDED, O
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, UnitState, UnitStatus
-from quarterdeck.model.world import Health, MemberFact, Membership
 
 SEAT = seat_at("east-a1", "127.0.1.1", 0)
 RECORD = Replica(name="east-1", slot=Slot(site="east", zone="a"), machine="east-a1", seat=SEAT)

@@ -9,9 +9,10 @@ from model.seen import learner, seen, voters_at
 from support.golden import Golden
 
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
+from quarterdeck.model.membership import Health, MemberFact, Space
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType
 
 WELL = seen(*voters_at("east", 3), learner("east-4"), to="east", count=3)

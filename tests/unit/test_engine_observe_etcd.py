@@ -19,9 +19,9 @@ from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.silence import GRACE
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.units import Machine, Volume
-from quarterdeck.model.world import Health, MemberFact, Membership
 
 SILENT_FOR = 60.0
 

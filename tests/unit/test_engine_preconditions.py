@@ -43,10 +43,11 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.measures import ClockOffset, FreeMemory
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineState
-from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 

@@ -15,11 +15,11 @@ from quarterdeck.engine.observation.quiet import EVERY, QUIET, Complaints, Heard
 from quarterdeck.errors import NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, UnitState, UnitStatus
-from quarterdeck.model.world import Health, MemberFact, Membership
 
 ETCD, APISERVER, SCHEDULER = Component.ETCD, Component.APISERVER, Component.SCHEDULER
 SEAT = seat_at("east-a1", "127.0.1.1", 0)

@@ -12,10 +12,11 @@ from support.fake_plane import FakePlane, host_of
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.kube.port import Address
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 
 NAMES = ("east-1", "east-2", "west-1")
 LOST = "east-2"

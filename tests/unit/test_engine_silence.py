@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from quarterdeck.engine.observation.silence import AWAY, GRACE, LONGEST_LOOK, LOOKS, PAUSE, Silence, Word
-from quarterdeck.model.world import Health
+from quarterdeck.model.membership import Health
 
 OWES = Word(leader=1, term=2, match=10, committed=11)
 

@@ -21,10 +21,11 @@ from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.slowness import DISK, answered, eased
 from quarterdeck.etcd.facts import Durations, MemberTimes
+from quarterdeck.model.membership import Health, Space
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.upkeep import Defragment
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, ReplicaFact, Space, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.view import view
 
 WELL = stories.serving()

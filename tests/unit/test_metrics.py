@@ -38,12 +38,13 @@ from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import Address, telling
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
+from quarterdeck.model.membership import Health, Space
 from quarterdeck.model.memory import Timeline
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import BalancerFact, Health, Space, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
 
 DOCS = Path(__file__).parents[2] / "docs"

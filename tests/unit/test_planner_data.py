@@ -11,13 +11,14 @@ from support.golden import Golden
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Membership, WrongData
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated
 from quarterdeck.model.steps.members import AddLearner, Promote, Swap
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Membership, World, WrongData
+from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.data import withhold

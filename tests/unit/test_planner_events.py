@@ -12,6 +12,7 @@ from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
@@ -22,7 +23,7 @@ from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, Membership, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.clusters import ask
 from quarterdeck.planner.events import dissolve, left_behind, renew
 from quarterdeck.planner.members import is_stale, wants_events

@@ -11,13 +11,14 @@ from model.worlds import empty
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MachineFact, MemberFact, Membership, ReplicaFact, World
+from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.founding import found, place

@@ -10,10 +10,10 @@ from model.worlds import ZONES, empty, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.bounds import Healing
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import Condemn, Pardon
 from quarterdeck.model.steps.members import RemoveMember
-from quarterdeck.model.world import Health
 from quarterdeck.planner.machines import flapping, machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back

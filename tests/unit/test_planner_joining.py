@@ -9,9 +9,9 @@ from model.seen import Seen, dead, learner, placed, seen, viewed, voters_at
 from model.stories import all_told, planned, whats
 from support.golden import Golden
 
+from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.membership import (
     join,

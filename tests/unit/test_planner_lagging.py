@@ -17,6 +17,7 @@ from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.attaching import AttachVolumes
@@ -24,7 +25,7 @@ from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, 
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import RejectRevision
 from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import heal, held_back

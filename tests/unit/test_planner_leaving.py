@@ -9,9 +9,9 @@ from model.seen import Seen, dead, learner, left, placed, seen, viewed, voters_a
 from model.stories import all_told, told, whats
 from support.golden import Golden
 
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.membership import (
     lead,

@@ -23,12 +23,12 @@ from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power

@@ -11,13 +11,14 @@ from model.stories import serving, until, with_fact, with_member
 from model.worlds import moving
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, Health, Membership, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.simulated import observe

@@ -11,9 +11,10 @@ from model.worlds import empty, moving, settled
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, EdgeFact, MemberFact, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.rules.release import release, take_down
 from quarterdeck.planner.rules.traffic import let_go
 from quarterdeck.planner.simulated import observe

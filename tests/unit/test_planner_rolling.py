@@ -13,13 +13,14 @@ from support.components import CONTROLLERS
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component, Programs
+from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
 from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
 from quarterdeck.planner.rules.rolling import reject, roll
 from quarterdeck.planner.simulated import observe

@@ -10,12 +10,13 @@ from model.worlds import FORMER, NEW, changing, empty, settled
 
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import Health
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.rules.round_robin import follow
 from quarterdeck.planner.rules.traffic import record
 from quarterdeck.planner.simulated import observe

@@ -13,9 +13,10 @@ from support.components import CONTROLLERS
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, Health, World
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.serving import control, retire, serve, serve_in_outage
 from quarterdeck.planner.simulated import observe

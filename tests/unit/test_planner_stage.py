@@ -12,13 +12,14 @@ from model.stories import led_by, planned, serving, told, whats, with_balancers,
 from model.worlds import changing, wanted
 from support.golden import Golden
 
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, MachineFact, ReplicaFact, World
+from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
 from quarterdeck.planner.rules.serving import settled
 from quarterdeck.planner.simulated import observe

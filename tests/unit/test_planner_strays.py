@@ -15,8 +15,9 @@ from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.samples import samples
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import can_spare, voters
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin

@@ -12,11 +12,12 @@ from model.stories import serving, with_balancers, with_fact, with_member
 from model.worlds import FORMER, changing, settled
 from support.golden import Golden
 
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import BalancerFact, EdgeFact, Health, World
+from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.losses import Failure
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survival import Answer, Survival, survivals

@@ -13,11 +13,12 @@ from support.golden import Golden
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.revisions import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.resting import rest
 from quarterdeck.planner.rules.rolling import reject, watch

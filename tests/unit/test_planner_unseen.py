@@ -11,13 +11,14 @@ from model.worlds import empty, moving, settled
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MemberFact, ReplicaFact, World
+from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import all_of, edge

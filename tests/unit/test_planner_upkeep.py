@@ -17,13 +17,14 @@ from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, TransferLeadership
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
-from quarterdeck.model.world import Health, MemberFact, Membership, Space, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.upkeep import AGAIN, make_room

@@ -9,9 +9,9 @@ from model.seen import Seen, learner, seen, viewed
 from model.stories import led_by
 from model.worlds import wanted
 
+from quarterdeck.model.membership import Health
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health
 from quarterdeck.planner.slots import lent
 from quarterdeck.planner.view import View, view
 

@@ -18,8 +18,9 @@ from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import MEMBER, Cluster
+from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Change, Voter, after, home
 

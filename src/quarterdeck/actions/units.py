@@ -25,10 +25,11 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, world: World) -> None:

@@ -16,8 +16,9 @@ from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.samples import Sample
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.pki.validity import certificates, expiry
 
 #: Seconds between two readings.

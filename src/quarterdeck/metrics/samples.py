@@ -9,8 +9,9 @@ from typing import NamedTuple
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import Metric
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import ALARMS, AUTHENTICATION, raised, strays, voters
 from quarterdeck.planner.survival import Answer, survivals

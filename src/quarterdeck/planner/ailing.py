@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.model.world import Health
 from quarterdeck.planner.members import all_raised, has_the_data
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.revisions import ends_by_itself

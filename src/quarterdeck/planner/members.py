@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import Voter, has_quorum
 
 CORRUPT = "CORRUPT"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.model.clusters import CALLED, MEMBER, QUOTA, Cluster, Full
+from quarterdeck.model.membership import Health, MemberFact, Space
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import Health, MemberFact, Space, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import NOSPACE, raised
 
 #: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use

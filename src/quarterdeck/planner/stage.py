@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.match import fits, match

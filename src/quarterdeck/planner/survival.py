@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, MemberFact
 from quarterdeck.planner.losses import Failure, Loss, losses
 from quarterdeck.planner.members import has_the_data, serves
 from quarterdeck.planner.quorum import quorum

@@ -14,7 +14,8 @@ from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import CALLED, Cluster
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.membership import Health, MemberFact
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import strays, voters
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.stores.port import EventType

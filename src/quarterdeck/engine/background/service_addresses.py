@@ -16,8 +16,9 @@ from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.kube.address import Address
+from quarterdeck.model.membership import Health
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 
 _KEYS = "/registry/masterleases/"  # kubernetes: pkg/controlplane/reconcilers, below --etcd-prefix
 _MANAGER = "quarterdeck-endpoints"

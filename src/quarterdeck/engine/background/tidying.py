@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.background.duties import share
 from quarterdeck.engine.background.tending import tend
+from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.upkeep import Defragment
-from quarterdeck.model.world import MemberFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import has_the_data, serves
 from quarterdeck.planner.rules.upkeep import defragmented, relieved
 from quarterdeck.planner.view import View, view

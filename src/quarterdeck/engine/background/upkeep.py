@@ -13,8 +13,9 @@ from quarterdeck.engine.observation.compared import compare
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.upkeep import NoteDiffering
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import CORRUPT, raised
 
 

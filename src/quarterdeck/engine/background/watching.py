@@ -19,10 +19,11 @@ from quarterdeck.engine.observation.slowness import DISK, LINK, Part, Slow, Took
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.view import view
 
 #: Seconds between two handings over of leadership because a disk or a link is slow.

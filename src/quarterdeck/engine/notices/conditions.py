@@ -10,8 +10,9 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import Membership
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.world import Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import CORRUPT, NOSPACE, disarm_corrupt, raised, stray_voters
 from quarterdeck.planner.revisions import next_revision
 from quarterdeck.planner.rules.recovery import advice

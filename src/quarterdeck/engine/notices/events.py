@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Pardon
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, MemberFact, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.machines import flapping
 from quarterdeck.planner.members import (
     CORRUPT,

@@ -11,17 +11,11 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.edges import EdgeSeen, Where, amiss, by_itself, joined
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.leadership import Leadership
+from quarterdeck.model.membership import MemberData, Membership, WrongData
 from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import IDLE, MachineRole, MachineState, UnitState
-from quarterdeck.model.world import (
-    MachineFact,
-    MemberData,
-    Membership,
-    ReplicaFact,
-    World,
-    WrongData,
-)
+from quarterdeck.model.world import MachineFact, ReplicaFact, World
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.model.world import Health, Membership
 
 #: Seconds between two questions to a program that was not well, or not ready; to a controller that was well; and to one
 #: that has just been started: a change may wait for it before it goes on with the next replica.

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.model.clusters import CALLED, Cluster
+from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.world import Health, MemberFact, Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.members import NOSPACE, raised
 from quarterdeck.planner.space import has_no_room
 from quarterdeck.stores.port import EventType

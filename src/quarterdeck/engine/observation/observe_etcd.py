@@ -19,8 +19,8 @@ from quarterdeck.engine.observation.words import words_of
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.membership import Health, MemberFact, Membership, Space, WrongData
 from quarterdeck.model.memory import MemberWord, Memory, Replica
-from quarterdeck.model.world import Health, MemberFact, Membership, Space, WrongData
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5

@@ -18,9 +18,9 @@ from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, S
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.model.world import Health, Membership
 from quarterdeck.planner.rules.rolling import unit as called
 from quarterdeck.sites.endings import output_of
 

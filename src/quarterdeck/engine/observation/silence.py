@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from quarterdeck.model.world import Health
+from quarterdeck.model.membership import Health
 
 #: Seconds for which a member may fail to answer before more is thought of it. Longer than an election, and than the
 #: pause of a machine that is busy; short enough that a dead member does not cost tolerance for long.

@@ -25,9 +25,10 @@ from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.capabilities import NEEDED
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.measures import ClockOffset, RoundTrip
+from quarterdeck.model.membership import Health
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState
-from quarterdeck.model.world import Health, World
+from quarterdeck.model.world import World
 from quarterdeck.pki.validity import check_secrets
 from quarterdeck.planner.members import AUTHENTICATION, all_raised, disable_authentication, disarm_corrupt, strays
 from quarterdeck.upstream.catalog import Versions

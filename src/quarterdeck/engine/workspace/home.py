@@ -136,14 +136,13 @@ class Home:
 
         Raises NotFound when a site is gone, Corrupt when a revision is.
         """
-        if revisions is None:
-            guess = guard is None or resource.metadata.deletion_timestamp is not None
-            revisions = await known(self.store, resource, guess=guess)
+        guess = guard is None or resource.metadata.deletion_timestamp is not None
         secrets = await secrets_of(self.store, resource)
         fence = Fence(resource.metadata.name, guard.lease.token) if guard is not None else None
         space, near = await self._sites_near(resource, fence)
         sites = with_former(resource, near)
         machines = await machines_of(resource, sites)
+        others, client = await self._beside(resource, sites), open_http(secrets, stack)
         return Plane(
             resource=resource,
             store=self.store,
@@ -152,11 +151,9 @@ class Home:
             machines=machines,
             etcd=open_etcd(secrets, stack),
             kube=open_kube(secrets, stack),
-            balancers=_balancers(
-                resource, await self._beside(resource, sites), secrets, sites, machines, open_http(secrets, stack)
-            ),
+            balancers=_balancers(resource, others, secrets, sites, machines, client),
             dns=_promoted(resource, sites, machines) or await self.dns(resource, space, dns_program, fence),
-            revisions=revisions,
+            revisions=revisions or await known(self.store, resource, guess=guess),
             secrets=secrets,
             programs=programs or {},
             clock=time.time,

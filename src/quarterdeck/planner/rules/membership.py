@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quarterdeck.model.clusters import CALLED
+from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.waiting import Wait
-from quarterdeck.model.world import Health
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.members import stray_voters, strays

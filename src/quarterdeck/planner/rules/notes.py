@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
 from quarterdeck.model.steps.traffic import NoteDraining, NoteLifetime, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import IDLE
-from quarterdeck.model.world import Health, Membership, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.traffic import to_leave
 from quarterdeck.planner.view import View

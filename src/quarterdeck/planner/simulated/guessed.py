@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.membership import Health, Membership, Space
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Health, Membership, Space, World
+from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import NOSPACE, raised, strays
 from quarterdeck.planner.simulated.members import CATCH_UP
 from quarterdeck.planner.simulated.parts import Fill, Power, SimMachine, SimMember, SimReplica
@@ -17,7 +18,6 @@ def from_world(world: World) -> Truth:
     """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
     running |= _strays(world)
-    power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
     ids = [member.id for each in world.memberships for member in each.members]
     return Truth(
         slots=world.slots,
@@ -28,17 +28,7 @@ def from_world(world: World) -> Truth:
         changes=world.changes,
         condemned=world.condemned,
         cordoned=world.cordoned,
-        machines=tuple(
-            SimMachine(
-                name=each.name,
-                site=each.site,
-                zone=each.zone,
-                power=power[each.state],
-                cordoned=each.cordoned,
-                why=each.why,
-            )
-            for each in world.machines
-        ),
+        machines=tuple(map(_machine, world.machines)),
         replicas=tuple(sorted(running.items())),
         balancers=tuple((each.site, each.backends) for each in world.balancers if each.running),
         checked=tuple((each.site, each.healthy) for each in world.balancers if each.running),
@@ -57,6 +47,18 @@ def from_world(world: World) -> Truth:
         deleting=world.deleting,
         reattachable=bool(world.replicas) and all(each.reattachable for each in world.replicas),
         settings=world.settings,
+    )
+
+
+def _machine(seen: MachineFact) -> SimMachine:
+    power = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.OFF}
+    return SimMachine(
+        name=seen.name,
+        site=seen.site,
+        zone=seen.zone,
+        power=power[seen.state],
+        cordoned=seen.cordoned,
+        why=seen.why,
     )
 
 

@@ -8,19 +8,11 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.membership import Health, MemberData, MemberFact, Membership
 from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import (
-    BalancerFact,
-    Health,
-    MachineFact,
-    MemberData,
-    MemberFact,
-    Membership,
-    ReplicaFact,
-    World,
-)
+from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
 from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.parts import Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import DNS, all_of

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.membership import Space
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
-from quarterdeck.model.world import Space
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.parts import Fill
 from quarterdeck.planner.simulated.truth import Truth
