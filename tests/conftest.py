@@ -37,6 +37,8 @@ ARGUMENTS = "other arguments"
 LEFT_OUT = pytest.StashKey[list[tuple[str, str]]]()
 #: The same by file, as a worker has counted it.
 COUNTED = pytest.StashKey[dict[str, dict[str, int]]]()
+#: Where the tally of this run is to be written ("": nowhere).
+TALLY_FILE = pytest.StashKey[str]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,6 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[LEFT_OUT] = []
+    # It is this run's: a run that a test starts must not write there, and may not be allowed to.
+    config.stash[TALLY_FILE] = os.environ.pop(TALLY, "")
 
 
 # --- which tests a run has
@@ -98,7 +102,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Write the tally, where one is asked for."""
-    path = os.environ.get(TALLY)
+    path = config.stash[TALLY_FILE]
     if not path:
         return
     stats = terminalreporter.stats

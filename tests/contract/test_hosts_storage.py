@@ -17,7 +17,6 @@ from quarterdeck.model.units import MachineState, UnitSpec, UnitState
 from quarterdeck.sites.endings import why_unit_ended
 from quarterdeck.sites.ssh.commands import VolumeCommands
 from quarterdeck.sites.ssh.hosts import SshStorageClass
-from quarterdeck.sites.ssh.storage_check import check_storage
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
@@ -158,7 +157,7 @@ async def test_a_snapshot_stays_as_it_was(lab: HostsUnderTest, site: LabSite) ->
 
 
 async def test_the_promises_of_good_commands_are_kept(lab: HostsUnderTest, site: LabSite) -> None:
-    promises = [each async for each in check_storage(site, "shared", "check-1", A, B)]
+    promises = [each async for each in site.check_storage("shared", "check-1", A, B)]
     assert [(each.words, each.seen) for each in promises if not each.kept] == []
     assert len(promises) == 11
     assert lab.lab.sh(A, "findmnt --noheadings | grep check-1 || true") == ""
@@ -173,7 +172,7 @@ async def test_promises_that_are_not_kept_are_said(lab: HostsUnderTest, site: La
         attach=("sh", str(script), "attach", "{host}", "{volume}", "{path}"),
         detach=("sh", str(script), "detach", "{host}", "{volume}", "{path}"),
     )
-    promises = [each async for each in check_storage(with_commands(site, careless), "shared", "check-2", A, B)]
+    promises = [each async for each in with_commands(site, careless).check_storage("shared", "check-2", A, B)]
     seen = {each.words: each.seen for each in promises}
     assert seen["attach ends with 3 when there is no such volume, and it is to make none"] == "it ended with 0"
     assert seen["attach refuses a host while another one has it"] == "it ended with 0"
