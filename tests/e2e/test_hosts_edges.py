@@ -135,6 +135,7 @@ def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_a
         dies_and_comes_back(well, clients)
 
 
+@pytest.mark.soak
 def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
     well: Edges,
 ) -> None:
