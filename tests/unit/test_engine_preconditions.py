@@ -24,6 +24,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe import Look, Observer
+from quarterdeck.engine.observation.observing import observer_of
 from quarterdeck.engine.preflight import preconditions
 from quarterdeck.engine.preflight.preconditions import (
     _answer,
@@ -257,16 +258,33 @@ async def test_a_move_to_where_no_address_of_the_planes_leads_is_refused_in_word
     golden(found.seen)
 
 
+async def test_the_time_of_an_observation_is_that_of_before_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What clients may still hold is judged by what was so at that time: a look may take seconds."""
+    plane, clock = (await small_plane()).plane, [100.0]
+    look = Observer._look
+
+    async def takes_long(self: Observer, known: World, *also: str) -> Look:
+        clock[0] += 5.0
+        return await look(self, known, *also)
+
+    monkeypatch.setattr(Plane, "now", lambda _: clock[0])
+    monkeypatch.setattr(Observer, "_look", takes_long)
+    await plane.store.create(default_sites()[0])
+    observer = await observer_of(plane)
+    assert (await observer.observe()).now == 100.0
+    assert [each.now for each in await observer.observe_with(await observer_of(plane))] == [105.0, 105.0]
+
+
 async def test_the_checks_and_the_forecast_of_a_change_are_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     small = await small_plane()
     resource = small.plane.resource
     changed = resource.model_copy(update={"spec": resource.spec.model_copy(update={"replace_replicas": ("east-1",)})})
     looks: list[tuple[str, ...]] = []
-    look = Observer.look
+    look = Observer._look
 
-    async def counted(self: Observer, *also: str) -> Look:
+    async def counted(self: Observer, known: World, *also: str) -> Look:
         looks.append(also)
-        return await look(self, *also)
+        return await look(self, known, *also)
 
     async def given(answer: object) -> object:
         return answer
@@ -275,7 +293,7 @@ async def test_the_checks_and_the_forecast_of_a_change_are_by_one_look(monkeypat
         return replace(small.plane, resource=wanted)
 
     site = await small.plane.store.create(default_sites()[0])
-    monkeypatch.setattr(Observer, "look", counted)
+    monkeypatch.setattr(Observer, "_look", counted)
     home = SimpleNamespace(site=lambda _: given(site), plane=opened, store=small.plane.store)
     seen: list[World] = []
 
@@ -290,7 +308,7 @@ async def test_the_checks_and_the_forecast_of_a_change_are_by_one_look(monkeypat
     assert steps is not None
     now, then = seen
     assert (now.condemned, then.condemned) == ((), ("east-1",))
-    assert (now.membership, now.machines) == (then.membership, then.machines)
+    assert (now.membership, now.machines, now.now) == (then.membership, then.machines, then.now)
 
 
 async def test_a_member_that_belongs_to_no_replica_is_named_with_the_command_that_removes_it(golden: Golden) -> None:

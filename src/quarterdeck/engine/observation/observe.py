@@ -76,19 +76,17 @@ class Observer:
 
     async def observe(self) -> World:
         """One observation. Raises only what is not a matter of somebody not answering."""
-        return await self.world(await self.look())
+        known = self._known(self.plane.memory, self.plane.now())
+        return await self._world(known, await self._look(known))
 
-    async def look(self, *also: str) -> Look:
-        """What is there now, whatever is wanted. ``also``: sites to look at besides those that the plane uses."""
-        memory = self.plane.memory
-        places = {record.name: self._place(record) for record in memory.replicas}
-        return Look(places=places, seen=await self._look(memory, places, also))
+    async def observe_with(self, other: Observer) -> tuple[World, World]:
+        """One observation, as this plane is wanted and as the ``other`` one is: the same plane with another goal."""
+        known = self._known(self.plane.memory, self.plane.now())
+        look = await self._look(known, other.goal.site)
+        return await self._world(known, look), await other._world(other._known(known.memory, known.now), look)
 
-    async def world(self, look: Look) -> World:
-        """The world by one look at the plane, with what is wanted of it here: the same look may serve for the plane as
-        it is and for the plane as it would be.
-        """
-        known = self._known()
+    async def _world(self, known: World, look: Look) -> World:
+        """What is ``known`` without a look, and what was seen."""
         sites = await cordons.declared(self.plane.store)
         world = assemble(known, look.places, look.seen, self.plane.steady())
         membership = world.membership
@@ -97,8 +95,8 @@ class Observer:
         machines = cordons.marked(world.machines, sites)
         return replace(world, slots=self.goal.slots(there), machines=machines)
 
-    def _known(self) -> World:
-        """What is known without a look: what is wanted, and what is remembered."""
+    def _known(self, memory: Memory, now: float) -> World:
+        """What is known without a look, as of a time before it: what is wanted, and what is remembered."""
         plane = self.plane
         known = World(
             plane_name=self.plane.name,
@@ -111,8 +109,8 @@ class Observer:
             condemned=plane.resource.spec.replace_replicas,
             consent=consent_of(plane.resource),
             cordoned=plane.resource.spec.cordoned,
-            memory=plane.memory,
-            now=plane.now(),
+            memory=memory,
+            now=now,
             front=self.front,
             direct=leads_to_apiservers(plane.resource),
             promoted=self.promoted,
@@ -129,8 +127,14 @@ class Observer:
             events_class=events.storage_class if events is not None else "",
         )
 
-    async def _look(self, memory: Memory, places: Mapping[str, Place], also: Iterable[str]) -> Seen:
+    async def _look(self, known: World, *also: str) -> Look:
+        """Look at what is there, also at these sites besides those that the plane uses."""
+        places = {record.name: self._place(record) for record in known.memory.replicas}
+        return Look(places=places, seen=await self._seen(known, places, also))
+
+    async def _seen(self, known: World, places: Mapping[str, Place], also: Iterable[str]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
+        memory = known.memory
         names = self._names(memory, also)
         sites, etcd, events, name = await asyncio.gather(
             self._sites.observe(names),
@@ -139,7 +143,7 @@ class Observer:
             self._dated(partial(see_name, self.plane)),
         )
         fact = name.said or NameFact(known=False)
-        lifetime = replace(self._known(), record_ttl=fact.ttl).lifetime + self.settings.drain
+        lifetime = replace(known, record_ttl=fact.ttl).lifetime + known.settings.drain
         servers, balancers = await asyncio.gather(
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )

@@ -66,8 +66,7 @@ async def _by_one_look(home: Home, plane: Plane, changed: ControlPlane, stack: A
     revisions = await _supposed(home, plane.resource, changed)
     supposed = await observer_of(await home.plane(changed, stack, revisions=revisions))
     observer = await observer_of(plane)
-    look = await observer.look(changed.spec.placement.site)
-    return await observer.world(look), await supposed.world(look)
+    return await observer.observe_with(supposed)
 
 
 async def _supposed(home: Home, current: ControlPlane, changed: ControlPlane) -> Revisions:
