@@ -13,7 +13,6 @@ import asyncio
 import re
 import socket
 import ssl
-from asyncio import sslproto
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,8 +28,6 @@ T = TypeVar("T")
 KEPT = 5.0
 FEW = 6
 _OLDEST = 60.0
-#: Bytes: a record of TLS and its frame.
-_TLS_BUFFER = 32 * 1024
 #: Milliseconds for which the other end's kernel may leave what is sent over a kept connection unacknowledged.
 _UNHEARD = 500
 _MOST = 64 * 2**20  # bytes of an answer
@@ -41,15 +38,6 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNOREC
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
 _DATE = re.compile(rb"\r\ndate:[ \t]*([ -~]+?)[ \t]*\r\n", re.IGNORECASE)
 _CLOSE = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n", re.IGNORECASE)
-
-
-def keep_small_tls_buffers() -> None:
-    """Have asyncio keep 32 KiB for what is read of each secured connection of this process. Its own default is a
-    quarter of a megabyte for each, and a manager has some of each plane.
-
-    It is called where a program starts, and by no library: asyncio has this for a whole process alone.
-    """
-    sslproto.SSLProtocol.max_size = _TLS_BUFFER
 
 
 class NoAnswer(Exception):

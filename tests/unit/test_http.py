@@ -19,10 +19,11 @@ from support.golden import Golden
 
 from quarterdeck import http
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.http import Answer, Http, NoAnswer, keep_small_tls_buffers
+from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.tls import client_context
+from quarterdeck.tls_buffers import keep_small_tls_buffers
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -344,7 +345,7 @@ def test_importing_quarterdeck_changes_nothing_in_asyncio() -> None:
 from asyncio import sslproto
 before = sslproto.SSLProtocol.max_size
 import quarterdeck.app.face, quarterdeck.app.serving
-from quarterdeck.http import keep_small_tls_buffers
+from quarterdeck.tls_buffers import keep_small_tls_buffers
 assert sslproto.SSLProtocol.max_size == before
 keep_small_tls_buffers()
 assert sslproto.SSLProtocol.max_size < before

@@ -20,8 +20,8 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.http import keep_small_tls_buffers
 from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.tls_buffers import keep_small_tls_buffers
 
 if TYPE_CHECKING:
     from quarterdeck.metrics.metrics import Metrics
