@@ -77,6 +77,22 @@ def serve(listener: socket.socket, handle: object) -> None:
         threading.Thread(target=handle, args=(connection,), daemon=True).start()
 
 
+def comes_and_goes(address: str, port: int, end: float, seen: list[str]) -> None:
+    """A client that connects again and again, stays for a moment, and is away for longer. ``seen``: the machine that
+    answered each time, or how it failed.
+    """
+    while time.monotonic() < end:
+        try:
+            with socket.create_connection((address, port), timeout=10.0) as connection:
+                said = connection.recv(64).decode().strip()
+                time.sleep(0.05)
+                connection.sendall(b"x")
+                seen.append(said if connection.recv(1) == b"x" else "closed")
+        except OSError as error:
+            seen.append(repr(error))
+        time.sleep(0.15)
+
+
 def do(verb: str, *args: object) -> object:  # noqa: C901
     match verb, args:
         case ("listen", [str(address), int(port), kind]):
@@ -99,6 +115,15 @@ def do(verb: str, *args: object) -> object:  # noqa: C901
             held[name] = socket.create_connection((address, port), timeout=timeout)
             held[name].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return time.monotonic() - began
+        case ("come and go", [int(clients), str(address), int(port), float(seconds)]):
+            seen: list[str] = []
+            end = time.monotonic() + seconds
+            threads = [threading.Thread(target=comes_and_goes, args=(address, port, end, seen)) for _ in range(clients)]
+            for each in threads:
+                each.start()
+            for each in threads:
+                each.join()
+            return seen
         case ("say", [str(name), str(text)]):
             return held[name].send(text.encode())
         case ("hear", [str(name), float(timeout)]):

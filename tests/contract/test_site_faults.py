@@ -399,6 +399,7 @@ async def test_what_takes_strace_is_refused_where_that_is_not_there_or_may_not(
     assert (traced_by(before.pid), tracers(site)) == (0, ())
 
 
+@pytest.mark.parametrize("local", ["loopback", "netns"], indirect=True)
 @pytest.mark.parametrize("kind", [FaultKind.CUT, FaultKind.DEAFEN])
 async def test_a_machine_is_cut_off_where_networks_can_be(local: LocalUnderTest, kind: FaultKind) -> None:
     site, fault = local.site, Fault(kind=kind, machine=A)

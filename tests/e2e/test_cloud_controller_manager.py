@@ -55,6 +55,7 @@ def units(lab: PlaneLab) -> dict[str, Path]:
     return {each.name: each for each in lab.home.glob(f"sites/*/machines/*/units/*-{CLOUD}")}
 
 
+@pytest.mark.soak  # test_controllers_handed.py starts one on three replicas, and hands it a controller
 def test_a_cloud_controller_manager_comes_acts_and_goes_while_clients_see_nothing(demo: PlaneLab) -> None:
     client, program = demo.client(NAME), asyncio.run(fake_ccm())
     cloud: dict[str, Any] = {"program": str(program), "provider": "fake", "config": "[Global]\npassword=secret\n"}

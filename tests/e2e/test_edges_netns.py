@@ -89,6 +89,7 @@ def serves_on(clients: Watched, what: str, seconds: float) -> None:
         clients.goes_on(what)
 
 
+@pytest.mark.soak  # test_hosts.py has an edge that is a DNS server too, and dies
 def test_an_edge_and_a_dns_server_die_without_a_word_and_come_back(two: Two) -> None:
     lab = two.lab
     with watched(lab, NAME, "two") as clients:

@@ -108,10 +108,10 @@ def switched(lab: PlaneLab, label: str, path: Path, kill_after: int) -> None:
     lab.status(NAME, code=0)
 
 
-def created(lab: PlaneLab, **events: Any) -> Client:
+def created(lab: PlaneLab, replicas: int, **events: Any) -> Client:
     """The plane at the first of two sites, with its events so; and a client of it."""
     lab.run("apply", "-f", str(lab.file(SITES)))
-    spec = {"replicas": 3, "placement": {"site": "here"}, "etcd": {"events": events}}
+    spec = {"replicas": replicas, "placement": {"site": "here"}, "etcd": {"events": events}}
     document = {"apiVersion": "quarterdeck.dev/v1alpha1", "kind": "ControlPlane", "metadata": {"name": NAME}}
     lab.run("apply", "-f", str(lab.file(yaml.safe_dump({**document, "spec": spec}))))
     return lab.client(NAME)
@@ -119,7 +119,7 @@ def created(lab: PlaneLab, **events: Any) -> Client:
 
 @pytest.mark.soak  # tests/loop has it at any call; with real programs they move in the next one
 def test_events_get_an_etcd_of_their_own_and_go_back_while_clients_go_on(lab: PlaneLab) -> None:
-    client = created(lab, separate=False)
+    client = created(lab, 3, separate=False)
     write(lab, client, "before")
     assert holds(lab, "before") == {Cluster.MAIN}
 
@@ -143,22 +143,26 @@ def test_events_get_an_etcd_of_their_own_and_go_back_while_clients_go_on(lab: Pl
     assert all(each["events"] is None for each in lab.status(NAME)["members"])
 
 
-def test_events_in_an_etcd_of_their_own_move_with_the_plane(lab: PlaneLab) -> None:
-    client = created(lab, separate=True, storageClass="quick", quotaBytes="1Gi")
+def test_events_in_an_etcd_of_their_own_move_with_the_plane_that_becomes_highly_available(lab: PlaneLab) -> None:
+    client = created(lab, 1, separate=True, storageClass="quick", quotaBytes="1Gi")
     memory = lab.plane(NAME).status.memory
     assert {each.events.storage_class for each in memory.replicas if each.events is not None} == {"quick"}
-    assert sorted(each["events"]["member"] for each in lab.status(NAME)["members"]) == ["leader", "voter", "voter"]
     write(lab, client, "separate")
     assert holds(lab, "separate") == {Cluster.EVENTS}
 
     after = lab.last_entry(NAME)
     with watched(lab, NAME, "moves"):
-        lab.run("migrate", NAME, "--to", "there", "--yes")
+        lab.run("migrate", NAME, "--to", "there", "--replicas", "3", "--yes")
     entries = lab.read(lambda home: home.store.journal(NAME, after=after))
     assert did(entries, "swap-voters", text="of the events' etcd"), "it has a quorum of its own to keep"
     fact = lab.status(NAME, code=0)
     assert fact["site"] == fact["quorumAt"] == "there"
     assert {each["events"]["health"] for each in fact["members"]} == {"healthy"}
+    for members in (
+        [each["member"] for each in fact["members"]],
+        [each["events"]["member"] for each in fact["members"]],
+    ):
+        assert sorted(members) == ["leader", "voter", "voter"], "nothing that was lent is left"
     assert "separate" in events(lab, client), "its data came along"
     write(lab, client, "moved")
     assert holds(lab, "moved") == {Cluster.EVENTS}

@@ -1,5 +1,5 @@
 """Planes on machines that are reached over ssh, with real sshd and systemd: created, moved over a distance while
-machines, sessions and rights go away, healed, and serving when nobody can reach the machines.
+machines, edges, sessions and rights go away, healed, and serving when nobody can reach the machines.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 import pytest
+import yaml
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
@@ -24,45 +25,70 @@ from quarterdeck.stores.port import Outcome as Done
 
 pytestmark = pytest.mark.timeout(900)
 
-NAME = "demo"
+NAME, OWN = "demo", "own"
+API = "quarterdeck.dev/v1alpha1"
 SITES = ("north", "south")
+EDGES = ("north-edge-1", "north-edge-2")
+SPARE = "north-spare"
 #: The worst that ``systemd-analyze security`` may say of a unit.
 EXPOSURE = 4.0
+#: Milliseconds between the sites, and back.
+RTT = 80
 #: Seconds until nobody waits any more for a machine that says nothing.
 SILENT = 20.0
+#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
+#: after 10 s.
+PATIENCE = 12.0
+#: Seconds within which a client who connects anew is answered by the other edge, on a busy machine.
+TAKEOVER = 5.0
 
 
 def machines() -> dict[LabHost, tuple[str, ...]]:
-    """Two sites of three zones: one that has two edges, which are DNS servers too, and a spare machine, and one whose
-    hosts are edges besides.
+    """Two sites of three zones. North has two edges, which are DNS servers too, and a spare machine on the same wire:
+    the edges share a floating address, and the spare machine may share a promoted one with them. The hosts of south
+    are edges besides.
     """
     found: dict[LabHost, tuple[str, ...]] = {LabHost(f"north-{zone}", "north", zone): ("control",) for zone in "abc"}
-    found |= {LabHost(f"north-edge-{zone}", "north", zone): ("edge", "dns") for zone in "ab"}
-    found[LabHost("north-spare", "north", "a")] = ("control",)
+    found |= {LabHost(each, "north", "a"): ("edge", "dns") for each in EDGES}
+    found[LabHost(SPARE, "north", "a")] = ("control",)
     return found | {LabHost(f"south-{zone}", "south", zone): ("control", "edge") for zone in "abc"}
 
 
-def edge(site: str, zone: str) -> str:
-    """A host of load balancers."""
-    return f"{site}-edge-{zone}" if site == "north" else f"{site}-{zone}"
+def edges(site: str) -> tuple[str, ...]:
+    """The hosts of load balancers."""
+    return EDGES if site == "north" else ("south-a", "south-b")
+
+
+def floating(made: HostsPlanes) -> str:
+    """The address that goes from edge to edge of north."""
+    return made.on_the_wire_of(EDGES[0], 200)
+
+
+def promoted(made: HostsPlanes) -> str:
+    """The address that a plane of north can have to itself."""
+    return made.on_the_wire_of(EDGES[0], 210)
 
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[HostsPlanes]:
-    """The plane, at site north of two. Programs are sent as for anybody; all machines have them then."""
+    """The plane, at site north of two that are far from each other. Programs are sent as for anybody; all machines have
+    them then.
+    """
     if why := why_not():
         pytest.skip(why)
     with hosts_planes(machines()) as hosts:
-        for site in SITES:
-            hosts.add_site(site)
+        led = {"floatingAddresses": [floating(hosts)], "promotedAddresses": [promoted(hosts)]}
+        hosts.add_site("north", edge=led)
+        hosts.add_site("south")
         hosts.planes.run("create", NAME, "--site", "north")
         hosts.share_programs()
+        hosts.hosts.delay(*SITES, RTT)
         yield hosts
 
 
 @pytest.fixture
 def far(made: HostsPlanes) -> HostsPlanes:
-    """The same, well, 80 ms from the other site."""
+    """The same, well."""
     hosts = made.hosts
     for name in hosts.names:
         if not hosts.is_on(name):
@@ -70,7 +96,6 @@ def far(made: HostsPlanes) -> HostsPlanes:
     for command in made.planes.commands:
         if command.running:
             command.kill()
-    hosts.delay(*SITES, 80)
     made.planes.run("wait", NAME, "--timeout", "120")
     return made
 
@@ -102,7 +127,7 @@ def settled(planes: PlaneLab, moving: Command, target: str) -> None:
 def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlanes) -> None:
     source, _ = where(far.planes)
     assert {*far.planes.machines(source)} <= {f"{source}-{zone}" for zone in ("a", "b", "c", "spare")}
-    for name in (f"{source}-b", edge(source, "a")):
+    for name in (f"{source}-b", edges(source)[0]):
         said = far.hosts.sh(name, "systemd-analyze security --no-pager | grep quarterdeck-")
         exposures = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
         print(f"\n{exposures}")
@@ -119,13 +144,13 @@ def test_clients_at_a_host_of_the_other_site_see_no_failure(far: HostsPlanes) ->
     failed = (seen["failures"], seen["writes"]["lost"], seen["watches"]["missed"])
     assert (seen["from"], failed) == (f"{other}/{other}-b", ([], 0, 0)), str(done)
     assert seen["writes"]["acknowledged"] > 0
-    assert seen["periods"][0]["overall"]["p50_ms"] > 80, "the sites are that far apart"
+    assert seen["periods"][0]["overall"]["p50_ms"] > RTT, "the sites are that far apart"
 
 
 @pytest.mark.soak  # the next one is worse, and fails no request either
 def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) -> None:
     source, target = where(far.planes)
-    watcher = f"{source}-edge-a"
+    watcher = edges(source)[0]
     done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe-from", watcher, "--quiet", "3")
     report = Report.model_validate_json(far.planes.run("report", NAME, "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED
@@ -222,14 +247,14 @@ def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -
     """As whoever is at a site himself sees."""
     planes, hosts = far.planes, far.hosts
     site, other = where(planes)
-    asks = f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(edge(site, 'a'))}:6443/readyz || exit 1; done"
+    asks = f"for i in $(seq 20); do curl -skf -m 2 https://{hosts.address(edges(site)[0])}:6443/readyz || exit 1; done"
     with managed(planes):
         for name in SITES:
             hosts.cut_sites(OUTSIDE, name, Cut.BOTH)
         try:
             end = time.monotonic() + 20.0  # longer than any grace
             while time.monotonic() < end:
-                assert hosts.sh(edge(other, "b"), asks) == "ok" * 20
+                assert hosts.sh(edges(other)[1], asks) == "ok" * 20
         finally:
             for name in SITES:
                 hosts.cut_sites(OUTSIDE, name, Cut.NONE)
@@ -244,8 +269,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
     """No manager stands by here, no host has a clock of its own, and a lost quorum has to be asked for."""
     planes, hosts = far.planes, far.hosts
     hosts.delay(*SITES, 0)
-    if where(planes)[0] != "north":
-        planes.run("migrate", NAME, "--to", "north", "--yes")
+    at_north(far)
     planes.refused(
         "drill", NAME, "--fail", "clock", "--yes", code=5, says=["the clock of a host is that of all that runs on it"]
     )
@@ -267,6 +291,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
     assert "what volume" in aside, "what a volume had is kept, and said"
     came[Fail.DATA_LOSS].append([])
     assert {fail for fail, seen in came.items() if seen != ["Passed", 0, 0, []]} == set(), came
+    hosts.delay(*SITES, RTT)
     planes.status(NAME, code=0)
     for name in hosts.names:
         left = hosts.sh(name, "systemctl list-units --plain --no-legend 'quarterdeck-undo*'; pgrep -x strace || true")
@@ -275,8 +300,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
 
 def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
-    if where(planes)[0] != "north":
-        planes.run("migrate", NAME, "--to", "north", "--yes")
+    at_north(far)
     lost = next(each for each in planes.status(NAME)["members"] if each["zone"] == "a")  # which has a machine to spare
     with managed(planes), watched(planes, NAME, "dies") as clients:
         since = time.time()
@@ -295,3 +319,72 @@ def replaced(planes: PlaneLab, replica: str) -> bool:
         each["replica"] for each in members if each["member"] in ("voter", "leader") and each["apiserver"] == "ready"
     }
     return len(votes) == 3 and replica not in votes
+
+
+def at_north(hosts: HostsPlanes) -> None:
+    """Have the plane there."""
+    if where(hosts.planes)[0] != "north":
+        hosts.planes.run("migrate", NAME, "--to", "north", "--yes")
+
+
+def test_a_floating_address_goes_over_when_its_edge_dies(far: HostsPlanes) -> None:
+    """That edge is a DNS server too."""
+    at_north(far)
+    address = floating(far)
+    (edge,) = far.holders(address)
+    with watched(far.planes, NAME, "floating") as clients:
+        since, before = time.time(), time.monotonic()
+        far.hosts.power_off(edge)
+        until(lambda: far.planes.client(NAME).answers(), "a new client is served", seconds=30, pause=0.01)
+        took = time.monotonic() - before
+        assert took < TAKEOVER, f"it took {took:.1f} s"
+        assert until(lambda: far.holders(address), "the other edge has the address", seconds=30) != [edge]
+        # Its kernel has taken them, and nobody says that it is gone.
+        clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
+        clients.goes_on("through the other edge", writes=20)
+        far.hosts.power_on(edge)
+        far.planes.run("wait", NAME)
+        clients.goes_on("with both edges")
+
+
+@pytest.mark.soak  # test_promoted_netns.py has it; whoever is connecting while a load balancer is taken down may be cut
+def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
+    far: HostsPlanes,
+) -> None:
+    planes, address = far.planes, promoted(far)
+    planes.run("site", "cordon", "north", "north-a")  # the other plane has a replica there
+    planes.run("apply", "-f", str(planes.file(yaml.safe_dump(own(address)))))
+    planes.run("site", "uncordon", "north", "north-a")
+    assert planes.status(OWN, code=0)["nameLeadsTo"] == "the apiservers"
+    assert far.holders(address) == [SPARE], "clients come to the only replica's own machine"
+    with watched(planes, OWN, "promoted") as clients:
+        planes.run("scale", OWN, "--replicas", "3", "--yes")
+        assert planes.status(OWN, code=0)["nameLeadsTo"] == "north"
+        assert far.holders(address) == [SPARE], "it stays there as long as clients are connected there"
+        clients.goes_on("with a load balancer that stands by")
+        since = time.time()
+        far.hosts.power_off(SPARE)
+        until(lambda: planes.client(OWN).answers(), "a new client is served", seconds=30, pause=0.01)
+        over = time.time() + PATIENCE
+        clients.excuse("under way when the machine fell silent", since=since, until=over, most=2 * CLIENTS)
+        (edge,) = until(lambda: far.holders(address), "an edge has the address", seconds=30)
+        assert edge in EDGES
+        clients.goes_on("through the load balancer", writes=20)
+        far.hosts.power_on(SPARE)
+        planes.run("wait", OWN)
+        planes.run("scale", OWN, "--replicas", "1", "--yes")
+        assert planes.status(OWN, code=0)["nameLeadsTo"] == "the apiservers"
+        until(lambda: far.holders(address) == [SPARE], "it is back at the only replica's machine", seconds=30)
+        clients.goes_on("at the only replica")
+    planes.run("delete", OWN, "--yes")
+    assert far.holders(address) == []
+
+
+def own(address: str) -> dict[str, object]:
+    """A plane of one replica that has an address to itself."""
+    spec = {
+        "replicas": 1,
+        "placement": {"site": "north"},
+        "endpoint": {"mode": "address", "address": address, "leadsTo": "promoted"},
+    }
+    return {"apiVersion": API, "kind": "ControlPlane", "metadata": {"name": OWN}, "spec": spec}

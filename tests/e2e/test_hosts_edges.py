@@ -7,17 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-import yaml
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
 from support.plane_lab import PlaneLab
 from support.watched import CLIENTS, Watched, watched
 
-pytestmark = pytest.mark.timeout(1800)
+# test_hosts.py has an edge that dies, with the address that it shares
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
-NAME, OWN = "demo", "own"
-API = "quarterdeck.dev/v1alpha1"
+NAME = "demo"
 #: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
 #: after 10 s.
 PATIENCE = 12.0
@@ -47,9 +46,7 @@ class Edges:
         return tuple(each for each in self.made.roles if each.startswith(f"{site}-edge"))
 
     def holders(self, address: str) -> list[str]:
-        """The machines that have an address."""
-        on = [each for each in self.made.roles if self.made.hosts.is_on(each)]
-        return [each for each in on if f"inet {address}/32" in self.made.hosts.sh(each, "ip -o addr")]
+        return self.made.holders(address)
 
     def migrate(self, target: str) -> None:
         self.planes.run("migrate", NAME, "--to", target, "--yes")
@@ -62,13 +59,8 @@ class Edges:
 
 
 def floating(made: HostsPlanes, site: str) -> tuple[str, ...]:
-    wire = made.hosts.address(f"{site}-edge-1").rpartition(".")[0]
-    return tuple(f"{wire}.{number}" for number in ((200,) if site == "north" else (200, 201)))
-
-
-def promoted(made: HostsPlanes, site: str) -> str:
-    """An address that a plane can have to itself, on the wire of a machine for replicas and of the edges."""
-    return f"{made.hosts.address(f'{site}-edge-1').rpartition('.')[0]}.210"
+    numbers = (200,) if site == "north" else (200, 201)
+    return tuple(made.on_the_wire_of(f"{site}-edge-1", each) for each in numbers)
 
 
 def machines() -> dict[LabHost, tuple[str, ...]]:
@@ -87,8 +79,7 @@ def made() -> Iterator[Edges]:
         pytest.skip(why)
     with hosts_planes(machines()) as hosts:
         for site in ("north", "south"):
-            edge = {"floatingAddresses": [*floating(hosts, site)], "promotedAddresses": [promoted(hosts, site)]}
-            hosts.add_site(site, edge=edge)
+            hosts.add_site(site, edge={"floatingAddresses": [*floating(hosts, site)]})
         hosts.planes.run("create", NAME, "--site", "north", "--replicas", "1")
         hosts.share_programs()
         yield Edges(hosts)
@@ -135,49 +126,11 @@ def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_a
         dies_and_comes_back(well, clients)
 
 
-@pytest.mark.soak
-def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
-    well: Edges,
-) -> None:
-    planes, address = well.planes, promoted(well.made, "north")
-    spec = {
-        "replicas": 1,
-        "placement": {"site": "north"},
-        "endpoint": {"mode": "address", "address": address, "leadsTo": "promoted"},
-    }
-    own = {"apiVersion": API, "kind": "ControlPlane", "metadata": {"name": OWN}, "spec": spec}
-    planes.run("apply", "-f", str(planes.file(yaml.safe_dump(own))))
-    assert planes.status(OWN, code=0)["nameLeadsTo"] == "the apiservers"
-    assert well.holders(address) == ["north-a"], "clients come to the only replica's own machine"
-    with watched(planes, OWN, "promoted") as clients:
-        planes.run("scale", OWN, "--replicas", "3", "--yes")
-        assert planes.status(OWN, code=0)["nameLeadsTo"] == "north"
-        assert well.holders(address) == ["north-a"], "it stays there as long as clients are connected there"
-        clients.goes_on("with a load balancer that stands by")
-        since = time.time()
-        well.made.hosts.power_off("north-a")
-        until(lambda: planes.client(OWN).answers(), "a new client is served", seconds=30, pause=0.01)
-        over = time.time() + PATIENCE
-        clients.excuse("under way when the machine fell silent", since=since, until=over, most=2 * CLIENTS)
-        (edge,) = until(lambda: well.holders(address), "an edge has the address", seconds=30)
-        assert edge.startswith("north-edge")
-        clients.goes_on("through the load balancer", writes=20)
-        well.made.hosts.power_on("north-a")
-        planes.run("wait", OWN)
-        planes.run("scale", OWN, "--replicas", "1", "--yes")
-        assert planes.status(OWN, code=0)["nameLeadsTo"] == "the apiservers"
-        until(lambda: well.holders(address) == ["north-a"], "it is back at the only replica's machine", seconds=30)
-        clients.goes_on("at the only replica")
-    planes.run("delete", OWN, "--yes")
-    assert well.holders(address) == []
-
-
 def listed(well: Edges, *hosts: str) -> str:
     """An inventory of these."""
     return str(well.planes.file(well.made.inventory(*hosts)))
 
 
-@pytest.mark.soak  # unit tests have what is refused, and the test before what clients see when addresses go over
 def test_edges_come_and_go_and_clients_see_what_they_see_when_one_falls_silent(well: Edges) -> None:
     planes, site = well.planes, well.site
     address = well.floating(site)[0]

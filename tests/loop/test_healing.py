@@ -19,7 +19,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.stores.port import Outcome
 
 #: Of each story so many moments are tried, spread over all of its calls.
-MOST = sized(smoke=1, full=4, soak=40)
+MOST = sized(smoke=1, full=2, soak=40)
 #: In these three replicas are there from beginning to end: one of them can be missed.
 OF_THREE = ("3 to 3", "a flag of 3", "3 others", "events back", "3 apart to 3")
 #: Seconds for a program to get well that never was as far as its driver saw; lives end sooner than ten minutes.
@@ -40,7 +40,7 @@ def test_a_machine_that_dies_for_good_is_replaced_whenever_that_is(story: Story)
     recorded = Recorded()
     Life(story=story, faults=recorded).run()
     points = sorted(recorded.points.values())
-    for number in spread(points, MOST):
+    for number in spread(points, MOST, f"{story} dies"):
         Life(story=story, faults=OneFault(number, Kind.LOST_MACHINE)).run()
 
 
@@ -60,7 +60,7 @@ def test_a_program_that_hangs_is_killed_and_started_again_whenever_that_is(story
     recorded = Recorded()
     Life(story=story, faults=recorded).run()
     points = sorted(recorded.points.values())
-    for number in spread(points, MOST):
+    for number in spread(points, MOST, f"{story} hangs"):
         Life(story=story, faults=OneFault(number, Kind.HANGS_UP)).run()
 
 

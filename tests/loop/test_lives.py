@@ -17,9 +17,9 @@ from quarterdeck.engine.workspace.operations import OperationPhase
 from quarterdeck.stores.port import Outcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
-MOST = sized(smoke=1, full=4, soak=60)
+MOST = sized(smoke=1, full=2, soak=60)
 #: The same of what happens to the world.
-FEW = sized(smoke=1, full=2, soak=30)
+FEW = sized(smoke=1, full=1, soak=30)
 pytestmark = pytest.mark.timeout(sized(smoke=300, full=900, soak=7200))
 KINDS = (*OF_THE_CALL, Kind.DIES, Kind.DIES_AFTER, Kind.STOPS, Kind.ABORTS, Kind.FREEZES)
 
@@ -32,13 +32,13 @@ def points(story: Story) -> tuple[int, ...]:
     return tuple(sorted(recorded.points.values()))
 
 
-def some_of(story: Story, most: int) -> tuple[int, ...]:
+def some_of(story: Story, most: int, kind: Kind) -> tuple[int, ...]:
     """So many of them, spread over the life; of those that are twice as long as others, or much like one of them, half
     as many.
     """
     found, both = points(story), (story.start, story.wish)
     fewer = any(each is not None and (each.apart or each.cloud) for each in both)
-    return tuple(spread(found, most // 2 if fewer else most))
+    return tuple(spread(found, most // 2 if fewer else most, f"{story} {kind.name}"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -77,7 +77,7 @@ def test_the_same_life_twice_is_the_same() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) -> None:
-    for number in some_of(story, MOST):
+    for number in some_of(story, MOST, kind):
         Life(story=story, faults=OneFault(number, kind)).run()
 
 
@@ -85,7 +85,7 @@ def test_with_one_fault_at_any_call_it_ends_as_wanted(story: Story, kind: Kind) 
 @pytest.mark.parametrize("kind", OF_THE_WORLD, ids=lambda kind: kind.name.lower())
 @pytest.mark.parametrize("story", STORIES, ids=str)
 def test_whatever_happens_to_machines_links_and_the_clock_meanwhile_it_ends_as_wanted(story: Story, kind: Kind) -> None:
-    for number in some_of(story, FEW):
+    for number in some_of(story, FEW, kind):
         Life(story=story, faults=OneFault(number, kind)).run()
 
 

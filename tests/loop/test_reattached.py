@@ -21,7 +21,7 @@ APART = Story("3 apart as they are, reattachable", EAST3_APART, EAST3_APART, rea
 #: The call at which a machine is lost, and the seconds for which one stands still: until long after it was given up.
 FIRST, LONG = 5, 60.0
 #: Of the changes that follow so many are tried, spread over all.
-MOST = sized(smoke=1, full=4, soak=40)
+MOST = sized(smoke=1, full=2, soak=40)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,15 @@ class HostsPlanes:
         file = self.planes.file(self.inventory(*there, **more))
         return self.planes.run("site", "add", name, "--driver", "ssh", "--inventory", str(file))
 
+    def on_the_wire_of(self, name: str, number: int) -> str:
+        """An address that no machine has, of the network that a machine is on."""
+        return f"{self.hosts.address(name).rpartition('.')[0]}.{number}"
+
+    def holders(self, address: str) -> list[str]:
+        """The machines that are on and have an address."""
+        on = [each for each in self.roles if self.hosts.is_on(each)]
+        return [each for each in on if f"inet {address}/32" in self.hosts.sh(each, "ip -o addr")]
+
     def share_programs(self) -> None:
         """Have all machines have the programs that any has, as if they had been sent there: that takes its time."""
         folders = [self.hosts.disk(name, _PROGRAMS) for name in self.hosts.names]

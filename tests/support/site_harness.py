@@ -263,7 +263,9 @@ class LocalUnderTest:
         return len([pid for pid in await self.site.processes(machine) if of_a_job(pid)])
 
 
-ISOLATIONS = ("loopback", "netns")
+#: A machine differs only by the network that it is on: what networks have to do with is tried on both in each tier.
+NETNS = pytest.param("netns", marks=pytest.mark.soak)
+ISOLATIONS = ("loopback", NETNS)
 
 
 @asynccontextmanager
@@ -283,7 +285,7 @@ async def local_lab(isolation: str, home: Path) -> AsyncIterator[LocalUnderTest]
 HOSTS = pytest.param("hosts", marks=[pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())])
 KINDS = ("fake", *ISOLATIONS, HOSTS)
 #: The same, of which the smoke tier has those that take no root and little time.
-SMOKE_KINDS = (*smoke("fake", "loopback"), "netns", HOSTS)
+SMOKE_KINDS = (*smoke("fake", "loopback"), NETNS, HOSTS)
 
 
 @asynccontextmanager

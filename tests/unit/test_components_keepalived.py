@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -34,6 +35,7 @@ from quarterdeck.sites.ssh.hosts import Host as DeclaredHost
 from quarterdeck.sites.ssh.hosts import Login, SshSettings
 from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.unit_archive import account_of
+from quarterdeck.sites.vrrp import PIECE
 
 EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}
 FOLDER = PurePosixPath("/var/lib/quarterdeck/units/keepalived/files")
@@ -98,6 +100,12 @@ def test_another_place_of_a_machine_is_a_change_of_files_alone() -> None:
     assert "    priority 150\n" in first.files[0].content.decode()
     assert "    priority 45\n" in later.files[0].content.decode()
     assert "unicast" not in later.files[0].content.decode(), "it is heard by machines that come later"
+
+
+def test_a_machine_knows_by_the_priority_whether_an_address_belongs_to_it() -> None:
+    (home,) = re.findall(r"^VRRP_AT_HOME=(\d+)", PIECE.read_text(), re.MULTILINE)
+    assert int(home) == priority(0) == promoted_priority(0)
+    assert int(home) > max(priority(1), promoted_priority(1), promoted_priority(None))
 
 
 def test_router_ids_are_the_last_of_the_address_and_each_another() -> None:

@@ -8,8 +8,9 @@ from quarterdeck.components.traffic.keepalived import held_line, hold_file
 from quarterdeck.errors import Unavailable
 from quarterdeck.sites.port import Site
 
-#: Seconds for clients to be held, and between two looks at what the unit says of it.
-_HELD = 3.0
+#: Seconds for clients to be held, and between two looks at what the unit says of it. The unit may be giving the address
+#: away, which takes it up to 2.6 s.
+_HELD = 6.0
 _LOOKED_AT_EVERY = 0.03
 #: Lines of the unit's log that are read for that.
 _LINES = 20

@@ -4,6 +4,10 @@
 VRRP_BINARY=/usr/sbin/keepalived
 VRRP_FAILS=5  # looks in a row, a second apart: a load balancer that is held, or started again, is no failure
 VRRP_TICK=0.1  # seconds
+VRRP_AT_HOME=150  # components/traffic/keepalived.py: the priority of the machine that an address belongs to
+VRRP_PARTING=2000  # milliseconds: longer than another machine takes to take an address (three advertisements)
+VRRP_ADVERT=600  # milliseconds: one advertisement, and a little
+VRRP_PAUSES=(5000 30000)  # milliseconds between two attempts to give an address away: at first, and at most
 VRRP_RETAKE=:  # what brings a configuration that was written anew to where keepalived reads it
 
 interface_of() {  # $1: an address of this machine; nothing where no interface has it
@@ -24,24 +28,24 @@ placed() {  # $1: a configuration's text, $2: interface, $3: folder for what thi
 }
 
 run_vrrp() {  # CONFIGURATION FILES STATE: the unit's folder of files, and one for what this loop says
-  local number address failed=0 turn=0 never until='' last=''
-  CONF=$1 FILES=$2 STATE=$3 ADDRESSES=()
+  local number failed=0 turn=0 until='' last=''
+  CONF=$1 FILES=$2 STATE=$3
   declare -A SAID=()
   touch -r "$CONF" "$STATE/taken"
-  while read -r address _; do
-    [[ $address != */32 ]] || ADDRESSES+=("${address%/32}")
-  done < "$CONF"
+  read_addresses
   clients_go_on  # whoever ran here before may have ended while they waited
   ! last_hold || last=$HOLD
   say fails 0
   for number in "${!ADDRESSES[@]}"; do say "busy_$((number + 1))" 0; done
   start_keepalived
   trap 'end_keepalived; clients_go_on; exit 0' TERM
-  exec {never}<> <(:)  # nobody writes there: to wait by it starts no program
+  exec {NEVER}<> <(:)  # nobody writes there: to wait by it starts no program
   while kill -0 "$KEEPALIVED_PID" 2> /dev/null; do
     $VRRP_RETAKE
     if [ "$CONF" -nt "$STATE/taken" ]; then  # it goes on with the addresses that it has
       touch -r "$CONF" "$STATE/taken"
+      keep_addresses
+      read_addresses
       kill -HUP "$KEEPALIVED_PID"
     fi
     if last_hold && [ "$HOLD" != "$last" ]; then
@@ -59,16 +63,80 @@ run_vrrp() {  # CONFIGURATION FILES STATE: the unit's folder of files, and one f
       say fails $((failed >= VRRP_FAILS))
     fi
     if [ $((turn % 3)) = 0 ]; then
-      for number in "${!ADDRESSES[@]}"; do
-        machine_busy "${ADDRESSES[number]}"
-        say "busy_$((number + 1))" $(($? == 0))
-      done
+      for number in "${!ADDRESSES[@]}"; do look_at "$number"; done
     fi
     turn=$((turn + 1))
-    read -r -t $VRRP_TICK -u "$never" _ || true
+    pause
   done
   clients_go_on
   wait "$KEEPALIVED_PID"
+}
+
+pause() { read -r -t $VRRP_TICK -u "$NEVER" _ || true; }
+
+read_addresses() {  # of the configuration, and which of them belong to this machine
+  local word value
+  ADDRESSES=() AT_HOME=() HERE=() PAUSE=() NEXT=()
+  while read -r word value; do
+    case $word in
+      priority) AT_HOME+=($((value >= VRRP_AT_HOME))) ;;
+      */32) ADDRESSES+=("${word%/32}") ;;
+    esac
+  done < "$CONF"
+}
+
+keep_addresses() {  # whatever else comes: each goes only after its clients have been told to wait (give_away)
+  local number
+  for number in "${!ADDRESSES[@]}"; do
+    ! has_address "${ADDRESSES[number]}" || say "busy_$((number + 1))" 1
+  done
+}
+
+look_at() {  # NUMBER of an address: has keepalived keep it while clients are connected to it
+  local address=${ADDRESSES[$1]} busy=0
+  if has_address "$address"; then
+    if [ "${HERE[$1]:-}" = 0 ]; then wait_longer "$1"; fi  # it has just come: clients are not to wait again
+    HERE[$1]=1
+    if is_connected "$address"; then busy=1
+    elif [ "${AT_HOME[$1]}" = 0 ]; then
+      busy=1
+      if [ "$(uptime_ms)" -ge "${NEXT[$1]:-0}" ] && give_away "$1"; then busy=0; fi
+    fi
+  else
+    HERE[$1]=0 PAUSE[$1]=0
+  fi
+  say "busy_$(($1 + 1))" $busy
+}
+
+# An address that belongs to another machine goes there while its clients wait. A client that connects after the last look
+# at who is connected would otherwise be answered by the other machine, which has not heard of its connection.
+give_away() {  # NUMBER of an address that nobody is connected to; fails where it stays
+  local address=${ADDRESSES[$1]} gone=1
+  ip route prepend blackhole "$address/32" table local || return 1
+  if ! is_connected "$address"; then
+    say "busy_$(($1 + 1))" 0
+    if wait_until_gone "$address" $VRRP_PARTING; then gone=0; else
+      say "busy_$(($1 + 1))" 1  # no machine that it belongs to is there; one that has just come may be taking it
+      if wait_until_gone "$address" $VRRP_ADVERT; then gone=0; else wait_longer "$1"; fi
+    fi
+  fi
+  ip route del blackhole "$address/32" table local 2> /dev/null
+  return $gone
+}
+
+wait_longer() {  # NUMBER of an address: until it is tried again, twice as long as the last time
+  local pause=$((${PAUSE[$1]:-0} * 2))
+  if [ $pause = 0 ]; then pause=${VRRP_PAUSES[0]}; fi
+  if [ "$pause" -gt "${VRRP_PAUSES[1]}" ]; then pause=${VRRP_PAUSES[1]}; fi
+  PAUSE[$1]=$pause NEXT[$1]=$(($(uptime_ms) + pause))
+}
+
+wait_until_gone() {  # ADDRESS MILLISECONDS
+  local end=$(($(uptime_ms) + $2))
+  while has_address "$1"; do
+    [ "$(uptime_ms)" -lt "$end" ] || return 1
+    pause
+  done
 }
 
 start_keepalived() {
@@ -146,7 +214,9 @@ leads_somewhere() {  # $1: the port at which Envoy says how it does
   return 1
 }
 
-machine_busy() {  # ADDRESS: whether it is here, and a client is connected to it
+has_address() { [ -n "$(ip -o -4 addr show to "$1/32")" ]; }  # ADDRESS
+
+is_connected() {  # ADDRESS: whether a client is, or has begun to be, or is still being answered
   local bytes end file port ports=''
   for file in "$FILES"/live/*; do
     [ ! -f "$file" ] || { read -r _ port < "$file" && [[ $port =~ ^[0-9]{1,5}$ ]] && ports+="|$(printf %04X "$port")"; }
@@ -155,6 +225,6 @@ machine_busy() {  # ADDRESS: whether it is here, and a client is connected to it
   IFS=. read -r -a bytes <<< "$1"
   printf -v end '%02X%02X%02X%02X' "${bytes[3]}" "${bytes[2]}" "${bytes[1]}" "${bytes[0]}"
   # an apiserver listens at IPv6 as well, where addresses of IPv4 have others before them
-  grep -qs -m 1 -E ": (0{16}FFFF0000)?$end:(${ports#|}) [0-9A-F]+:[0-9A-F]{4} 01 " /proc/net/tcp /proc/net/tcp6 || return 1
-  [ -n "$(ip -o -4 addr show to "$1/32")" ]
+  # states of connections (include/net/tcp_states.h): ESTABLISHED, SYN_RECV, FIN_WAIT1, CLOSE_WAIT
+  grep -qs -m 1 -E ": (0{16}FFFF0000)?$end:(${ports#|}) [0-9A-F]+:[0-9A-F]{4} 0[1348] " /proc/net/tcp /proc/net/tcp6
 }
