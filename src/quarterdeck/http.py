@@ -22,6 +22,7 @@ from typing import NamedTuple, cast
 from urllib.parse import quote, urlsplit
 
 import h11
+from typing_extensions import override
 
 #: A connection is used for so many seconds from its beginning at most; or, by who looks seldom, so many times, for so
 #: long.
@@ -260,21 +261,25 @@ class _Wire(asyncio.Protocol):
 
     # what the event loop tells
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         self._transport, self.stands = cast("asyncio.Transport", transport), True
 
+    @override
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
         self._http.receive_data(data)
         self._heard = True
         self._tell()
 
+    @override
     def eof_received(self) -> None:
         """See asyncio.Protocol: it closes."""
         self.stands = False
         self._tell()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
         self.stands, self._lost = False, exc

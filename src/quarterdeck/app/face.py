@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
@@ -94,6 +96,7 @@ class Quarterdeck(Looks):
 
     @classmethod
     @asynccontextmanager
+    @override
     async def open(
         cls,
         folder: Path | None = None,

@@ -126,6 +126,7 @@ class Metrics(Collector):
             for labels in [each for each in counts if each[0] == plane]:
                 del counts[labels]
 
+    @override
     def collect(self) -> Iterator[Family]:
         """See ``Collector``."""
         rows: Rows = {metric: [] for metric in METRICS}

@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST
+from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.http_server import read_request
@@ -52,6 +53,7 @@ class Address:
             raise InvalidInput("reading where metrics are told", f"{text!r} is no address and port", step)
         return found
 
+    @override
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
