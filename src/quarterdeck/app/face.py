@@ -53,7 +53,8 @@ if TYPE_CHECKING:  # probes and reports take long to load, and most commands nee
     from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.reports import Kept
     from quarterdeck.drills.aim import Wish
-    from quarterdeck.probe.result import Failure, ProbeResult, Summary
+    from quarterdeck.probe.result import ProbeResult, Summary
+    from quarterdeck.probe.schema import Failure
     from quarterdeck.probe.session import ProbeSession
     from quarterdeck.report.schema import Report
 

@@ -33,7 +33,8 @@ from quarterdeck.probe.protocol import (
     Retired,
     StopCommand,
 )
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.result import ProbeResult, Summary
+from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.target import Kind, ProbeConfig, ProbeSettings, ProbeTarget, Source
 
 _LONGEST_LINE = 1 << 26  # bytes: a result with all its samples
