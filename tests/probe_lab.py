@@ -266,9 +266,9 @@ class FakeApiserver:
     ) -> bool:
         """Whether the connection goes on."""
 
-        def send(*events: object) -> None:
+        def send(*events: h11.Response | h11.Data | h11.EndOfMessage) -> None:
             if not writer.is_closing():
-                writer.write(b"".join(state.send(event) or b"" for event in events))
+                writer.write(b"".join(map(state.send, events)))
 
         self.requests.append(exchange)
         act = self.act(exchange)

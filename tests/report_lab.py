@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus
-from quarterdeck.probe.result import Failure, Figures, Period, ProbeResult, Samples, Watches, Writes
+from quarterdeck.probe.result import FailedRequest, ProbeResult
+from quarterdeck.probe.schema import Figures, Period, Samples, Watches, Writes
 from quarterdeck.probe.target import Kind
 from quarterdeck.report.build import build
 from quarterdeck.report.schema import Machine, Report
@@ -178,9 +178,9 @@ def locked() -> list[JournalEntry]:
     return it.entries
 
 
-def figures(kind: Kind | None, requests: int, stall: float, at: float, failures: int = 0, resent: int = 0) -> Figures:
+def figures(requests: int, stall: float, at: float, failures: int = 0, resent: int = 0) -> Figures:
     return Figures(
-        kind=kind, requests=requests, failures=failures, resent=resent, stall_ms=stall, stall_at=ZERO + at,
+        requests=requests, failures=failures, resent=resent, stall_ms=stall, stall_at=ZERO + at,
         p50_ms=4.1 + stall / 80, p99_ms=stall * 0.6,
     )  # fmt: skip
 
@@ -204,37 +204,35 @@ def probe_result(*, failing: bool = False) -> ProbeResult:
     def period(
         label: str, start: float, end: float, stalls: dict[Kind, int], at: float, failures: dict[Kind, int]
     ) -> Period:
-        each = tuple(
-            figures(
-                kind, 150, stalls[kind], at, failures.get(kind, 0), 1 if kind is Kind.KEEP_ALIVE and failures else 0
+        each = {
+            str(kind): figures(
+                150, stalls[kind], at, failures.get(kind, 0), 1 if kind is Kind.KEEP_ALIVE and failures else 0
             )
             for kind in Kind
-        )
-        total = replace(
-            figures(None, 150 * len(Kind), max(stalls.values()), at, sum(failures.values())),
-            resent=sum(f.resent for f in each),
-        )
-        return Period(label=label, started=ZERO + start, ended=ZERO + end, own_lag_ms=6.2, overall=total, kinds=each)
+        }
+        resent = sum(f.resent for f in each.values())
+        total = figures(150 * len(Kind), max(stalls.values()), at, sum(failures.values()), resent)
+        return Period(label=label, start=ZERO + start, end=ZERO + end, own_lag_ms=6.2, overall=total, kinds=each)
 
     kinds = tuple(Kind)
     return ProbeResult(
-        id="x", host="demo.quarterdeck.internal", started=ZERO - 14.4, ended=ZERO + 14.6, rate=20.0,
+        id="x", host="demo.quarterdeck.internal", rate=20.0, compared=("quiet", "migrate"),
         periods=(
             period("quiet", -14.4, 0.0, quiet, -9.4, {}),
             period("migrate", 0.0, 14.6, during, 11.2, failed),
         ),
-        writes=Writes(acknowledged=589, unknown=0, lost=0, stale_reads=0, audited=True),
-        watches=Watches(events=1178, missed=0, duplicated=0, out_of_order=0, relists=0, ended=2, cut=0),
+        writes=Writes(acknowledged=589, unknown=0, lost=0, stale_reads=0, audited=True, examples=()),
+        watches=Watches(events=1178, missed=0, duplicated=0, out_of_order=0, relists=0, ended=2, cut=0, examples=()),
         failures=tuple(
-            Failure(at=ZERO + 8.0 + number / 10, sent=ZERO + 8.0, kind=Kind.PINNED,
+            FailedRequest(at=ZERO + 8.0 + number / 10, sent=ZERO + 8.0, kind="pinned",
                     client="pinned-0", request="GET /api/v1/x", reason="status 429",
                     address="127.20.0.1", period="migrate")
             for number in range(sum(failed.values()))
         ),
-        connections=tuple((kind, 2) for kind in Kind),
+        connections={str(kind): 2 for kind in Kind},
         samples=Samples(
-            kinds=kinds, addresses=("127.20.0.1", "127.30.0.1"),
-            at=tuple(row[0] for row in rows), ms=tuple(row[1] for row in rows),
+            kinds=tuple(map(str, kinds)), addresses=("127.20.0.1", "127.30.0.1"),
+            at=tuple(round(ZERO - 14.4 + row[0], 4) for row in rows), ms=tuple(row[1] for row in rows),
             kind=tuple(kinds.index(row[2]) for row in rows), address=tuple(int(row[0] > 22) for row in rows),
             ok=tuple(row[3] for row in rows),
         ),

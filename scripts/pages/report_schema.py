@@ -10,19 +10,21 @@ from types import ModuleType
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from quarterdeck.report import schema, schema_probe
+from quarterdeck.probe import schema as probed
+from quarterdeck.report import schema
 
 _OPENING = f"""# The report's schema
 
 `quarterdeck report NAME -o json` prints one JSON document of schema `{schema.SCHEMA_VERSION}`. Times are seconds
 since the operation started (negative: before it), durations of requests are milliseconds. Within `v1` fields are
-only ever added. This page is made from `src/quarterdeck/report/schema*.py`; a test keeps the two equal.
+only ever added. This page is made from `schema.py` in `src/quarterdeck/report` and in `src/quarterdeck/probe`; a test
+keeps them equal.
 """
 
 
 def document() -> str:
     """The whole page."""
-    classes = [each for module in (schema, schema_probe) for each in _classes(module)]
+    classes = [each for module in (schema, probed) for each in _classes(module)]
     models = [each for each in classes if issubclass(each, BaseModel)]
     models.sort(key=lambda each: each is not schema.Report)  # the document itself first, then as they stand
     enums = [each for each in classes if issubclass(each, enum.Enum)]
@@ -52,7 +54,7 @@ def _row(field: FieldInfo) -> str:
 def _type(annotation: object) -> str:
     plain = isinstance(annotation, type) and not hasattr(annotation, "__args__")
     text = getattr(annotation, "__name__", "") if plain else str(annotation)
-    text = re.sub(r"typing\.|quarterdeck\.report\.schema\w*\.|<class '|'>", "", text)
+    text = re.sub(r"typing\.|quarterdeck\.(report|probe)\.schema\.|<class '|'>", "", text)
     text = re.sub(r"tuple\[(\w+), \.\.\.\]", r"list of \1", text)
     text = re.sub(r"tuple\[(\w+), \1\]", r"two \1", text)
     text = re.sub(r"dict\[str, (\w+)\]", r"object of \1 by name", text)

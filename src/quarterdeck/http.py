@@ -10,18 +10,19 @@ the kernel breaks it.
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
+import string
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import NamedTuple, TypeVar, cast
-from urllib.parse import urlsplit
+from typing import NamedTuple, cast
+from urllib.parse import quote, urlsplit
 
-T = TypeVar("T")
+import h11
+from typing_extensions import override
 
 #: A connection is used for so many seconds from its beginning at most; or, by who looks seldom, so many times, for so
 #: long.
@@ -32,12 +33,8 @@ _OLDEST = 60.0
 _UNHEARD = 500
 _MOST = 64 * 2**20  # bytes of an answer
 _OK = 200
-_BODILESS = (204, 304)
-_HEAD = re.compile(rb"HTTP/1\.1 ([0-9]{3})[ \r]")
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]+)[ \t]*\r\n", re.IGNORECASE)
-_CHUNKED = re.compile(rb"\r\ntransfer-encoding:[ \t]*chunked[ \t]*\r\n", re.IGNORECASE)
-_DATE = re.compile(rb"\r\ndate:[ \t]*([ -~]+?)[ \t]*\r\n", re.IGNORECASE)
-_CLOSE = re.compile(rb"\r\nconnection:[ \t]*close[ \t]*\r\n", re.IGNORECASE)
+_VERSION = b"1.1"
+_NOT_HTTP = "what it answers is no HTTP/1.1"
 
 
 class NoAnswer(Exception):
@@ -56,7 +53,7 @@ class Answer:
 
     status: int
     body: bytes
-    head: bytes = field(default=b"", compare=False, repr=False)
+    headers: Mapping[bytes, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def text(self) -> str:
@@ -66,12 +63,9 @@ class Answer:
     @property
     def date(self) -> float | None:
         """The server's clock when it answered, in seconds since the epoch; None if it does not tell."""
-        found = _DATE.search(self.head)
-        if found is None:
-            return None
         try:
-            return parsedate_to_datetime(found[1].decode()).timestamp()
-        except ValueError:
+            return parsedate_to_datetime(self.headers[b"date"].decode()).timestamp()
+        except (KeyError, ValueError):
             return None
 
 
@@ -107,7 +101,7 @@ class Http:
         Only a GET goes over a connection that was kept. Where that breaks before anything was answered, it is asked
         again over a new one, within what is left. None of ours is cancelled in a handshake: that ends by itself.
         """
-        request = _request(method, origin, path, headers or {}, content)
+        request = _Request.to(method, origin, path, headers or {}, content)
         loop = asyncio.get_running_loop()
         until = loop.time() + deadline
         whose = _Whose(origin, server)
@@ -131,7 +125,7 @@ class Http:
         """
         wire = await self._connect(_Whose(origin, None), deadline)
         try:
-            async for line in wire.lines(_request("GET", origin, path, headers or {}, b""), deadline):
+            async for line in wire.lines(_Request.to("GET", origin, path, headers or {}, b""), deadline):
                 yield line
         finally:
             wire.abort()
@@ -149,12 +143,12 @@ class Http:
         waiting = self._idle[whose]
         while waiting:
             wire = waiting.pop()
-            if wire.stands and wire.is_fresh(now):
+            if wire.may_be_asked(now):
                 return wire
             wire.abort()
         return None
 
-    async def _exchange(self, wire: _Wire, whose: _Whose, request: bytes, deadline: float) -> Answer:
+    async def _exchange(self, wire: _Wire, whose: _Whose, request: _Request, deadline: float) -> Answer:
         """One request and its answer. The connection is kept after a good one, and closed after all else."""
         good = False
         try:
@@ -203,7 +197,7 @@ class _Wire(asyncio.Protocol):
         self._used = 0
         self.gone = asyncio.Event()
         self._transport: asyncio.Transport | None = None
-        self._received = bytearray()
+        self._http = h11.Connection(h11.CLIENT)
         self._heard = False
         self._lost: Exception | None = None
         self._news: asyncio.Future[None] | None = None
@@ -219,48 +213,40 @@ class _Wire(asyncio.Protocol):
             raise ConnectionResetError("it was closed in the TLS handshake")
         self._transport = made
 
-    async def exchange(self, request: bytes) -> tuple[Answer, bool]:
+    async def exchange(self, request: _Request) -> tuple[Answer, bool]:
         """Send a request; the whole answer, and whether another one may be sent. Raises NoAnswer."""
-        assert self._transport is not None
-        self._heard = False
         self._used += 1
-        if not self.stands:
-            raise self._broke("it was closed")
-        self._transport.write(request)
-        head = await self._until(self._head)
-        begin = _HEAD.match(head)
-        if begin is None:
-            raise NoAnswer("what it answers is no HTTP/1.1")
-        status, body = int(begin[1]), b""
-        if _CHUNKED.search(head):
-            body = await self._chunks()
-        elif length := _LENGTH.search(head):
-            body = await self._exactly(int(length[1]))
-        elif status not in _BODILESS:
-            return Answer(status, await self._rest(), head), False
-        return Answer(status, body, head), not _CLOSE.search(head) and not self._received and self.stands
+        self._send(request)
+        head = await self._head()
+        body = bytearray()
+        while piece := await self._piece():
+            body += piece
+            if len(body) > _MOST:
+                raise NoAnswer("its answer does not end")
+        return Answer(head.status_code, bytes(body), dict(head.headers)), self._is_ready_for_another()
 
-    async def lines(self, request: bytes, deadline: float) -> AsyncIterator[bytes]:
-        """Send a request; the lines of an answer that comes in chunks, as a watch does. Raises NoAnswer."""
-        assert self._transport is not None
-        self._transport.write(request)
+    async def lines(self, request: _Request, deadline: float) -> AsyncIterator[bytes]:
+        """Send a request; the lines of an answer that comes piece by piece, as a watch does. Raises NoAnswer."""
+        self._send(request)
         try:
             async with asyncio.timeout(deadline):
-                head = await self._until(self._head)
+                head = await self._head()
         except TimeoutError:
             raise NoAnswer(f"no answer within {deadline:g} s", late=True) from None
-        begin = _HEAD.match(head)
-        if begin is None or int(begin[1]) != _OK or not _CHUNKED.search(head):
-            raise NoAnswer(f"it answered {head.splitlines()[0].decode(errors='replace')}")
+        if head.status_code != _OK:
+            raise NoAnswer(f"it answered {head.status_code} {head.reason.decode(errors='replace')}")
         rest = b""
-        while chunk := await self._chunk():
-            *whole, rest = (rest + chunk).split(b"\n")
+        while piece := await self._piece():
+            *whole, rest = (rest + piece).split(b"\n")
             for each in whole:
                 yield each
 
-    def is_fresh(self, now: float) -> bool:
-        """Whether it shows what a new one would: it has not been used for long, or not often."""
-        return now - self.since < (KEPT if self._used >= FEW else _OLDEST)
+    def may_be_asked(self, now: float) -> bool:
+        """Whether it stands as far as this end knows, nothing came that was not asked for, and it shows what a new one
+        would: it has not been used for long, or not often.
+        """
+        fresh = now - self.since < (KEPT if self._used >= FEW else _OLDEST)
+        return self.stands and fresh and not self._was_sent_more()
 
     def keep(self) -> None:
         """Have the kernel break it when the other end does not hear us any more."""
@@ -275,21 +261,25 @@ class _Wire(asyncio.Protocol):
 
     # what the event loop tells
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
         self._transport, self.stands = cast("asyncio.Transport", transport), True
 
+    @override
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        self._received += data
+        self._http.receive_data(data)
         self._heard = True
         self._tell()
 
+    @override
     def eof_received(self) -> None:
         """See asyncio.Protocol: it closes."""
         self.stands = False
         self._tell()
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.Protocol."""
         self.stands, self._lost = False, exc
@@ -300,67 +290,64 @@ class _Wire(asyncio.Protocol):
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def _more(self) -> None:
-        """Return when there is news. Raises NoAnswer when there will be none."""
+    # one exchange
+
+    def _send(self, request: _Request) -> None:
+        assert self._transport is not None
+        self._heard = False
         if not self.stands:
-            raise self._broke("it was closed")
-        if len(self._received) > _MOST:
-            raise NoAnswer("its answer does not end")
-        self._news = asyncio.get_running_loop().create_future()
-        await self._news
+            raise self._broke()
+        self._transport.write(
+            self._http.send(request.head)
+            + (self._http.send(h11.Data(data=request.content)) if request.content else b"")
+            + self._http.send(h11.EndOfMessage())
+        )
 
-    def _broke(self, seen: str) -> NoAnswer:
-        return NoAnswer(_words(self._lost) if self._lost else seen, unsaid=not self._heard)
+    async def _head(self) -> h11.Response:
+        event = await self._event()
+        while not isinstance(event, h11.Response):  # what comes before it is informational (1xx)
+            event = await self._event()
+        if event.http_version != _VERSION:
+            raise NoAnswer(_NOT_HTTP)
+        return event
 
-    # the parts of an answer
+    async def _piece(self) -> bytes:
+        """The next piece of the body; nothing at its end."""
+        event = await self._event()
+        return bytes(event.data) if isinstance(event, h11.Data) else b""
 
-    async def _until(self, look: Callable[[], T | None]) -> T:
-        while (found := look()) is None:
-            await self._more()
-        return found
+    async def _event(self) -> object:
+        """What h11 makes of what was received. Raises NoAnswer where no more comes."""
+        while True:
+            try:
+                event = self._http.next_event()
+            except h11.RemoteProtocolError as error:
+                _, ended = self._http.trailing_data
+                raise (self._broke() if ended else NoAnswer(_NOT_HTTP)) from error
+            if event is not h11.NEED_DATA:
+                return event
+            if self.stands:
+                self._news = asyncio.get_running_loop().create_future()
+                await self._news
+            elif self._lost is not None:
+                raise self._broke()
+            else:
+                self._http.receive_data(b"")  # h11 knows whether an answer may end with its connection
 
-    def _head(self) -> bytes | None:
-        end = self._received.find(b"\r\n\r\n")
-        return None if end < 0 else self._take(end + 4)
+    def _is_ready_for_another(self) -> bool:
+        if not self.stands or self._was_sent_more():
+            return False
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return True
 
-    def _line(self) -> bytes | None:
-        end = self._received.find(b"\r\n")
-        return None if end < 0 else self._take(end + 2)
+    def _was_sent_more(self) -> bool:
+        """Whether anything came that was not asked for."""
+        return bool(self._http.trailing_data[0])
 
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._received[:size])
-        del self._received[:size]
-        return taken
-
-    async def _exactly(self, size: int) -> bytes:
-        return await self._until(lambda: self._take(size) if len(self._received) >= size else None)
-
-    async def _chunks(self) -> bytes:
-        found = bytearray()
-        while chunk := await self._chunk():
-            found += chunk
-        return bytes(found)
-
-    async def _chunk(self) -> bytes:
-        """The next one; nothing after the last one."""
-        line = await self._until(self._line)
-        try:
-            size = int(line.split(b";")[0], 16)
-        except ValueError:
-            raise NoAnswer("what it answers is no HTTP/1.1") from None
-        if not size:
-            while await self._until(self._line) != b"\r\n":
-                continue  # trailers
-            return b""
-        return (await self._exactly(size + 2))[:size]
-
-    async def _rest(self) -> bytes:
-        """All until it is closed."""
-        while self.stands:
-            await self._more()
-        if self._lost is not None:
-            raise self._broke("it was cut")
-        return bytes(self._received)
+    def _broke(self) -> NoAnswer:
+        return NoAnswer(_words(self._lost) if self._lost else "it was closed", unsaid=not self._heard)
 
 
 class _Origin(NamedTuple):
@@ -377,12 +364,18 @@ def _origin(origin: str) -> _Origin:
     return _Origin(parts.hostname or "", parts.port or (443 if secure else 80), secure, parts.netloc)
 
 
-def _request(method: str, origin: str, path: str, headers: Mapping[str, str], content: bytes) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", f"Host: {_origin(origin).named}", "User-Agent: quarterdeck"]
-    lines += [f"{name}: {value}" for name, value in {"Accept": "*/*", **headers}.items()]
-    if content:
-        lines.append(f"Content-Length: {len(content)}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode() + content
+class _Request(NamedTuple):
+    head: h11.Request
+    content: bytes
+
+    @classmethod
+    def to(cls, method: str, origin: str, path: str, headers: Mapping[str, str], content: bytes) -> _Request:
+        """``path`` may have a query. What must not stand in one as it is gets escaped."""
+        lines = {"Host": _origin(origin).named, "User-Agent": "quarterdeck", "Accept": "*/*", **headers}
+        if content:
+            lines["Content-Length"] = str(len(content))
+        target = quote(path, safe=string.punctuation)
+        return cls(h11.Request(method=method, target=target, headers=[*lines.items()]), content)
 
 
 def _words(error: Exception) -> str:

@@ -40,15 +40,21 @@ class Ended:
 class Start(Protocol):
     """Starts a process, in a session of its own."""
 
-    def __call__(self, *argv: str, stdin: int, stdout: int, stderr: int) -> Awaitable[asyncio.subprocess.Process]:
-        """Raises OSError where it cannot be started."""
+    def __call__(
+        self, *argv: str, stdin: int, stdout: int, stderr: int | None
+    ) -> Awaitable[asyncio.subprocess.Process]:
+        """``stderr`` None: that of this process. Raises OSError where it cannot be started."""
         ...
 
 
-def start(*, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Start:
-    """Starts it in ``folder`` with ``environment``, or else in those of this process."""
+def start(
+    *, folder: Path | None = None, environment: Mapping[str, str] | None = None, longest_line: int = 1 << 16
+) -> Start:
+    """Starts it in ``folder`` with ``environment``, or else in those of this process. ``longest_line``: bytes of a line
+    that can be read from its output.
+    """
 
-    async def started(*argv: str, stdin: int, stdout: int, stderr: int) -> asyncio.subprocess.Process:
+    async def started(*argv: str, stdin: int, stdout: int, stderr: int | None) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
             *argv,
             stdin=stdin,
@@ -56,7 +62,8 @@ def start(*, folder: Path | None = None, environment: Mapping[str, str] | None =
             stderr=stderr,
             cwd=folder,
             env=None if environment is None else dict(environment),
-            start_new_session=True,  # so that the whole group can be killed
+            limit=longest_line,
+            start_new_session=True,  # so that the whole group can be killed, and Ctrl-C is for this process alone
         )
 
     return started

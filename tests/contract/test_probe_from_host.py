@@ -22,7 +22,7 @@ from quarterdeck.probe.dial import Dialer, Http, tls_context
 from quarterdeck.probe.ledger import Slot
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.resolve import resolver_for
-from quarterdeck.probe.result import Failure
+from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import ProbeSettings, ProbeTarget, Source, SourceLost
 from quarterdeck.probe.tunnel import Tunnel

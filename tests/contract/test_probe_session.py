@@ -13,7 +13,8 @@ import pytest
 from probe_lab import Act, FakeApiserver, until
 
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.probe.result import Failure, Summary
+from quarterdeck.probe.result import Summary
+from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import Kind, ProbeSettings
 
@@ -47,7 +48,7 @@ async def test_a_session_marks_retires_and_ends_with_a_result(server: FakeApiser
         result = await probe.stop()
     assert gone(pid)
     quiet, migrate = result.periods
-    assert (quiet.label, migrate.label, migrate.started) == ("quiet", "migrate", marked)
+    assert (quiet.label, migrate.label, migrate.start) == ("quiet", "migrate", marked)
     assert quiet.overall.failures == 0
     assert migrate.overall.failures == len(failures) == result.failed >= 1
     assert result.failures[0].reason == "status 429"

@@ -89,6 +89,7 @@ class FakeSite(FakeFaults, Site, Holds):
         below = _units_folder(machine)
         return with_files(known, (path.relative_to(below).parts[0] for path in where.files if below in path.parents))
 
+    @override
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: whatever is a file is there."""
         self._reach(machine)
@@ -127,10 +128,12 @@ class FakeSite(FakeFaults, Site, Holds):
                 found.ends(-9 if kill else -15)
             found.state, found.pid, found.refused = UnitState.STOPPED, None, ""
 
+    @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
         """See Site: fake units share nothing."""
         self._reach(machine)
 
+    @override
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Holds: nobody can see a fake unit stand still."""
         self._admit(machine)
@@ -153,6 +156,7 @@ class FakeSite(FakeFaults, Site, Holds):
         folder = self.folder(machine, unit)
         where.files = {path: each for path, each in where.files.items() if folder not in path.parents}
 
+    @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
         """See Site. One that would run on does so until its deadline."""
         where = self._admit(machine)
@@ -230,6 +234,7 @@ class FakeSite(FakeFaults, Site, Holds):
     async def delete_volume(self, machine: str, name: str) -> None:
         self._admit(machine).disk.delete(name)
 
+    @override
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
         """See Site: what used it on a machine that stands still has ended when that goes on."""
         doing = f"attaching volume {name} to machine {machine}"
@@ -264,6 +269,7 @@ class FakeSite(FakeFaults, Site, Holds):
         used = sum(each.used_bytes for each in await self.volumes(machine) if each.storage_class == storage_class)
         return max(0, (DISK_BYTES if limit is None else limit) - used)
 
+    @override
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: there is always enough."""
         return "no limits"

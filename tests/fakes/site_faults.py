@@ -42,6 +42,7 @@ class FakeFaults(FakeMachines, Faults, Switches):
     def cannot_make(self, kind: FaultKind) -> str:
         return "" if kind in _CAN else "it is in memory alone"
 
+    @override
     async def _require_well(self, fault: Fault, doing: str) -> None:
         if fault.machine in self._made:
             raise Conflict(doing, self._made[fault.machine].fault.words, "one fault at a time on each machine")
@@ -54,9 +55,11 @@ class FakeFaults(FakeMachines, Faults, Switches):
         if fault.kind is FaultKind.LOSE_DATA and fault.volume not in where.disk.volumes:
             raise NotFound(doing, f"machine {fault.machine} has no volume of that name")
 
+    @override
     async def _kill(self, fault: Fault, doing: str) -> None:
         self.crash(fault.machine, fault.unit)
 
+    @override
     async def _corrupt(self, fault: Fault, doing: str) -> None:
         disk = self._machine(fault.machine).disk
         volume = disk.volumes.get(fault.volume)
@@ -65,6 +68,7 @@ class FakeFaults(FakeMachines, Faults, Switches):
             raise NotFound(doing, f"that text is not in {fault.path} of volume {fault.volume}")
         disk.texts[path] = disk.texts[path].replace(fault.text, "-" * len(fault.text))
 
+    @override
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
         where = self._machine(fault.machine)
         aside: dict[str, int] = {}
@@ -97,6 +101,7 @@ class FakeFaults(FakeMachines, Faults, Switches):
     async def faults_made(self) -> tuple[Fault, ...]:
         return tuple(each.fault for each in self._made.values())
 
+    @override
     async def _end(self, made: Made[Undoing]) -> str:
         made.hold.timer.cancel()
         return self._undo(made)

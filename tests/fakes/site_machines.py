@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import NamedTuple, TypeVar
 
+from typing_extensions import override
+
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.components.endings import BEGINS, CANNOT_START
 from quarterdeck.errors import LeaseLost, Unavailable
@@ -145,23 +147,29 @@ class FakeMachines(SeatingSite[FakeMachine, StorageClass], FaultySite[FakeMachin
         self._note_data(where)
         return where
 
+    @override
     async def _reached(self, name: str) -> FakeMachine:
         return self._reach(name)
 
+    @override
     async def _admitted(self, name: str) -> FakeMachine:
         return self._admit(name)
 
+    @override
     def _address(self, machine: str) -> str:
         return self._network.address(self._machine(machine).stand.place)
 
+    @override
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
         running = [each for each in self._machine(machine).units.values() if each.state is UnitState.RUNNING]
         ports = {port for each in running for port in self._behave(each.spec).listens}
         return frozenset(Endpoint(host, port) for host in hosts for port in ports)
 
+    @override
     async def _ledger(self, machine: str) -> Ledger:
         return self._machine(machine).ledger
 
+    @override
     async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
         del doing
         where = self._machine(machine)

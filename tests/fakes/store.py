@@ -173,6 +173,7 @@ class MemoryStore(Store):
     async def lease(self, name: str) -> Lease | None:
         return rules.holding(self._leases.get(name), self._clock())
 
+    @override
     async def close(self) -> None:
         """Nothing to let go of."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from fakes.etcd_cluster import Member
 from model.clients import Clients
+from model.faulty import FaultyTruth
 from model.invariants import check_blind, check_calm, check_step, claim
 
 from loop.joined import Joined, Process
@@ -28,7 +29,6 @@ from quarterdeck.model.steps.members import RemoveMember
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
 from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import apiserver_of, edge, etcd_of
-from quarterdeck.planner.simulated.truth import Truth
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 
@@ -62,7 +62,7 @@ class Truths:
     effects: int = 0
     _read: tuple[str, Wanted] | None = None
     _machines: dict[tuple[MachineState, ...], tuple[SimMachine, ...]] = field(default_factory=dict)
-    _last: tuple[object, Truth] | None = None
+    _last: tuple[object, FaultyTruth] | None = None
 
     def wanted(self) -> Wanted | None:
         """None: there is no such plane (any more)."""
@@ -94,7 +94,7 @@ class Truths:
         found = (ReplicaRevision.model_validate_json(body, by_alias=True, by_name=False) for body in stored)
         return Revisions(templates={each.metadata.name: each.spec for each in found})
 
-    def now(self) -> Truth | None:
+    def now(self) -> FaultyTruth | None:
         """What is true now; None without a plane."""
         wanted = self.wanted()
         if wanted is None:
@@ -108,7 +108,7 @@ class Truths:
             self._last = key, replace(self._last[1], now=world.clock.now)
         return self._last[1]
 
-    def _truth(self, wanted: Wanted) -> Truth:
+    def _truth(self, wanted: Wanted) -> FaultyTruth:
         world = self.world
         units = self._units(wanted)
         volumes = {path.parent.name for path in world.data}
@@ -137,7 +137,7 @@ class Truths:
         for name in {name for of in members.values() for name in of} - set(replicas):
             member, events = (members[kind].get(name) for kind in (Cluster.MAIN, Cluster.EVENTS))
             replicas[name] = SimReplica(member=member, events=events)
-        return Truth(
+        return FaultyTruth(
             slots=wanted.slots,
             memory=wanted.memory,
             machines=self._sim_machines(),
@@ -276,7 +276,7 @@ class Truths:
 
     # --- claims ----------------------------------------------------------------------------------------------------
 
-    def check(self, step: Step | None, before: Truth | None, *, swapping: bool, blind: bool) -> None:
+    def check(self, step: Step | None, before: FaultyTruth | None, *, swapping: bool, blind: bool) -> None:
         """After an effect: what it may do, and what must be so. ``blind``: something happened to the world since the
         look that it follows from.
         """
@@ -295,7 +295,7 @@ class Truths:
         if self.calm:
             check_calm(after, self.clients, swapping=swapping or after.home is None)
 
-    def _check_seen(self, before: Truth, step: Step) -> None:
+    def _check_seen(self, before: FaultyTruth, step: Step) -> None:
         """A voter that only we do not see is never taken out."""
         if isinstance(step, RemoveMember) and not before.deleting and step.replica in before.recorded:
             voter = not before.members[step.replica].learner if step.replica in before.members else False

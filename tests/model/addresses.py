@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.clients import Clients
+from model.faulty import FaultyTruth
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.planner.simulated.things import DNS
-from quarterdeck.planner.simulated.truth import Truth
 
 
-def felt(truth: Truth) -> bool:
+def felt(truth: FaultyTruth) -> bool:
     """Whether the members notice that sites are cut: the manager then sees it too."""
     return bool(truth.cuts) and _seen_by_members(truth) != _seen_by_members(replace(truth, cuts=frozenset()))
 
 
-def _seen_by_members(truth: Truth) -> tuple[str | None, frozenset[str]]:
+def _seen_by_members(truth: FaultyTruth) -> tuple[str | None, frozenset[str]]:
     return truth.elected, truth.healthy | truth.deceived
 
 
-def dark(truth: Truth, clients: Clients) -> frozenset[str]:
+def dark(truth: FaultyTruth, clients: Clients) -> frozenset[str]:
     """The sites whose address a client may hold and leads nowhere, although the manager could tell its load balancer
     of a ready apiserver.
     """
@@ -41,7 +41,7 @@ def dark(truth: Truth, clients: Clients) -> frozenset[str]:
     )
 
 
-def astray(truth: Truth) -> bool:
+def astray(truth: FaultyTruth) -> bool:
     """Whether the name leads nowhere, although the manager could have the load balancer of where the quorum is lead
     somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
     """
@@ -57,6 +57,6 @@ def astray(truth: Truth) -> bool:
     return able and not any(map(truth.reached_by, truth.record_addresses(truth.record)))
 
 
-def held_healthy(truth: Truth, site: str) -> bool:
+def held_healthy(truth: FaultyTruth, site: str) -> bool:
     """Whether a load balancer, as of its last check, leads to an apiserver that serves (it may be cut off since)."""
     return not truth.serving.isdisjoint(dict(truth.checked).get(site, ()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
+from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step
@@ -16,7 +17,6 @@ from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, S
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
-from quarterdeck.planner.simulated.truth import Truth
 
 Unit = StartUnit | StopUnit | RestartUnit
 #: Steps that are about a cluster.
@@ -57,12 +57,12 @@ def steps_of(steps: tuple[Step, ...], cluster: Cluster) -> tuple[Step, ...]:
     return tuple(as_main(step) for step in steps if (cluster_of(step) or none) is cluster)
 
 
-def in_use(truth: Truth) -> bool:
+def in_use(truth: FaultyTruth) -> bool:
     """Whether there is a cluster that anybody keeps events in, or is to."""
     return truth.memory.events.exists and (truth.revision in truth.separate or _kept(truth))
 
 
-def _kept(truth: Truth) -> bool:
+def _kept(truth: FaultyTruth) -> bool:
     return any(each.revision in truth.separate for each in truth.memory.replicas)
 
 
@@ -76,7 +76,7 @@ def without_data(replica: SimReplica, cluster: Cluster) -> SimReplica:
     return replace(replica, data=False) if cluster is Cluster.MAIN else replace(replica, events_data=False)
 
 
-def why_not_done(truth: Truth, keep: set[str]) -> str:
+def why_not_done(truth: FaultyTruth, keep: set[str]) -> str:
     """What of the events' cluster is not as wanted, in a plane of these replicas; "" if all is."""
     apart = {name for name in keep if truth.memory.replica(name).revision in truth.separate}
     events, reachable = truth.of(Cluster.EVENTS), {name for name in truth.recorded if truth.answers(name)}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from model.apart import with_member
+from model.faulty import FaultyTruth
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
@@ -15,7 +16,6 @@ from quarterdeck.model.steps.members import Promote, RemoveMember
 from quarterdeck.planner.simulated.effects import RefusedError
 from quarterdeck.planner.simulated.members import changed
 from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember, SimReplica
-from quarterdeck.planner.simulated.truth import Truth
 
 #: Ticks until a member that a person has added would have caught up.
 BEHIND = 2
@@ -23,12 +23,12 @@ BEHIND = 2
 ADDED = "added by hand"
 
 
-def stray_voters(seen: Truth) -> list[str]:
+def stray_voters(seen: FaultyTruth) -> list[str]:
     """The voters of a cluster that belong to no replica."""
     return [name for name, member in seen.members.items() if not member.learner and not seen.taken_for(name)]
 
 
-def without_stray_voters(truth: Truth) -> Truth:
+def without_stray_voters(truth: FaultyTruth) -> FaultyTruth:
     for cluster in truth.memory.clusters:
         for name in stray_voters(truth.of(cluster)):
             left = with_member(truth.replica(name), cluster, None)
@@ -36,7 +36,7 @@ def without_stray_voters(truth: Truth) -> Truth:
     return truth
 
 
-def membership_by_hand(truth: Truth) -> Iterator[Fault]:
+def membership_by_hand(truth: FaultyTruth) -> Iterator[Fault]:
     """What a person can do to the members with etcdctl. What etcd refuses is left out, and so is what costs the quorum
     at once.
     """
@@ -49,7 +49,7 @@ def membership_by_hand(truth: Truth) -> Iterator[Fault]:
                 yield Fault(kind, f"{name}{what}", after)
 
 
-def _added(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
+def _added(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kind, str, FaultyTruth]]:
     if ADDED in dict(truth.replicas):
         added = truth.replica(ADDED)
         if added.units:
@@ -73,7 +73,7 @@ def _added(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
             yield Kind.URL_TAKEN, f"a person adds a voter at the peer URL of {name}", after
 
 
-def _with_added(truth: Truth, cluster: Cluster, member: SimMember, *runs: Component) -> Truth:
+def _with_added(truth: FaultyTruth, cluster: Cluster, member: SimMember, *runs: Component) -> FaultyTruth:
     """The truth with a member that belongs to no replica, and runs somewhere else, if it does."""
     of_events = cluster is Cluster.EVENTS
     there = SimReplica(units=frozenset(runs), data=bool(runs) and not of_events, events_data=bool(runs) and of_events)
@@ -81,7 +81,7 @@ def _with_added(truth: Truth, cluster: Cluster, member: SimMember, *runs: Compon
     return after.with_replica(ADDED, with_member(there, cluster, member))
 
 
-def _changed_by_hand(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
+def _changed_by_hand(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kind, str, FaultyTruth]]:
     seen = truth.of(cluster)
     for name, member in seen.members.items():
         if name not in seen.recorded:
@@ -99,7 +99,7 @@ def _changed_by_hand(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str
     yield from _swapped(truth, cluster)
 
 
-def _swapped(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]]:
+def _swapped(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kind, str, FaultyTruth]]:
     """Two members have each other's peer URLs, or three in a circle. (A person does so by way of a free one.)"""
     seen = truth.of(cluster)
     placed = [name for name, each in seen.members.items() if name in seen.recorded and not each.found_at]
@@ -109,7 +109,7 @@ def _swapped(truth: Truth, cluster: Cluster) -> Iterator[tuple[Kind, str, Truth]
         yield Kind.URLS_SWAPPED, f"a person gives {', '.join(circle)} each other's peer URLs", after
 
 
-def _at(truth: Truth, cluster: Cluster, places: Mapping[str, str]) -> Truth:
+def _at(truth: FaultyTruth, cluster: Cluster, places: Mapping[str, str]) -> FaultyTruth:
     """The truth with members where the others are to look for them, by the replica."""
     for name, at in places.items():
         moved = replace(truth.of(cluster).members[name], found_at=at)
@@ -117,7 +117,7 @@ def _at(truth: Truth, cluster: Cluster, places: Mapping[str, str]) -> Truth:
     return truth
 
 
-def states_by_hand(truth: Truth) -> Iterator[Fault]:
+def states_by_hand(truth: FaultyTruth) -> Iterator[Fault]:
     """What a person can do to the main cluster as a whole. (etcd raises CORRUPT by itself as well.)"""
     if truth.elected is None:
         return

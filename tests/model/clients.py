@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from model.faulty import FaultyTruth
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetRecord
 from quarterdeck.planner.simulated.things import apiserver_of
-from quarterdeck.planner.simulated.truth import Truth
 
 #: Seconds by which sums of floating point numbers that stand for the same moment may differ.
 _ODD = 1e-6
@@ -26,11 +26,11 @@ class Clients:
     left: tuple[tuple[str, float], ...] = ()
     unled: tuple[tuple[str, float], ...] = ()
 
-    def after(self, before: Truth, step: Step, after: Truth) -> Clients:
+    def after(self, before: FaultyTruth, step: Step, after: FaultyTruth) -> Clients:
         """What clients hold after a step."""
         return self._handed(before, step)._unled(before, after)._left(before, after)
 
-    def aged(self, truth: Truth) -> Clients:
+    def aged(self, truth: FaultyTruth) -> Clients:
         """The same with ages in place of times, without those who have let go."""
         if not self.held and not self.left and not self.unled:
             return self
@@ -38,14 +38,14 @@ class Clients:
         held, unled = (_fresh(each, truth.now, patience) for each in (self.held, self.unled))
         return Clients(held, _fresh(self.left, truth.now, drain), unled)
 
-    def sites(self, truth: Truth) -> frozenset[str]:
+    def sites(self, truth: FaultyTruth) -> frozenset[str]:
         """The sites whose address a client may use: the record's, and each former one until its time to live and
         the drain have passed.
         """
         former = {site for site, _ in _fresh(self.held, truth.now, truth.settings.ttl + truth.settings.drain)}
         return frozenset(former | ({truth.record} if truth.record else set()))
 
-    def edges(self, truth: Truth) -> frozenset[str]:
+    def edges(self, truth: FaultyTruth) -> frozenset[str]:
         """The edges whose address a client may use: those of these sites but which the name has lacked for as long; and
         the apiservers whose own address it may use.
         """
@@ -59,11 +59,11 @@ class Clients:
             if name not in lacked or truth.now - lacked[name] < patience
         )
 
-    def may_be_at(self, truth: Truth, replica: str) -> bool:
+    def may_be_at(self, truth: FaultyTruth, replica: str) -> bool:
         """Whether connections that were made through a load balancer may still be open within their drain."""
         return any(name == replica for name, _ in _fresh(self.left, truth.now, truth.settings.drain))
 
-    def _handed(self, before: Truth, step: Step) -> Clients:
+    def _handed(self, before: FaultyTruth, step: Step) -> Clients:
         if before.record is None or not isinstance(step, SetRecord | LeadTo | RemoveRecord):
             return self
         if _leads_to(step) == before.record:
@@ -72,14 +72,14 @@ class Clients:
         held[before.record] = before.now
         return replace(self, held=tuple(sorted(held.items())))
 
-    def _unled(self, before: Truth, after: Truth) -> Clients:
+    def _unled(self, before: FaultyTruth, after: FaultyTruth) -> Clients:
         if before.named == after.named:
             return self
         unled = {name: since for name, since in self.unled if name not in after.named}
         unled |= dict.fromkeys(before.named - after.named, before.now)
         return replace(self, unled=tuple(sorted(unled.items())))
 
-    def _left(self, before: Truth, after: Truth) -> Clients:
+    def _left(self, before: FaultyTruth, after: FaultyTruth) -> Clients:
         told = (before.balancers, before.seconds) != (after.balancers, after.seconds)
         if not told and before.replicas == after.replicas:
             return self
@@ -107,7 +107,7 @@ def _fresh(since: tuple[tuple[str, float], ...], now: float, patience: float) ->
     return tuple(sorted((name, moment - now) for name, moment in since if now - moment < until)) if since else ()
 
 
-def listed(truth: Truth) -> frozenset[str]:
+def listed(truth: FaultyTruth) -> frozenset[str]:
     """The replicas that load balancers which run send new connections to."""
     first = (names for site, names in truth.balancers if site not in truth.dead_edges | truth.looping)
     other = (names for site, names in truth.seconds if site not in truth.dead_seconds)

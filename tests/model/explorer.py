@@ -9,6 +9,7 @@ from random import Random
 from model.addresses import astray, dark
 from model.by_hand import stray_voters
 from model.faults import given_up, healable, spared, unfit, whole
+from model.faulty import FaultyTruth
 from model.invariants import Broken, check_done, claim, names
 from model.kinds import Kind
 from model.refusals import claim_others, refusing
@@ -19,7 +20,6 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.simulated.truth import Truth
 
 Budget = tuple[int, int, bool, bool]
 #: The way to a state: how the last step of it is called, and the way before it.
@@ -226,7 +226,7 @@ class Explorer:
             raise Broken(f"{broken}\n  {_tale(self._ways[number])}") from broken
 
 
-def _claim_given_up(truth: Truth, program: Component) -> None:
+def _claim_given_up(truth: FaultyTruth, program: Component) -> None:
     """The creation of a plane whose first revision does not run has failed, and it is said which program is why."""
     rejected = truth.memory.rejected
     claim(given_up(truth), f"13: {program} does not run, and the creation goes on")

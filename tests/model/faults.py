@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from model.apart import with_member, without_data
 from model.by_hand import membership_by_hand, states_by_hand, stray_voters, without_stray_voters
+from model.faulty import FaultyTruth
 from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import NAMED, Component
@@ -16,14 +17,13 @@ from quarterdeck.model.steps.upkeep import NoteDiffering
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.simulated.parts import Fill, Power, SimMember, SimReplica
 from quarterdeck.planner.simulated.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
-from quarterdeck.planner.simulated.truth import Truth
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3
 BEHIND = 2
 
 
-def faults(truth: Truth) -> Iterator[Fault]:
+def faults(truth: FaultyTruth) -> Iterator[Fault]:
     """Every single fault of the world: each leaves it in a state from which it can be repaired. After one who leads no
     more, anybody leads who can.
     """
@@ -36,7 +36,7 @@ def faults(truth: Truth) -> Iterator[Fault]:
             yield Fault(fault.kind, f"{fault.name}, {name} is elected", replace(fault.truth, leader=name))
 
 
-def _faults(truth: Truth) -> Iterator[Fault]:
+def _faults(truth: FaultyTruth) -> Iterator[Fault]:
     yield from _machines(truth)
     yield from _units(truth)
     yield from links(truth)
@@ -51,7 +51,7 @@ def _faults(truth: Truth) -> Iterator[Fault]:
     yield from states_by_hand(truth)
 
 
-def data_loss(truth: Truth) -> Iterator[Fault]:
+def data_loss(truth: FaultyTruth) -> Iterator[Fault]:
     """One member's data folder is deleted under it, or all that its machine had, while all others are well."""
     clusters = [truth.of(each) for each in truth.memory.clusters]
     if not whole(truth) or not all(name in each.healthy for each in clusters for name in each.members):
@@ -67,18 +67,18 @@ def data_loss(truth: Truth) -> Iterator[Fault]:
         yield Fault(Kind.BLANK, f"machine of {name} comes back blank", truth.with_replica(name, blank))
 
 
-def survivable(truth: Truth) -> bool:
+def survivable(truth: FaultyTruth) -> bool:
     """Whether a quorum has its data. If not, the plane itself is lost, and what to do then is the user's decision."""
     return all(_survives(truth.of(each)) for each in truth.memory.clusters)
 
 
-def _survives(truth: Truth) -> bool:
+def _survives(truth: FaultyTruth) -> bool:
     return not truth.voters or has_quorum(
         replace(voter, healthy=truth.replica(voter.replica).data) for voter in truth.voters
     )
 
 
-def whole(truth: Truth) -> bool:
+def whole(truth: FaultyTruth) -> bool:
     """Whether every machine and link works and answers, and no machine is closed to new replicas."""
     broken = truth.cuts or truth.dead_edges or truth.dead_seconds or truth.looping or truth.mute or _any_hangs(truth)
     broken = broken or truth.corrupt or truth.authenticates
@@ -86,7 +86,7 @@ def whole(truth: Truth) -> bool:
     return not broken and all(machine.power is Power.ON and not machine.cordoned for machine in truth.machines)
 
 
-def spared(truth: Truth, site: str) -> bool:
+def spared(truth: FaultyTruth, site: str) -> bool:
     """Whether nothing that is still out of order is at ``site``, and a quorum answers."""
     hurt = {machine.site for machine in truth.machines if machine.power is not Power.ON or machine.cordoned}
     hurt |= truth.dead_edges | truth.dead_seconds | truth.looping | _sites_that_hang(truth)
@@ -96,7 +96,7 @@ def spared(truth: Truth, site: str) -> bool:
     return answer and not (truth.cuts or truth.mute) and not {site, truth.front} & hurt
 
 
-def healable(truth: Truth) -> bool:
+def healable(truth: FaultyTruth) -> bool:
     """Whether nothing is out of order but machines of the site that has the plane, and enough of them are left; and at
     most one member of a cluster never catches up: of several none is to blame.
     """
@@ -113,7 +113,7 @@ def healable(truth: Truth) -> bool:
     return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
 
 
-def repaired(truth: Truth) -> Truth:
+def repaired(truth: FaultyTruth) -> FaultyTruth:
     """Every machine, program and link is back, and a person opens what was cordoned, removes the voters that belong to
     no replica, and turns off what keeps etcd from being used; data that was deleted is not back.
     """
@@ -134,18 +134,18 @@ def repaired(truth: Truth) -> Truth:
     return replace(links, dead_edges=none, dead_seconds=none, away=none)
 
 
-def _any_hangs(truth: Truth) -> bool:
+def _any_hangs(truth: FaultyTruth) -> bool:
     return bool(truth.sick | truth.lame) or any(each.hung | each.slow for _, each in truth.replicas)
 
 
-def _sites_that_hang(truth: Truth) -> set[str]:
+def _sites_that_hang(truth: FaultyTruth) -> set[str]:
     """Where a program hangs, or will when it is started."""
     sick = {machine for machine, _ in truth.sick | truth.lame}
     hung = {truth.site_of(name) for name, each in truth.replicas if each.hung | each.slow}
     return hung | {each.site for each in truth.machines if each.name in sick}
 
 
-def _hangs(truth: Truth) -> Iterator[Fault]:
+def _hangs(truth: FaultyTruth) -> Iterator[Fault]:
     """A program runs, and does nothing any more until it is killed."""
     for record in truth.memory.replicas:
         replica = truth.replica(record.name)
@@ -163,7 +163,7 @@ def _hangs(truth: Truth) -> Iterator[Fault]:
             yield Fault(Kind.SICK, f"{component} of {record.name} hangs again and again", sick)
 
 
-def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
+def mends(truth: FaultyTruth) -> Iterator[tuple[str, FaultyTruth]]:
     """Everything that can come back by itself, one by one."""
     for machine in truth.machines:
         if machine.power is not Power.ON:
@@ -182,7 +182,7 @@ def mends(truth: Truth) -> Iterator[tuple[str, Truth]]:
         yield f"{name} answers again", replace(truth, mute=truth.mute - {name})
 
 
-def _back(name: str, before: Truth, after: Truth) -> Iterator[tuple[str, Truth]]:
+def _back(name: str, before: FaultyTruth, after: FaultyTruth) -> Iterator[tuple[str, FaultyTruth]]:
     """An edge is back; where another one has its address, that may stay there, as clients are connected to it."""
     yield f"{name} is back", after
     its_own = name not in map(second, before.shared)
@@ -190,26 +190,26 @@ def _back(name: str, before: Truth, after: Truth) -> Iterator[tuple[str, Truth]]
         yield f"{name} is back without its address", replace(after, away=after.away | {name})
 
 
-def new_driver(truth: Truth) -> Truth:
+def new_driver(truth: FaultyTruth) -> FaultyTruth:
     """Another driver takes over: it does not know for how long members have been silent."""
     replicas = tuple((name, _heard(replica)) for name, replica in truth.replicas)
     return replace(truth, replicas=replicas) if replicas != truth.replicas else truth
 
 
-def unfit(truth: Truth) -> Component | None:
+def unfit(truth: FaultyTruth) -> Component | None:
     """The program that does not run as the first revision of a plane has it, while that is wanted."""
     if truth.memory.proven or truth.deleting:
         return None
     return next((each for revision, each in truth.broken | truth.hanging if revision == truth.revision), None)
 
 
-def given_up(truth: Truth) -> bool:
+def given_up(truth: FaultyTruth) -> bool:
     """Whether the first revision of a plane was given up, which then is still wanted."""
     rejected, memory = truth.memory.rejected, truth.memory
     return not (memory.proven or truth.deleting) and rejected is not None and rejected.revision == truth.revision
 
 
-def retried(truth: Truth) -> Truth:
+def retried(truth: FaultyTruth) -> FaultyTruth:
     """Somebody drives the plane again: a first revision that was given up is tried once more."""
     if not given_up(truth):
         return truth
@@ -224,7 +224,7 @@ def _heard(replica: SimReplica) -> SimReplica:
     return replica
 
 
-def _power(truth: Truth, names: set[str], power: Power) -> Truth:
+def _power(truth: FaultyTruth, names: set[str], power: Power) -> FaultyTruth:
     machines = tuple(
         replace(each, power=power) if each.name in names and each.power is not power else each
         for each in truth.machines
@@ -232,7 +232,7 @@ def _power(truth: Truth, names: set[str], power: Power) -> Truth:
     return replace(truth, machines=machines)
 
 
-def _off(truth: Truth, names: set[str]) -> Truth:
+def _off(truth: FaultyTruth, names: set[str]) -> FaultyTruth:
     """Power lost: nothing of the machines is warm any more."""
     for record in truth.memory.replicas:
         if record.machine in names and truth.replica(record.name).warm:
@@ -240,7 +240,7 @@ def _off(truth: Truth, names: set[str]) -> Truth:
     return _power(truth, names, Power.OFF)
 
 
-def _machines(truth: Truth) -> Iterator[Fault]:
+def _machines(truth: FaultyTruth) -> Iterator[Fault]:
     for record in truth.memory.replicas:
         if truth.up(record.name):
             yield Fault(Kind.MACHINE_DIES, f"{record.machine} dies", _off(truth, {record.machine}))
@@ -248,7 +248,7 @@ def _machines(truth: Truth) -> Iterator[Fault]:
             yield Fault(Kind.MACHINE_FREEZES, f"{record.machine} freezes", frozen)
 
 
-def _units(truth: Truth) -> Iterator[Fault]:
+def _units(truth: FaultyTruth) -> Iterator[Fault]:
     for record in truth.memory.replicas:
         replica = truth.replica(record.name)
         for component in NAMED:
@@ -264,11 +264,11 @@ def _units(truth: Truth) -> Iterator[Fault]:
                 yield Fault(Kind.STOPPED, f"somebody stops {component} of {record.name}", after)
 
 
-def _places(truth: Truth) -> list[str]:
+def _places(truth: FaultyTruth) -> list[str]:
     return sorted({record.site for record in truth.memory.replicas} | {site for site, _ in truth.balancers})
 
 
-def links(truth: Truth) -> Iterator[Fault]:
+def links(truth: FaultyTruth) -> Iterator[Fault]:
     """Two sites no longer see each other, or only one of them hears the other."""
     sites = _places(truth)
     if truth.cuts:
@@ -282,7 +282,7 @@ def links(truth: Truth) -> Iterator[Fault]:
                 yield Fault(Kind.CUT_ONE_WAY, f"{way[1]} no longer hears {way[0]}", cut)
 
 
-def _sites(truth: Truth) -> Iterator[Fault]:
+def _sites(truth: FaultyTruth) -> Iterator[Fault]:
     for site in _places(truth):
         dark = replace(truth, dead_edges=truth.dead_edges | {site})
         if site not in truth.dead_edges:
@@ -306,21 +306,21 @@ def _sites(truth: Truth) -> Iterator[Fault]:
             yield Fault(Kind.SITE_DIES, f"site {site} dies", _off(dark, there))
 
 
-def _routed(truth: Truth, site: str) -> Iterator[str]:
+def _routed(truth: FaultyTruth, site: str) -> Iterator[str]:
     """The edges of a site to which addresses can come that float, and a load balancer is there."""
     first, other = site in dict(truth.balancers), site in dict(truth.seconds)
     there = {edge(site): first and site not in truth.dead_edges, second(site): other and site not in truth.dead_seconds}
     yield from (name for name, runs in there.items() if site in truth.floating and runs and name not in truth.unrouted)
 
 
-def _silence(truth: Truth) -> Iterator[Fault]:
+def _silence(truth: FaultyTruth) -> Iterator[Fault]:
     """What goes on working, but does not answer the manager: clients, and the members among each other, see it."""
     for kind, name, mute in _unseen(truth):
         if not mute <= truth.mute:
             yield Fault(kind, f"{name} does not answer us", replace(truth, mute=truth.mute | mute))
 
 
-def _unseen(truth: Truth) -> Iterator[tuple[Kind, str, frozenset[str]]]:
+def _unseen(truth: FaultyTruth) -> Iterator[tuple[Kind, str, frozenset[str]]]:
     for record in truth.memory.replicas:
         if truth.answers(record.name):
             member, apiserver = etcd_of(record.name), apiserver_of(record.name)
@@ -342,7 +342,7 @@ def _unseen(truth: Truth) -> Iterator[tuple[Kind, str, frozenset[str]]]:
     yield Kind.UNREAD, ETCD, frozenset({ETCD})
 
 
-def _members(truth: Truth) -> Iterator[Fault]:
+def _members(truth: FaultyTruth) -> Iterator[Fault]:
     """A joiner gets its own publication in the snapshot that it joins by, and does not serve until the next one; any
     voter that can lead does; and one that follows falls behind.
     """
@@ -352,7 +352,7 @@ def _members(truth: Truth) -> Iterator[Fault]:
             yield from _member(truth, cluster, name, member)
 
 
-def _member(truth: Truth, cluster: Cluster, name: str, member: SimMember) -> Iterator[Fault]:
+def _member(truth: FaultyTruth, cluster: Cluster, name: str, member: SimMember) -> Iterator[Fault]:
     seen, what = truth.of(cluster), " the events' cluster" * (cluster is Cluster.EVENTS)
     if not member.learner:
         if name in seen.electable and name != seen.elected:
@@ -370,7 +370,7 @@ def _member(truth: Truth, cluster: Cluster, name: str, member: SimMember) -> Ite
         yield Fault(Kind.SNAPSHOT, f"the publication of {name} is in its snapshot{what}", after)
 
 
-def _never_catches_up(truth: Truth, cluster: Cluster, name: str, what: str) -> Iterator[Fault]:
+def _never_catches_up(truth: FaultyTruth, cluster: Cluster, name: str, what: str) -> Iterator[Fault]:
     """A member that is behind, and hears the leader, comes no nearer."""
     replica, component = truth.replica(name), MEMBER[cluster]
     after = truth.with_replica(name, replace(replica, slow=replica.slow | {component}))
@@ -380,7 +380,7 @@ def _never_catches_up(truth: Truth, cluster: Cluster, name: str, what: str) -> I
     yield Fault(Kind.LAME, f"nobody on {machine} catches up{' in' * bool(what)}{what}", lame)
 
 
-def _checks(truth: Truth) -> Iterator[Fault]:
+def _checks(truth: FaultyTruth) -> Iterator[Fault]:
     """A load balancer's check does not get through to an apiserver that serves."""
     for site, names in truth.checked:
         for name in sorted(names & truth.serving):
@@ -388,7 +388,7 @@ def _checks(truth: Truth) -> Iterator[Fault]:
             yield Fault(Kind.CHECK_ERRS, f"{edge(site)} fails to check {name}", replace(truth, checked=checked))
 
 
-def _room(truth: Truth) -> Iterator[Fault]:
+def _room(truth: FaultyTruth) -> Iterator[Fault]:
     """Clients have written over the same keys until no member has room; a member that copies has what it copied. Where
     a larger quota is asked for they have written other keys: nothing else makes room.
     """
@@ -406,7 +406,7 @@ def _room(truth: Truth) -> Iterator[Fault]:
         yield Fault(Kind.FULL, f"etcd has no room{what}", replace(then, **full))
 
 
-def _differs(truth: Truth) -> Iterator[Fault]:
+def _differs(truth: FaultyTruth) -> Iterator[Fault]:
     """A voter is found to have other data than most voters, which are all well."""
     for cluster in truth.memory.clusters:
         seen = truth.of(cluster)

@@ -28,6 +28,7 @@ from itertools import combinations
 from model.addresses import felt, held_healthy
 from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
+from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.endpoints import APISERVERS
@@ -55,7 +56,6 @@ from quarterdeck.planner.members import is_stale, serves
 from quarterdeck.planner.quorum import Voter, has_quorum, home
 from quarterdeck.planner.simulated.parts import Fill, Power
 from quarterdeck.planner.simulated.things import apiserver_of, edge, second
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.
@@ -453,7 +453,7 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
     claim(now is None or now.words == replica, f"18: {name} is given up while another one is started anew")
 
 
-def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:
+def _check_restart(before: FaultyTruth, step: RestartUnit | ReviveUnit) -> None:
     """Only a learner is ever killed to be started anew, once, or what hangs."""
     replica, member = before.replica(step.replica), before.members.get(step.replica)
     if isinstance(step, ReviveUnit):
@@ -465,7 +465,7 @@ def _check_restart(before: Truth, step: RestartUnit | ReviveUnit) -> None:
     claim(not before.memory.replica(step.replica).restarted, f"1: {step.replica} is restarted again and again")
 
 
-def _lags(before: Truth, step: ReviveUnit) -> bool:
+def _lags(before: FaultyTruth, step: ReviveUnit) -> bool:
     """Whether a member lags that is to be started anew, and is missed by nobody meanwhile."""
     if step.replica not in before.members or not before.lags(step.replica):
         return False
@@ -608,7 +608,9 @@ def _needs_quota_alone(world: World, step: StopUnit | ReloadUnit) -> bool:
 # --- one step, and what it does to the truth ------------------------------------------------------------------------
 
 
-def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swapping: bool = False) -> None:
+def check_step(
+    before: FaultyTruth, step: Step, after: FaultyTruth, clients: Clients, *, swapping: bool = False
+) -> None:
     """What one step may do. ``clients``: what they hold before it. ``swapping``: it is one change of a swap."""
     if before.deleting:
         _check_deletion(before, step)
@@ -639,7 +641,7 @@ def check_step(before: Truth, step: Step, after: Truth, clients: Clients, *, swa
         _check_events(before, step, after, swapping=swapping)
 
 
-def _takes_up_quota_alone(truth: Truth, name: str) -> bool:
+def _takes_up_quota_alone(truth: FaultyTruth, name: str) -> bool:
     """Whether a replica has the only voter of a cluster that takes no writes, and stops to get a larger quota, without
     which nothing makes room.
     """
@@ -648,12 +650,12 @@ def _takes_up_quota_alone(truth: Truth, name: str) -> bool:
     return truth.full and voters == [name] and larger and truth.members[name].fill is Fill.DATA
 
 
-def _may_stop_at_once(truth: Truth) -> bool:
+def _may_stop_at_once(truth: FaultyTruth) -> bool:
     """Whether nobody minds that no controller works for a moment, or there is but one replica."""
     return bool(truth.apart) and (truth.settings.together or len(truth.slots) == 1)
 
 
-def _check_managers(truth: Truth) -> None:
+def _check_managers(truth: FaultyTruth) -> None:
     """Two managers never run controllers under two locks."""
     running = {
         (name, shape)
@@ -668,13 +670,13 @@ def _check_managers(truth: Truth) -> None:
         )
 
 
-def _needed(truth: Truth) -> tuple[Component, ...]:
+def _needed(truth: FaultyTruth) -> tuple[Component, ...]:
     """The controllers that somebody has to run: those that each replica is to have."""
     has = [truth.programs.of(each.revision) for each in truth.memory.replicas]
     return tuple(each for each in truth.programs.controllers if all(each in programs for programs in has))
 
 
-def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) -> None:
+def _check_addresses(before: FaultyTruth, step: Step, after: FaultyTruth, clients: Clients) -> None:
     """Every address that a client may use goes on leading to a ready apiserver, and to one whose events are written."""
     kind = type(step).__name__
     for name in clients.edges(before):
@@ -689,14 +691,14 @@ def _check_addresses(before: Truth, step: Step, after: Truth, clients: Clients) 
             claim(bool(well), f"14: {kind} leaves nobody behind the {name} whose events are written")
 
 
-def _check_begin(before: Truth, step: Step) -> None:
+def _check_begin(before: FaultyTruth, step: Step) -> None:
     if isinstance(step, BeginEpoch):
         alone = before.consent.even_if_others_live
         claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
         claim(before.replica(step.survivor).data, f"17: epoch {step.epoch} begins from nothing")
 
 
-def _check_events(plane: Truth, step: Step, then: Truth, *, swapping: bool) -> None:
+def _check_events(plane: FaultyTruth, step: Step, then: FaultyTruth, *, swapping: bool) -> None:
     kind, before, after = type(step).__name__, plane.of(Cluster.EVENTS), then.of(Cluster.EVENTS)
     if isinstance(step, RemoveMember) and step.cluster is Cluster.EVENTS:
         writes = step.replica in plane.taking_events and plane.keeps_events_apart(step.replica)
@@ -711,7 +713,7 @@ def _check_events(plane: Truth, step: Step, then: Truth, *, swapping: bool) -> N
         claim(after.home == before.home, f"3: {kind} takes the quorum of the events' cluster from its site")
 
 
-def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster: Cluster) -> None:
+def _check_unit_and_member(before: FaultyTruth, step: Step, clients: Clients, cluster: Cluster) -> None:
     match step:
         case Promote() | TransferLeadership():
             _check_id(before, step)
@@ -752,7 +754,7 @@ def _check_unit_and_member(before: Truth, step: Step, clients: Clients, cluster:
             pass
 
 
-def _check_verdict(before: Truth, step: RejectRevision | NoteProven) -> None:
+def _check_verdict(before: FaultyTruth, step: RejectRevision | NoteProven) -> None:
     """A revision is given up for a program that does not run, and noted to run if all of its programs do."""
     unfit = before.broken | before.hanging
     if isinstance(step, NoteProven):
@@ -764,14 +766,14 @@ def _check_verdict(before: Truth, step: RejectRevision | NoteProven) -> None:
     claim(bad, f"13: {step.revision} is given up, though {step.component} of it runs")
 
 
-def _check_id(before: Truth, step: Promote | RemoveMember | TransferLeadership) -> None:
+def _check_id(before: FaultyTruth, step: Promote | RemoveMember | TransferLeadership) -> None:
     found = before.with_id(step.member)
     named = step.to if isinstance(step, TransferLeadership) else step.replica
     of_it = before.taken_for(found) if found is not None else ""
     claim(found is None or of_it == named, f"1: {_name(step)} has the id of another member")
 
 
-def _to_be_changed(truth: Truth, name: str) -> bool:
+def _to_be_changed(truth: FaultyTruth, name: str) -> bool:
     """Whether a replica is of another revision than wanted, or of one that was given up, or has files that somebody
     changed.
     """
@@ -780,7 +782,7 @@ def _to_be_changed(truth: Truth, name: str) -> bool:
     return revision != truth.revision or given_up or bool(truth.replica(name).altered)
 
 
-def _check_adoption(before: Truth, step: AdoptRevision) -> None:
+def _check_adoption(before: FaultyTruth, step: AdoptRevision) -> None:
     """No program goes on as a former revision had it."""
     former = before.memory.replica(step.replica).revision
     change = next(each for one, other, each in before.changes if (one, other) == (former, step.revision))
@@ -791,7 +793,7 @@ def _check_adoption(before: Truth, step: AdoptRevision) -> None:
     claim(not runs, f"13: {step.replica} adopts a revision while {runs} run as the one before has them")
 
 
-def _check_seats(before: Truth, step: AddLearner) -> None:
+def _check_seats(before: FaultyTruth, step: AddLearner) -> None:
     """Inside a site there is at most one member more than wanted; a move of one lends another slot."""
     site = before.site_of(step.replica)
     there = [name for name in before.members if before.site_of(name) == site]
@@ -800,7 +802,7 @@ def _check_seats(before: Truth, step: AddLearner) -> None:
     claim(len(there) <= len(before.slots) + lends, there_are)
 
 
-def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = False) -> None:
+def check_blind(before: FaultyTruth, step: Step, after: FaultyTruth, *, swapping: bool = False) -> None:
     """What a step must not do even when the world is no longer as it was observed, or when a driver calls that was
     replaced long ago. (A cut at the very moment of the swap may stop the plane.)
     """
@@ -813,13 +815,13 @@ def check_blind(before: Truth, step: Step, after: Truth, *, swapping: bool = Fal
             _check_blind(before.of(cluster), mine, after.of(cluster))
 
 
-def _check_writers(truth: Truth) -> None:
+def _check_writers(truth: FaultyTruth) -> None:
     on = {each.name for each in truth.machines if each.power is Power.ON}
     both = {name for machine, name in truth.haunted if machine in on and truth.replica(name).runs(Component.ETCD)}
     claim(not both, f"20: two machines write to the volume of {both}")
 
 
-def _check_blind(before: Truth, step: Step, after: Truth) -> None:
+def _check_blind(before: FaultyTruth, step: Step, after: FaultyTruth) -> None:
     kind = type(step).__name__
     # A member that rests comes back with its data, also when another one fails at this very moment.
     rests = isinstance(step, StopUnit) and step.component == Component.ETCD
@@ -837,7 +839,7 @@ def _check_blind(before: Truth, step: Step, after: Truth) -> None:
         claim(not known or before.replica(step.replica).data, f"9: {step.replica} starts on no data")
 
 
-def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
+def _check_traffic(before: FaultyTruth, step: Step, held: frozenset[str]) -> None:
     match step:
         case SetBackends():
             listed_now = _listed_by_all(before, step.site)
@@ -865,7 +867,7 @@ def _check_traffic(before: Truth, step: Step, held: frozenset[str]) -> None:
             pass
 
 
-def _leads(truth: Truth, site: str) -> bool:
+def _leads(truth: FaultyTruth, site: str) -> bool:
     """Whether an edge of a site that answers leads somewhere, or the name to an apiserver itself."""
     if site == APISERVERS:
         return not truth.named.isdisjoint(truth.serving)
@@ -873,14 +875,14 @@ def _leads(truth: Truth, site: str) -> bool:
     return first or (truth.second_answers(site) and bool(truth.behind(second(site))))
 
 
-def _listed_by_all(truth: Truth, site: str) -> frozenset[str]:
+def _listed_by_all(truth: FaultyTruth, site: str) -> frozenset[str]:
     """The apiservers that every edge of a site which is told something sends to."""
     told = [dict(truth.balancers).get(site)] if truth.edge_answers(site) else []
     told += [dict(truth.seconds).get(site)] if truth.second_answers(site) else []
     return frozenset.intersection(*(names or frozenset() for names in told)) if told else frozenset()
 
 
-def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
+def _used(truth: FaultyTruth, edges: frozenset[str]) -> set[str]:
     """The apiservers that these edges send to, those of them which run."""
     first = {edge(site): names for site, names in truth.balancers if site not in truth.dead_edges | truth.looping}
     other = {second(site): names for site, names in truth.seconds if site not in truth.dead_seconds}
@@ -889,7 +891,7 @@ def _used(truth: Truth, edges: frozenset[str]) -> set[str]:
     return {name for each, names in (first | other | themselves).items() if each in holders for name in names}
 
 
-def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
+def _check_farewell(before: FaultyTruth, step: StopUnit, clients: Clients) -> None:
     """An apiserver stops only when no load balancer that a client may use sends to it, nor has until just now, and when
     no client may hold its own address.
     """
@@ -900,7 +902,7 @@ def _check_farewell(before: Truth, step: StopUnit, clients: Clients) -> None:
     claim(not clients.may_be_at(before, step.replica), f"6: apiserver {step.replica} stops before it has drained")
 
 
-def _check_removal(before: Truth, step: RemoveMember, cluster: Cluster) -> None:
+def _check_removal(before: FaultyTruth, step: RemoveMember, cluster: Cluster) -> None:
     claim(before.elected != step.replica, f"4: the leader {step.replica} is removed")
     if step.replica not in before.recorded or cluster is Cluster.EVENTS:
         return  # whether its events are written is claimed of the plane as a whole
@@ -908,7 +910,7 @@ def _check_removal(before: Truth, step: RemoveMember, cluster: Cluster) -> None:
     claim(not (runs or step.replica in before.serving), f"6: {step.replica} is removed while its apiserver runs")
 
 
-def _check_deletion(before: Truth, step: Step) -> None:
+def _check_deletion(before: FaultyTruth, step: Step) -> None:
     """The name goes first, then the load balancers, then the programs, and the data last."""
     match step:
         case StopBalancer():
@@ -928,7 +930,7 @@ def _check_deletion(before: Truth, step: Step) -> None:
             claim(False, f"7: {type(step).__name__} on a plane that is being deleted")
 
 
-def check_swap(states: list[Truth], step: Swap) -> None:
+def check_swap(states: list[FaultyTruth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
     if step.cluster is Cluster.EVENTS and any(isinstance(change, RemoveMember) for change in step.changes):
         claim(states[0].home == step.site, "14: the quorum of the events' cluster goes before that of the main one")
@@ -941,7 +943,7 @@ def check_swap(states: list[Truth], step: Swap) -> None:
         claim(homes.count(None) <= 1, f"3: between {len(homes)} states of the swap no site holds a quorum by itself")
 
 
-def _counted_on(truth: Truth) -> list[Voter]:
+def _counted_on(truth: FaultyTruth) -> list[Voter]:
     """The voters, healthy only if they have the data and are seen to."""
     return [
         replace(
@@ -955,7 +957,7 @@ def _counted_on(truth: Truth) -> list[Voter]:
 # --- states ---------------------------------------------------------------------------------------------------------
 
 
-def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
+def check_calm(truth: FaultyTruth, clients: Clients, *, swapping: bool) -> None:
     """As long as nothing has failed but the driver: clients are served at every address that they may use, and one
     site holds a quorum by itself (``swapping``: a driver died amid the swap).
     """
@@ -974,7 +976,7 @@ def check_calm(truth: Truth, clients: Clients, *, swapping: bool) -> None:
         claim(bool(truth.reached_by(name)), f"5: the address of the {name} leads nowhere, and nothing has failed")
 
 
-def check_cut(truth: Truth, cut: Truth) -> None:
+def check_cut(truth: FaultyTruth, cut: FaultyTruth) -> None:
     """A cut between sites never stops the plane (outside of the swap, while nothing else has failed)."""
     if not truth.deleting and truth.memory.created:
         claim(cut.elected is not None, "3: a cut between sites stops the plane")
@@ -983,7 +985,7 @@ def check_cut(truth: Truth, cut: Truth) -> None:
             claim(events is not None, "3: a cut between sites stops the events' cluster")
 
 
-def check_done(truth: Truth, plan: Plan) -> None:
+def check_done(truth: FaultyTruth, plan: Plan) -> None:
     """Done means as wanted, but for leftovers on machines that do not answer."""
     if truth.deleting:
         claim(
@@ -1041,7 +1043,7 @@ def check_done(truth: Truth, plan: Plan) -> None:
     claim(len(plan.leftovers) == 0 or bool(left or behind or (known & unseen) - {door}), "10: leftovers that are none")
 
 
-def _check_twin(truth: Truth, door: str) -> None:
+def _check_twin(truth: FaultyTruth, door: str) -> None:
     """Where both edges of a site answer, both send to the same, and the name has both. Addresses can come to each."""
     if door in truth.twins:
         there = {edge(door): truth.edge_answers(door), second(door): truth.second_answers(door)}
@@ -1053,7 +1055,7 @@ def _check_twin(truth: Truth, door: str) -> None:
         claim(truth.record_addresses(door) == truth.addresses(door), f"10: done, but the name lacks {truth.unnamed}")
 
 
-def _check_shape(truth: Truth, name: str) -> None:
+def _check_shape(truth: FaultyTruth, name: str) -> None:
     """Done means that everything runs as wanted, or, where that was given up, as before."""
     claim(name not in truth.condemned, f"10: done, but {name} is not exchanged")
     record, rejected = truth.memory.replica(name), truth.memory.rejected
@@ -1064,7 +1066,7 @@ def _check_shape(truth: Truth, name: str) -> None:
         claim(same, f"13: done, but {component} of {name} runs as {shape or 'before'} has it")
 
 
-def _same(truth: Truth, one: str, other: str, component: Component) -> bool:
+def _same(truth: FaultyTruth, one: str, other: str, component: Component) -> bool:
     change = next((each for each in truth.changes if each[:2] == (one, other)), None)
     return one == other or (change is not None and not _is_another(change[2], component))
 
@@ -1073,13 +1075,13 @@ def _is_another(change: Change, component: Component) -> bool:
     return change.exchange or component in change.restart | change.reload
 
 
-def healthy_at(truth: Truth, slots: tuple[Slot, ...]) -> bool:
+def healthy_at(truth: FaultyTruth, slots: tuple[Slot, ...]) -> bool:
     """Whether every slot has a healthy voter with a ready apiserver."""
     serving = _serving(truth)
     return not match(_as_can_be(truth, slots, serving), serving, _any_order).empty
 
 
-def _as_many(truth: Truth) -> bool:
+def _as_many(truth: FaultyTruth) -> bool:
     """The same; where what dies is exchanged, any other zone of the site may have to do for a while."""
     healing = truth.settings.healing
     anywhere = healing.budget > 0 and healing.other_zones
@@ -1087,7 +1089,7 @@ def _as_many(truth: Truth) -> bool:
     return not match(slots, _serving(truth), _any_order).empty
 
 
-def _as_can_be(truth: Truth, slots: tuple[Slot, ...], serving: tuple[Replica, ...]) -> tuple[Slot, ...]:
+def _as_can_be(truth: FaultyTruth, slots: tuple[Slot, ...], serving: tuple[Replica, ...]) -> tuple[Slot, ...]:
     """The slots; those for a zone whose replica died and that has no other machine are for any zone of the site."""
     gone, healing = truth.memory.given_up | truth.memory.leaving, truth.settings.healing
     bereft = {each.slot.zone for each in truth.memory.replicas if each.name in gone}
@@ -1106,7 +1108,7 @@ def _as_can_be(truth: Truth, slots: tuple[Slot, ...], serving: tuple[Replica, ..
     return tuple(kept)
 
 
-def _serving(truth: Truth) -> tuple[Replica, ...]:
+def _serving(truth: FaultyTruth) -> tuple[Replica, ...]:
     return tuple(record for record in truth.memory.replicas if record.name in truth.serving)
 
 

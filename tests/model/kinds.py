@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quarterdeck.planner.simulated.truth import Truth
+from model.faulty import FaultyTruth
 
 
 class Kind(StrEnum):
@@ -90,4 +90,4 @@ class Fault:
 
     kind: Kind
     name: str
-    truth: Truth
+    truth: FaultyTruth

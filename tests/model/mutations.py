@@ -250,7 +250,7 @@ def the_leader_is_removed_as_it_is(patch: Patch) -> None:
     """No transfer, and no rule that asks for one."""
     _rule(patch, membership.lead, _nothing)
 
-    def leaderless(rule: Rule) -> Rule:
+    def leaderless(rule: Ask) -> Ask:
         def asked(view: View) -> Outcome:
             world = view.world
             blind = replace(world, membership=replace(view.membership, leader=None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from model.faulty import FaultyTruth
 from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -21,7 +22,6 @@ from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
 from quarterdeck.model.world import World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 
@@ -89,7 +89,7 @@ def _thing(step: Step) -> object:
     return Refusal.of(step).replica, Refusal.of(step).site, Refusal.of(step).component, isinstance(step, StopBalancer)
 
 
-def claim_others(truth: Truth, refused: Refusal, *, straight: bool) -> None:
+def claim_others(truth: FaultyTruth, refused: Refusal, *, straight: bool) -> None:
     """Where a plane comes to rest though a step is refused, all is done that does not depend on that. ``straight``: it
     has had this goal all the time, so that it goes there by way of no other site.
     """

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 
 from model.explorer import Explorer, Sample
+from model.faulty import FaultyTruth
 from model.kinds import MEMBERSHIP_BY_HAND, STATES_BY_HAND, STRANGERS, Kind
 from model.walk import Planner, State, Walker, Wish
 from model.worlds import (
@@ -28,7 +29,6 @@ from quarterdeck.model.bounds import Healing
 from quarterdeck.model.components import Component
 from quarterdeck.model.revisions import Change
 from quarterdeck.planner.planner import plan as real_plan
-from quarterdeck.planner.simulated.truth import Truth
 
 #: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.
 OTHERWISE = "clients led otherwise"
@@ -134,7 +134,7 @@ class Search:
             front=self.front, twins=self.twins, floating=self.floating, shared=self.shared, direct=self.direct
         )
 
-    def _truth(self) -> Truth:
+    def _truth(self) -> FaultyTruth:
         match self.to:
             case _ if self.promoted:
                 return promoted(self.replicas, self.to)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
+from model.faulty import FaultyTruth
 from model.worlds import empty, settled
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import MemberFact, Membership
@@ -17,9 +18,8 @@ from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.simulated.truth import Truth
 
-Stop = Callable[[Truth, Plan], bool]
+Stop = Callable[[FaultyTruth, Plan], bool]
 
 
 def kind(step: Step) -> str:
@@ -46,7 +46,7 @@ def all_told(outcome: Outcome) -> list[str]:
     return [told(step) for step in outcome.steps]
 
 
-def doing(truth: Truth) -> list[str]:
+def doing(truth: FaultyTruth) -> list[str]:
     """What is to be done now."""
     return [told(step) for step in plan(observe(truth)).now]
 
@@ -62,7 +62,7 @@ def about_to(*kinds: type[Step]) -> Stop:
     return lambda _, now: any(isinstance(step, kinds) for step in now.now)
 
 
-def until(truth: Truth, stop: Stop, *, rounds: int = 300) -> Truth:
+def until(truth: FaultyTruth, stop: Stop, *, rounds: int = 300) -> FaultyTruth:
     """The truth at the first moment at which ``stop`` holds."""
     for _ in range(rounds):
         now = plan(observe(truth))
@@ -73,13 +73,13 @@ def until(truth: Truth, stop: Stop, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not within {rounds} rounds: {plan(observe(truth))}")
 
 
-def after_round(truth: Truth, now: Plan) -> Truth:
+def after_round(truth: FaultyTruth, now: Plan) -> FaultyTruth:
     for step in now.now:
         truth = apply(truth, step)
     return truth if now.now else tick(truth)
 
 
-def steps_until(truth: Truth, stop: Stop, *, rounds: int = 300) -> list[str]:
+def steps_until(truth: FaultyTruth, stop: Stop, *, rounds: int = 300) -> list[str]:
     """All that is done until ``stop`` holds."""
     done: list[str] = []
     for _ in range(rounds):
@@ -91,7 +91,7 @@ def steps_until(truth: Truth, stop: Stop, *, rounds: int = 300) -> list[str]:
     raise AssertionError(f"not within {rounds} rounds; last: {done[-10:]}")
 
 
-def is_done(_: Truth, now: Plan) -> bool:
+def is_done(_: FaultyTruth, now: Plan) -> bool:
     return now.done
 
 
@@ -135,7 +135,7 @@ def led_by(world: World, name: str) -> World:
     return replace(world, membership=replace(membership, leader=name))
 
 
-def steps_until_done(truth: Truth) -> list[tuple[float, Step]]:
+def steps_until_done(truth: FaultyTruth) -> list[tuple[float, Step]]:
     """What is done, each with when; the times are those of the truth."""
     found: list[tuple[float, Step]] = []
     for _ in range(100):

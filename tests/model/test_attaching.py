@@ -10,6 +10,7 @@ import pytest
 from support.components import having
 
 from model.explorer import Explorer, Sample
+from model.faulty import FaultyTruth
 from model.invariants import Broken
 from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
@@ -20,8 +21,8 @@ from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulated import attaching, tick
-from quarterdeck.planner.simulated.truth import Power, Truth
+from quarterdeck.planner.simulated import EFFECTS, attaching, tick
+from quarterdeck.planner.simulated.parts import Power
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -31,14 +32,14 @@ BETWEEN = frozenset(
 )
 
 
-def plane(*, apart: bool = False) -> Truth:
+def plane(*, apart: bool = False) -> FaultyTruth:
     """Three replicas as they are wanted, each with a spare machine in its zone; ``apart``: they keep events apart."""
     separate = frozenset({""}) if apart else frozenset[str]()
     truth = replace(empty("east", 3, sites=("east",)), reattachable=True, programs=having(events=separate))
     return settled(replace(truth, settings=replace(truth.settings, healing=HEALED)))
 
 
-def lost(power: Power, consent: Consent) -> Truth:
+def lost(power: Power, consent: Consent) -> FaultyTruth:
     """The machines of all but the first are in that state, and the user has said what is to be done."""
     truth = plane()
     gone = {truth.machine_of(each.name).name for each in truth.memory.replicas[1:]}
@@ -47,7 +48,7 @@ def lost(power: Power, consent: Consent) -> Truth:
 
 
 def searched(
-    truth: Truth,
+    truth: FaultyTruth,
     *,
     faults: int,
     kinds: frozenset[Kind],
@@ -107,10 +108,11 @@ def test_a_planner_that_takes_volumes_from_whoever_is_silent_is_found() -> None:
 
 
 def test_a_site_that_lets_the_former_machine_write_on_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unfenced(truth: Truth, step: AttachVolumes) -> frozenset[tuple[str, str]]:
+    def unfenced(truth: FaultyTruth, step: AttachVolumes) -> FaultyTruth:
         frozen = any(each.name == step.source and each.power is Power.FROZEN for each in truth.machines)
-        return truth.haunted | ({(step.source, step.replica)} if frozen else set())
+        haunted = truth.haunted | ({(step.source, step.replica)} if frozen else set())
+        return replace(attaching.attached(truth, step), haunted=haunted)
 
-    monkeypatch.setattr(attaching, "haunted", unfenced)
+    monkeypatch.setitem(EFFECTS, AttachVolumes, unfenced)
     with pytest.raises(Broken, match=r"^20: two machines write"):
         searched(plane(), faults=1, kinds=DEATHS)

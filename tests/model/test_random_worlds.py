@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support.tiers import in_each_tier, sized
 
 from model.faults import mends, survivable
+from model.faulty import FaultyTruth
 from model.invariants import Broken, check_done, claim, names
 from model.walk import Event, Round, State, Walker, Wish, moments
 from model.worlds import SITES, empty, settled, wanted
-from quarterdeck.planner.simulated.truth import Truth
 
 REPLICAS = (1, 3, 5)
 #: Rounds with faults, and rounds after them within which the plane has to be as wanted.
@@ -97,7 +97,7 @@ def _one(things: list[T], draw: Draw) -> T | None:
     return things[draw(len(things))] if things else None
 
 
-def lived(start: Truth, goal: Wish, faults: int, draw: Draw, *, losing: bool) -> int:
+def lived(start: FaultyTruth, goal: Wish, faults: int, draw: Draw, *, losing: bool) -> int:
     """Live one life; raises Broken. How many steps it had."""
     walker = Walker(wishes=WISHES, with_data_loss=losing)
     tale = Tale(walker, State(goal.of(start), faults=faults, wishes=2).settled(), [f"{goal.name} wanted"])
@@ -119,7 +119,7 @@ def test_planes_survive_whatever_happens(losing: bool) -> None:
         max_examples=EXAMPLES, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
     )
     @given(data=st.data(), start=st.sampled_from(planes), goal=st.sampled_from(WISHES), faults=st.integers(1, 4))
-    def live(data: st.DataObject, start: Truth, goal: Wish, faults: int) -> None:
+    def live(data: st.DataObject, start: FaultyTruth, goal: Wish, faults: int) -> None:
         def draw(bound: int) -> int:
             return data.draw(st.integers(0, bound - 1))
 

@@ -11,6 +11,7 @@ from support.components import having
 from support.tiers import smoke
 
 from model.explorer import Explorer
+from model.faulty import FaultyTruth
 from model.invariants import Broken
 from model.kinds import Kind
 from model.stories import until
@@ -24,7 +25,6 @@ from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.truth import Truth
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -47,7 +47,7 @@ BETWEEN = frozenset(
 ALL_THE_SAME = Consent(epoch=1, even_if_others_live=True)
 
 
-def lost(power: Power, consent: Consent, *, replicas: int = 3, left: int = 1, apart: bool = False) -> Truth:
+def lost(power: Power, consent: Consent, *, replicas: int = 3, left: int = 1, apart: bool = False) -> FaultyTruth:
     """The machines of all but ``left`` of the replicas are in that state, and the user has said what is to be done."""
     truth = replace(empty("east", replicas), programs=having(events=("",) if apart else ()))
     truth = settled(truth)
@@ -56,7 +56,7 @@ def lost(power: Power, consent: Consent, *, replicas: int = 3, left: int = 1, ap
     return tick(replace(truth, machines=machines, consent=consent))
 
 
-def searched(truth: Truth, *, faults: int, kinds: frozenset[Kind] = BETWEEN, planner: Planner = plan) -> Explorer:
+def searched(truth: FaultyTruth, *, faults: int, kinds: frozenset[Kind] = BETWEEN, planner: Planner = plan) -> Explorer:
     explorer = Explorer(Walker(planner=planner, kinds=kinds))
     explorer.explore(State(truth, faults=faults, calm=False))
     return explorer

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from model.faults import data_loss, faults
+from model.faulty import FaultyTruth
 from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster
@@ -21,7 +22,6 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survival import Answer, Survival, survivals
 from quarterdeck.planner.view import view
 
@@ -42,7 +42,7 @@ STORIES = (
 )
 
 
-def states(search: Search) -> Iterator[Truth]:
+def states(search: Search) -> Iterator[FaultyTruth]:
     """Every state of a story in which nothing goes wrong."""
     truth = search.start().truth
     while not (now := plan(observe(truth))).done:
@@ -51,7 +51,7 @@ def states(search: Search) -> Iterator[Truth]:
     yield truth
 
 
-def situations(search: Search) -> Iterator[Truth]:
+def situations(search: Search) -> Iterator[FaultyTruth]:
     """The same, and some of those after one thing went wrong in them, now and a while later."""
     count = 0
     for truth in states(search):
@@ -62,14 +62,14 @@ def situations(search: Search) -> Iterator[Truth]:
                 yield from after(fault.truth)
 
 
-def after(truth: Truth) -> Iterator[Truth]:
+def after(truth: FaultyTruth) -> Iterator[FaultyTruth]:
     for ticks in range(max(LATER) + 1):
         if ticks in LATER:
             yield truth
         truth = tick(truth)
 
 
-def serves(truth: Truth) -> bool:
+def serves(truth: FaultyTruth) -> bool:
     """Whether clients are served without waiting for anybody: every address that they may hold leads to an apiserver,
     and a quorum of each cluster has the data.
     """
@@ -81,26 +81,26 @@ def serves(truth: Truth) -> bool:
     return well and truth.record is not None and all(with_data(truth, led(truth, site)) for site in held if site)
 
 
-def led(truth: Truth, site: str) -> frozenset[str]:
+def led(truth: FaultyTruth, site: str) -> frozenset[str]:
     """The apiservers that clients get to by a site's load balancer, or by any of the addresses that the name has."""
     return truth.named & truth.serving if site == APISERVERS else truth.reached_from(site)
 
 
-def up_to_date(truth: Truth) -> Iterator[Voter]:
+def up_to_date(truth: FaultyTruth) -> Iterator[Voter]:
     """The voters; one that lags is not healthy: whoever needs it waits until it has caught up."""
     return (replace(each, healthy=each.healthy and bool(with_data(truth, {each.replica}))) for each in truth.voters)
 
 
-def with_data(truth: Truth, names: Iterable[str]) -> list[str]:
+def with_data(truth: FaultyTruth, names: Iterable[str]) -> list[str]:
     return [name for name in names if not truth.members[name].behind]
 
 
-def off(truth: Truth, names: set[str], edges: set[str]) -> Truth:
+def off(truth: FaultyTruth, names: set[str], edges: set[str]) -> FaultyTruth:
     machines = tuple(replace(each, power=Power.OFF) if each.name in names else each for each in truth.machines)
     return replace(truth, machines=machines, dead_edges=truth.dead_edges | edges)
 
 
-def happened(truth: Truth, failure: Failure) -> Iterator[Truth]:
+def happened(truth: FaultyTruth, failure: Failure) -> Iterator[FaultyTruth]:
     """The truth after each failure of that kind."""
     used = {record.machine for record in truth.memory.replicas}
     sites = {site for site, _ in truth.balancers} | {each.site for each in truth.machines if each.name in used}
@@ -120,7 +120,7 @@ def happened(truth: Truth, failure: Failure) -> Iterator[Truth]:
             yield replace(truth, record=truth.front)
 
 
-def check(truth: Truth, survival: Survival) -> None:
+def check(truth: FaultyTruth, survival: Survival) -> None:
     survives = serves(truth) and all(serves(each) for each in happened(truth, survival.failure))
     if survival.answer is Answer.UNKNOWN:
         assert truth.mute or not serves(truth) or not whole(truth), f"nothing is hidden, but {survival}"
@@ -128,7 +128,7 @@ def check(truth: Truth, survival: Survival) -> None:
         assert survives is (survival.answer is Answer.YES), f"{survival}, but in truth it is {survives}"
 
 
-def whole(truth: Truth) -> bool:
+def whole(truth: FaultyTruth) -> bool:
     """Whether all members of all clusters are well, so that there is nothing to be unsure of. One that belongs to no
     replica is not asked how it is.
     """

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from model.clients import Clients
 from model.faults import data_loss, faults, links, new_driver, repaired, retried, survivable, whole
+from model.faulty import FaultyTruth
 from model.invariants import check_blind, check_calm, check_cut, check_plan, check_step, check_swap, claim, flat, names
 from model.kinds import ASKED_FOR, Fault, Kind
 from model.looks import mixed_looks
@@ -24,7 +25,6 @@ from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan
 from quarterdeck.planner.simulated import RefusedError, apply, observe, tick
-from quarterdeck.planner.simulated.truth import Truth
 
 Planner = Callable[[World], Plan]
 
@@ -47,7 +47,7 @@ class Wish:
     revision: str | None = None
     direct: bool | None = None
 
-    def of(self, truth: Truth) -> Truth:
+    def of(self, truth: FaultyTruth) -> FaultyTruth:
         """The truth once it was asked for."""
         if not self.slots:
             return replace(truth, deleting=True)
@@ -70,7 +70,7 @@ class State:
     ``aside``: the step that was refused last, which the driver puts aside.
     """
 
-    truth: Truth
+    truth: FaultyTruth
     clients: Clients = Clients()
     faults: int = 0
     wishes: int = 0
@@ -98,7 +98,7 @@ class State:
         truth = retried(new_driver(self.truth))
         return replace(self, truth=truth, late=late or self.late, stamped=False, aside=None)
 
-    def after(self, before: Truth, step: Step, after: Truth) -> State:
+    def after(self, before: FaultyTruth, step: Step, after: FaultyTruth) -> State:
         """The state after a step of the driver that there is now. A late call on the machines of a site, or to the
         DNS server, is refused from then on; etcd knows no drivers.
         """
@@ -285,7 +285,7 @@ class Walker:
     def _allowed(self, kind: Kind) -> bool:
         return kind not in ASKED_FOR if self.kinds is None else kind in self.kinds
 
-    def faults(self, truth: Truth) -> Iterator[Fault]:
+    def faults(self, truth: FaultyTruth) -> Iterator[Fault]:
         """Whatever may fail in the world."""
         yield from (fault for fault in faults(truth) if self._allowed(fault.kind))
         if self.with_data_loss:
@@ -363,7 +363,7 @@ def _fences(step: Step, late: Step) -> bool:
     return step.site == late.site and not isinstance(late, UNFENCED) and not isinstance(step, UNFENCED)
 
 
-def _unordered(state: State) -> Truth:
+def _unordered(state: State) -> FaultyTruth:
     truth = state.settled().truth
     records = tuple(sorted(truth.memory.replicas, key=lambda record: record.name))
     return replace(truth, memory=replace(truth.memory, replicas=records))

@@ -9,6 +9,7 @@ from typing import TypedDict, Unpack
 from support.components import having
 
 from model.apart import with_member
+from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import Cluster, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
@@ -18,7 +19,6 @@ from quarterdeck.model.slots import Slot
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import SimMachine, SimReplica
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.slots import slots
 
 #: The id that is noted of a member which is gone.
@@ -52,10 +52,10 @@ class Endpoint(TypedDict, total=False):
     direct: bool
 
 
-def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> Truth:
+def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> FaultyTruth:
     """A plane that was just asked for."""
     there = machines(*sites)
-    return Truth(
+    return FaultyTruth(
         slots=wanted(site, replicas),
         memory=Memory(proven=False),
         machines=there,
@@ -64,7 +64,7 @@ def empty(site: str, replicas: int, *, sites: tuple[str, ...] = SITES, **endpoin
     )
 
 
-def settled(truth: Truth, *, rounds: int = 300) -> Truth:
+def settled(truth: FaultyTruth, *, rounds: int = 300) -> FaultyTruth:
     """The truth after fault-free rounds until done."""
     for _ in range(rounds):
         now = plan(observe(truth))
@@ -77,7 +77,7 @@ def settled(truth: Truth, *, rounds: int = 300) -> Truth:
     raise AssertionError(f"not done after {rounds} rounds: {plan(observe(truth))}")
 
 
-def promoted(replicas: int, to: int | None) -> Truth:
+def promoted(replicas: int, to: int | None) -> FaultyTruth:
     """A plane settled at east behind an address that leads to its only replica, or to the load balancer there, of which
     ``to`` replicas are asked for (None: it is just asked for; 0: it is to go).
     """
@@ -89,7 +89,7 @@ def promoted(replicas: int, to: int | None) -> Truth:
     return replace(there, slots=wanted("east", to)) if to else replace(there, deleting=True)
 
 
-def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> Truth:
+def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, **endpoint: Unpack[Endpoint]) -> FaultyTruth:
     """A plane settled at east whose user has just asked for it at west."""
     there = empty("east", replicas, sites=sites, **endpoint)
     return replace(settled(there), slots=wanted("west", to))
@@ -97,7 +97,7 @@ def moving(replicas: int, to: int, *, sites: tuple[str, ...] = SITES, **endpoint
 
 def still(
     replicas: int, there: tuple[str, ...] = (), *, direct: bool = False, apart: frozenset[str] = frozenset()
-) -> Truth:
+) -> FaultyTruth:
     """A plane settled at east, of which nothing is asked; ``there``: the machines of east, zone and number; ``apart``:
     the revisions that keep events apart.
     """
@@ -130,7 +130,7 @@ def changing(
     together: bool = False,
     direct: bool = False,
     roomy: bool = False,
-) -> Truth:
+) -> FaultyTruth:
     """A plane settled at east whose user has just asked for another revision there; ``broken``: a program that ends
     again and again as that has it, ``hangs``: one that runs and is never ready; ``apart``: the revisions that keep
     events apart, ``cloud`` those that have a cloud controller manager; ``handed``: controllers of the former must not
@@ -138,7 +138,7 @@ def changing(
     quota as the new one has it.
     """
     sites = ("east",) if per_zone == 1 else SITES
-    start = Truth(
+    start = FaultyTruth(
         slots=wanted("east", replicas),
         memory=Memory(proven=False),
         machines=machines(*sites, per_zone=per_zone),
@@ -159,7 +159,7 @@ def changing(
     return asked if condemned else replace(asked, revision=NEW)
 
 
-def creating(replicas: int, component: Component, *, hangs: bool = False) -> Truth:
+def creating(replicas: int, component: Component, *, hangs: bool = False) -> FaultyTruth:
     """A plane that was just asked for, of whose first revision a program ends again and again, or (``hangs``) runs and
     is never ready.
     """
@@ -181,7 +181,7 @@ def ages(since: tuple[tuple[str, float], ...], now: float, oldest: float) -> tup
     return tuple(sorted((name, max(moment - now, -oldest)) for name, moment in since)) if since else ()
 
 
-def normal(truth: Truth) -> Truth:
+def normal(truth: FaultyTruth) -> FaultyTruth:
     """The same truth told without absolute times and ids, so that equal situations are equal values."""
     memory, settings = truth.memory, truth.settings
     held = ages(memory.held, truth.now, settings.ttl + settings.drain)
@@ -203,7 +203,7 @@ def normal(truth: Truth) -> Truth:
     return replace(truth, memory=memory, replicas=replicas, next_member=following, unnamed=unnamed, now=0.0)
 
 
-def _longest_drain(truth: Truth) -> float:
+def _longest_drain(truth: FaultyTruth) -> float:
     """Whose own address clients may hold drains for longer."""
     led = APISERVERS in (truth.record, truth.memory.served_site, *dict(truth.memory.held))
     return truth.settings.drain + (truth.settings.ttl if truth.direct or led else 0.0)
@@ -223,7 +223,7 @@ def _aged(full: Full | None, now: float, oldest: float) -> Full | None:
     return replace(full, since=max(full.since - now, -oldest))
 
 
-def _normal_healing(memory: Memory, truth: Truth) -> Memory:
+def _normal_healing(memory: Memory, truth: FaultyTruth) -> Memory:
     """What was condemned too long ago to count is forgotten; since when one is condemned decides nothing."""
     healing = truth.settings.healing
     lately, revived = (ages(each, truth.now, healing.window) for each in (memory.healed, memory.revived))
@@ -273,7 +273,7 @@ def _with_ranks(replica: SimReplica, rank: dict[int, int]) -> SimReplica:
     return replica
 
 
-def moving_apart(replicas: int, to: int) -> Truth:
+def moving_apart(replicas: int, to: int) -> FaultyTruth:
     """A plane settled at east that keeps events apart, whose user has just asked for it at west."""
     start = changing(replicas, replicas, Change(), apart=frozenset({FORMER}))
     return replace(start, slots=wanted("west", to), revision=FORMER)

@@ -31,7 +31,8 @@ from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailab
 from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.probe.result import ProbeResult, Samples, Watches, Writes
+from quarterdeck.probe.result import ProbeResult
+from quarterdeck.probe.schema import Samples, Watches, Writes
 from quarterdeck.stores.lease import hold_lease
 
 A, B = "east-a1", "east-b1"
@@ -41,15 +42,14 @@ WELL = frozenset({"machine"})
 NOTHING = ProbeResult(
     id="x",
     host="x",
-    started=0.0,
-    ended=1.0,
     rate=1.0,
     periods=(),
-    writes=Writes(acknowledged=1, unknown=0, lost=0, stale_reads=0, audited=True),
-    watches=Watches(events=0, missed=0, duplicated=0, out_of_order=0, relists=0, ended=0, cut=0),
+    compared=("quiet", "quiet"),
+    writes=Writes(acknowledged=1, unknown=0, lost=0, stale_reads=0, audited=True, examples=()),
+    watches=Watches(events=0, missed=0, duplicated=0, out_of_order=0, relists=0, ended=0, cut=0, examples=()),
     failures=(),
-    connections=(),
-    samples=Samples(),
+    connections={},
+    samples=Samples(kinds=(), addresses=(), at=(), ms=(), kind=(), address=(), ok=()),
 )
 
 

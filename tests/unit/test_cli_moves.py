@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,7 +58,8 @@ class FakeProbe:
             raise self.lost
         seen = probe_result()
         quiet, during = seen.periods
-        return replace(seen, periods=(quiet, replace(during, label=self.told[0])))
+        change = during.model_copy(update={"label": self.told[0]})
+        return seen.model_copy(update={"periods": (quiet, change), "compared": (quiet.label, change.label)})
 
 
 @dataclass

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from report_lab import probe_result
+from report_lab import probe_result, report
 from support.cli_lab import Cli
 from support.golden import Golden
 
 from quarterdeck.app import Quarterdeck
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.result import ProbeResult
+from quarterdeck.report.schema import dump
 
 UNAVAILABLE = 6
 
@@ -33,7 +34,7 @@ class FakeSession:
             raise self.lost
 
     async def stop(self) -> ProbeResult:
-        return replace(probe_result(), source=self.host or "")
+        return probe_result().model_copy(update={"source": self.host})
 
 
 @pytest.fixture
@@ -66,3 +67,14 @@ def test_a_host_that_is_lost_is_no_failure_of_the_plane(cli: Cli, golden: Golden
     said = cli("probe", "demo", "--for", "3", "--from", "cp-1")
     assert (said.code, said.out) == (UNAVAILABLE, ""), said
     golden(said.err)
+
+
+def test_its_json_is_the_reports_part_without_samples(cli: Cli) -> None:
+    probed(cli)
+    found = json.loads(cli("probe", "demo", "--for", "3", "-o", "json").out)
+    wanted = json.loads(dump(report()))["probe"]
+    assert set(found) == set(wanted) - {"samples"}
+    assert found["periods"][0] | {"start": 0.0, "overall": 0, "kinds": 0} == {
+        **wanted["periods"][0], "start": 0.0, "end": 14.4, "overall": 0, "kinds": 0
+    }  # fmt: skip
+    assert found["writes"] == wanted["writes"]

@@ -121,8 +121,9 @@ async def test_two_at_once_have_one_each(client: Http, server: Server) -> None:
         (b"HTTP/1.1 500 No\r\nContent-Length: 1\r\n\r\na", b"a", False),
         (b"HTTP/1.1 204 Nothing\r\n\r\n", b"", False),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nabc", b"a", False),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na", b"a", True),
     ],
-    ids=["chunks", "trailers", "empty", "close", "not well", "no content", "more than it was asked"],
+    ids=["chunks", "trailers", "empty", "close", "not well", "no content", "more than it was asked", "informational"],
 )
 async def test_an_answer_ends_where_it_says(
     client: Http, server: Server, answer: bytes, body: bytes, kept: bool
@@ -142,7 +143,31 @@ async def test_an_answer_without_a_length_ends_with_its_connection(client: Http,
     assert (await asked).body == b"all of it"
 
 
-@pytest.mark.parametrize("answer", [b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"])
+async def test_what_a_server_says_before_it_is_asked_is_not_the_next_answer(client: Http, server: Server) -> None:
+    await ask(client, server)
+    server._writers[0].write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstale")
+    (kept,) = (wire for wires in client._idle.values() for wire in wires)
+    async with asyncio.timeout(5):
+        while not kept._was_sent_more():  # noqa: ASYNC110 - no event tells of it
+            await asyncio.sleep(0)
+    assert (await ask(client, server)).body == b"ok"
+    assert server.connections == 2
+
+
+async def test_a_path_is_escaped_so_that_no_name_in_it_ends_the_request_line(client: Http, server: Server) -> None:
+    await client.ask("GET", server.origin, "/a b\r\nX: y/ä?c=d%20e&f=(g)", deadline=1.0)
+    assert server.asked[0].splitlines()[0] == "GET /a%20b%0D%0AX:%20y/%C3%A4?c=d%20e&f=(g) HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0\r\n\r\n",
+        b"HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+    ],
+    ids=["SSH", "HTTP/1.0", "no size of a chunk"],
+)
 async def test_what_is_no_answer_is_none(client: Http, server: Server, answer: bytes, golden: Golden) -> None:
     server.answer = answer
     with golden.raises(NoAnswer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from model.faulty import FaultyTruth
 from model.stories import Stop, about_to, after_round, is_done, kind, planned, steps_until, until
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
@@ -29,25 +30,24 @@ from quarterdeck.planner.rules.healing import heal, held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import apiserver_of, etcd_of
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)
 PROGRAMS = (Component.ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 
-def plane(replicas: int = 3, healing: Healing = HEALING) -> Truth:
+def plane(replicas: int = 3, healing: Healing = HEALING) -> FaultyTruth:
     truth = empty("east", replicas, sites=("east",))
     return settled(replace(truth, settings=replace(truth.settings, healing=healing)))
 
 
-def apart() -> Truth:
+def apart() -> FaultyTruth:
     """One whose events are in an etcd of their own."""
     truth = changing(3, 3, Change(), apart=frozenset({FORMER, NEW}))
     return settled(replace(truth, settings=replace(truth.settings, healing=HEALING)))
 
 
-def hung(truth: Truth, component: Component, *names: str) -> Truth:
+def hung(truth: FaultyTruth, component: Component, *names: str) -> FaultyTruth:
     """It does nothing any more until it is killed."""
     for name in names:
         replica = truth.replica(name)
@@ -55,13 +55,13 @@ def hung(truth: Truth, component: Component, *names: str) -> Truth:
     return truth
 
 
-def sick(truth: Truth, component: Component, name: str) -> Truth:
+def sick(truth: FaultyTruth, component: Component, name: str) -> FaultyTruth:
     """And it does so again whenever it is started on that machine."""
     machine = truth.machine_of(name).name
     return replace(hung(truth, component, name), sick=truth.sick | {(machine, component)})
 
 
-def later(truth: Truth, ticks: int) -> Truth:
+def later(truth: FaultyTruth, ticks: int) -> FaultyTruth:
     """What is planned is done, or time passes, until so many ticks are over."""
     end = truth.now + ticks
     while (now := plan(observe(truth))).now or truth.now < end:
@@ -69,11 +69,11 @@ def later(truth: Truth, ticks: int) -> Truth:
     return truth
 
 
-def healed(truth: Truth) -> int:
+def healed(truth: FaultyTruth) -> int:
     return len(truth.memory.healed)
 
 
-def why_not(truth: Truth) -> dict[str, str]:
+def why_not(truth: FaultyTruth) -> dict[str, str]:
     return dict(held_back(view(observe(truth))))
 
 
@@ -123,7 +123,7 @@ def test_a_machine_with_which_programs_do_not_get_well_is_cordoned_when_that_was
     assert rest.memory.ailing == ()
 
 
-def nowhere_in_its_zone(component: Component) -> Truth:
+def nowhere_in_its_zone(component: Component) -> FaultyTruth:
     """The scheduler of east-2 hangs on its machine again and again; on the other one of its zone ``component`` does."""
     truth = sick(plane(3, replace(HEALING, budget=9)), Component.SCHEDULER, "east-2")
     return replace(truth, sick=truth.sick | {("east-b2", component)})
@@ -149,7 +149,7 @@ def test_a_joiner_whose_etcd_does_not_get_well_is_given_up_for_another_one() -> 
 TO_EVENTS = ("ReviveUnit", "Condemn", "RemoveMember", "ReleaseMember", "AddLearner", "PlaceReplica", "Promote")
 
 
-def done_to_events(truth: Truth, stop: Stop = is_done) -> list[str]:
+def done_to_events(truth: FaultyTruth, stop: Stop = is_done) -> list[str]:
     steps = [each for each in steps_until(later(truth, 1), stop) if each.split()[0] in TO_EVENTS]
     return [each for each in steps if "east-2" in each or each.startswith("PlaceReplica")]
 

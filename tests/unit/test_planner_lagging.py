@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from model.faulty import FaultyTruth
 from model.stories import about_to, is_done, kind, planned, steps_until, until, whats, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 from support.golden import Golden
@@ -30,7 +31,6 @@ from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import heal, held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 #: ``start`` of the simulated worlds is 3 s: a joiner has longer than a voter.
@@ -40,19 +40,19 @@ UNIT = "etcd of east-2"
 HEALED = ("ReviveUnit", "Condemn", "PlaceReplica", "Promote", "RemoveMember", "ReleaseMember", "AddLearner")
 
 
-def healed_as(truth: Truth, healing: Healing = HEALING) -> Truth:
+def healed_as(truth: FaultyTruth, healing: Healing = HEALING) -> FaultyTruth:
     return replace(truth, settings=replace(truth.settings, healing=healing))
 
 
-def plane(healing: Healing = HEALING) -> Truth:
+def plane(healing: Healing = HEALING) -> FaultyTruth:
     return settled(healed_as(empty("east", 3, sites=("east",)), healing))
 
 
-def apart() -> Truth:
+def apart() -> FaultyTruth:
     return settled(healed_as(changing(3, 3, Change(), apart=frozenset({FORMER, NEW}))))
 
 
-def slow(truth: Truth, *names: str, component: Component = ETCD) -> Truth:
+def slow(truth: FaultyTruth, *names: str, component: Component = ETCD) -> FaultyTruth:
     """Members that are behind, and do not catch up until they are killed."""
     for name in names:
         replica = truth.replica(name)
@@ -63,12 +63,12 @@ def slow(truth: Truth, *names: str, component: Component = ETCD) -> Truth:
     return truth
 
 
-def lame(truth: Truth, machine: str, component: Component = ETCD) -> Truth:
+def lame(truth: FaultyTruth, machine: str, component: Component = ETCD) -> FaultyTruth:
     """A machine on which no member catches up."""
     return replace(truth, lame=truth.lame | {(machine, component)})
 
 
-def healing_of(truth: Truth, stop: Callable[..., bool] = is_done) -> list[str]:
+def healing_of(truth: FaultyTruth, stop: Callable[..., bool] = is_done) -> list[str]:
     return [each for each in steps_until(truth, stop) if each.split()[0] in HEALED]
 
 
@@ -337,7 +337,7 @@ def test_who_was_given_up_for_another_program_need_not_have_the_data() -> None:
 
 def joining(
     machine: str = "", moving: bool = False, revision: str = FORMER, condemned: tuple[str, ...] = ("east-2",)
-) -> Truth:
+) -> FaultyTruth:
     """A replica is exchanged on a person's word, and its successor joins."""
     if moving:
         truth = settled(healed_as(empty("east", 3)))
@@ -349,7 +349,7 @@ def joining(
     return lame(truth, machine) if machine else truth
 
 
-def comes_to(truth: Truth, number: int = 4) -> str:
+def comes_to(truth: FaultyTruth, number: int = 4) -> str:
     """The machine that the next replica is put on."""
     site = truth.slots[0].site
     placed = until(truth, lambda now, _: any(each.name == f"{site}-{number}" for each in now.memory.replicas))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from model.faulty import FaultyTruth
 from model.stories import doing, is_done, told, until, whats, with_fact
 from model.worlds import empty, settled
 from support.components import having
@@ -28,7 +29,6 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survivors import Fate, loss, survivors
 from quarterdeck.planner.view import view
 
@@ -36,14 +36,14 @@ NO, YES = Consent(), Consent(epoch=1)
 DEAD, CUT_OFF = Power.OFF, Power.FROZEN
 
 
-def with_power(truth: Truth, power: Power, *replicas: str) -> Truth:
+def with_power(truth: FaultyTruth, power: Power, *replicas: str) -> FaultyTruth:
     """The machines of these replicas in that state."""
     names = {truth.machine_of(name).name for name in replicas}
     machines = tuple(replace(each, power=power) if each.name in names else each for each in truth.machines)
     return tick(replace(truth, machines=machines))
 
 
-def left_of_three(power: Power = DEAD, consent: Consent = NO) -> Truth:
+def left_of_three(power: Power = DEAD, consent: Consent = NO) -> FaultyTruth:
     """East-1 is left of three; nothing else is."""
     truth = replace(settled(empty("east", 3)), consent=consent)
     truth = replace(truth, memory=replace(truth.memory, revision=1))
@@ -254,7 +254,7 @@ def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
 # --- how it begins --------------------------------------------------------------------------------------------------
 
 
-def begun() -> Truth:
+def begun() -> FaultyTruth:
     return until(left_of_three(consent=YES), lambda truth, _: truth.memory.epoch == 1)
 
 
@@ -336,7 +336,7 @@ def test_no_replica_of_before_founds_the_new_cluster_for_events() -> None:
     assert truth.memory.events.epoch == 2
 
 
-def begun_with_two() -> Truth:
+def begun_with_two() -> FaultyTruth:
     """Of five, two are left, and the epoch begins from the first of them."""
     truth = with_power(replace(settled(empty("east", 5)), consent=YES), DEAD, "east-3", "east-4", "east-5")
     return until(truth, lambda now, _: now.memory.epoch == 1)
@@ -379,7 +379,7 @@ def test_a_crash_at_any_step_goes_on_with_the_same_epoch() -> None:
     assert not any(isinstance(step, BeginEpoch) for step in plan(observe(truth)).now)
 
 
-def after_one_look(truth: Truth) -> Truth:
+def after_one_look(truth: FaultyTruth) -> FaultyTruth:
     """What was only to be written down is written before anything is done."""
     now = plan(observe(truth)).now
     while now and all(isinstance(step, Note) for step in now):
@@ -443,5 +443,5 @@ def test_no_name_is_used_again_for_the_founder() -> None:
     assert [step.replica for step in placed] == ["east-4"]
 
 
-def is_placed(_: Truth, now: object) -> bool:
+def is_placed(_: FaultyTruth, now: object) -> bool:
     return any(isinstance(step, PlaceReplica) for step in getattr(now, "now", ()))

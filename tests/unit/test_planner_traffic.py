@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model.faulty import FaultyTruth
 from model.stories import about_to, after_round, doing, planned, steps_until, told, until, whats, with_fact
 from model.worlds import empty, moving, settled, wanted
 from support.components import CONTROLLERS
@@ -19,7 +20,6 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.traffic import backends, let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import DNS, edge, second
-from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 
@@ -31,7 +31,7 @@ def stops(now: Plan, component: Component = Component.APISERVER) -> bool:
     return any(isinstance(step, StopUnit) and step.component == component for step in now.now)
 
 
-def serving_at_west(replicas: int = 3, to: int = 3) -> Truth:
+def serving_at_west(replicas: int = 3, to: int = 3) -> FaultyTruth:
     """The first moment at which the target's apiservers are ready, and no load balancer knows."""
     return until(moving(replicas, to), lambda truth, _: any("west" in name for name in truth.serving))
 
@@ -289,7 +289,7 @@ def test_before_anything_is_taken_away_the_record_carries_the_token_of_this_driv
     assert plan(calm).done, "where nothing is taken away nothing needs it"
 
 
-def about_to_drain() -> Truth:
+def about_to_drain() -> FaultyTruth:
     """The first moment at which apiservers of the source may lose their new connections."""
     return until(moving(3, 3), lambda truth, _: may_drain(view(observe(truth))))
 
@@ -348,7 +348,7 @@ def test_while_there_is_no_name_the_load_balancer_that_it_will_lead_to_is_enough
     assert "east" not in [step.site for step in backends(view(world)).steps]
 
 
-def floating(**changed: frozenset[str]) -> Truth:
+def floating(**changed: frozenset[str]) -> FaultyTruth:
     """A plane at a site whose two edges share an address."""
     east = frozenset({"east"})
     return replace(settled(empty("east", 3, twins=east, floating=east, shared=east)), **changed)

@@ -201,7 +201,7 @@ def test_a_request_belongs_to_the_period_in_which_it_ends() -> None:
     quiet, migrate = tally.finish(2.0)
     assert (quiet.label, quiet.overall.requests, quiet.overall.stall_ms) == (QUIET, 1, pytest.approx(100))
     assert (migrate.label, migrate.overall.requests, migrate.overall.failures) == ("migrate", 2, 1)
-    assert (migrate.started, migrate.ended) == (1.0, 2.0)
+    assert (migrate.start, migrate.end) == (1.0, 2.0)
     assert tally.failures[0].period == "migrate"
     assert tally.totals() == (3, 1, 0)
 

@@ -16,7 +16,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.probe.network import Direct, Network
-from quarterdeck.probe.result import Failure, ProbeResult
+from quarterdeck.probe.result import FailedRequest, ProbeResult
 from quarterdeck.probe.run import Probe
 from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings, SourceLost
 
@@ -27,7 +27,7 @@ SETTINGS = ProbeSettings(id="t", rate=50, timeout=20.0, slots=4)
 class Lab:
     """A server, a probe that runs against it, and its result after the block."""
 
-    def __init__(self, server: FakeApiserver, probe: Probe, failures: list[Failure]) -> None:
+    def __init__(self, server: FakeApiserver, probe: Probe, failures: list[FailedRequest]) -> None:
         self.server = server
         self.probe = probe
         self.failures = failures
@@ -47,7 +47,7 @@ class Lab:
 
 @asynccontextmanager
 async def lab(settings: ProbeSettings = SETTINGS, network: Network | None = None) -> AsyncIterator[Lab]:
-    failures: list[Failure] = []
+    failures: list[FailedRequest] = []
     async with FakeApiserver() as server:
         probe = Probe(
             ProbeConfig(target=server.target(), settings=settings),
@@ -97,11 +97,11 @@ async def test_a_good_server_gets_a_clean_result_from_every_kind() -> None:
     assert clean(result)
     assert [period.label for period in result.periods] == ["quiet", "migrate"]
     for period in result.periods:
-        assert {figures.kind for figures in period.kinds} == set(Kind)
+        assert set(period.kinds) == set(Kind)
         assert period.overall.p50_ms <= period.overall.p99_ms <= period.overall.stall_ms
     assert result.watches.events == 2 * result.writes.acknowledged
-    assert result.requests == sum(f.requests for period in result.periods for f in period.kinds)
-    opened = dict(result.connections)
+    assert result.requests == sum(f.requests for period in result.periods for f in period.kinds.values())
+    opened = result.connections
     assert opened[Kind.NEW_CONNECTION] > 10
     assert all(opened[kind] == count for kind, count in DEFAULT_CLIENTS if kind is not Kind.NEW_CONNECTION)
     assert len(result.samples.at) > result.requests
@@ -180,7 +180,7 @@ async def test_a_closed_idle_connection_costs_no_failure() -> None:
         it.server.act = lambda exchange: Act.LAST if exchange.turn % 5 == 0 else None
         await it.writes(20)
     assert clean(it.result)
-    assert dict(it.result.connections)[Kind.KEEP_ALIVE] > 1
+    assert it.result.connections[Kind.KEEP_ALIVE] > 1
 
 
 async def test_a_reset_under_a_request_is_resent_and_shown_apart() -> None:
@@ -266,7 +266,7 @@ async def test_a_dead_server_makes_every_kind_fail_and_stall_until_it_is_back() 
         await it.stack.enter_async_context(FakeApiserver(server.address, server.store, server.port))
         await it.writes(10)
     (period,) = it.result.periods
-    assert all(figures.failures > 0 for figures in period.kinds)
+    assert all(figures.failures > 0 for figures in period.kinds.values())
     longest = max(failure.at for failure in it.failures) - min(failure.at for failure in it.failures)
     assert period.overall.stall_ms > 1e3 * longest / 2
     assert it.result.writes.lost == 0
@@ -277,8 +277,8 @@ async def test_retired_clients_send_nothing_any_more() -> None:
         await it.probe.retire(Kind.PINNED)
         it.probe.mark("after")
         await it.writes(10)
-    assert Kind.PINNED in {figures.kind for figures in it.result.periods[0].kinds}
-    assert Kind.PINNED not in {figures.kind for figures in it.result.periods[1].kinds}
+    assert Kind.PINNED in it.result.periods[0].kinds
+    assert Kind.PINNED not in it.result.periods[1].kinds
 
 
 @asynccontextmanager

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
 from pages.report_schema import document
+from pydantic import BaseModel
 from report_lab import MACHINE, SECONDS, STARTED, ZERO, Journal, journal, operation, probe_result, report
 from support.golden import Golden
 
@@ -17,10 +19,11 @@ from quarterdeck.errors import Corrupt, NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.build import build, this_machine
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
-from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Outcome, Phase, Place, Role, StepOutcome, dump, load
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.report.words import headline, milliseconds, seconds, summary, times
+
+M = TypeVar("M", bound=BaseModel)
 
 
 def test_a_good_migration_holds_all_that_must_hold(golden: Golden) -> None:
@@ -32,31 +35,40 @@ def test_a_good_migration_holds_all_that_must_hold(golden: Golden) -> None:
     golden(summary(made))
 
 
+def changed(part: M, **changes: object) -> M:
+    return part.model_copy(update=changes)
+
+
 def during(result: ProbeResult, **changes: object) -> ProbeResult:
     quiet, migrate = result.periods
-    return replace(result, periods=(quiet, replace(migrate, overall=replace(migrate.overall, **changes))))  # type: ignore[arg-type]
+    return changed(result, periods=(quiet, changed(migrate, overall=changed(migrate.overall, **changes))))
+
+
+def quiet(result: ProbeResult, **changes: object) -> ProbeResult:
+    first, migrate = result.periods
+    return changed(result, periods=(changed(first, overall=changed(first.overall, **changes)), migrate))
+
+
+def writes(result: ProbeResult, **changes: object) -> ProbeResult:
+    return changed(result, writes=changed(result.writes, **changes))
+
+
+def watches(result: ProbeResult, **changes: object) -> ProbeResult:
+    return changed(result, watches=changed(result.watches, **changes))
 
 
 WRONG: dict[str, tuple[int, Callable[[ProbeResult], ProbeResult]]] = {
     "a failed request": (0, lambda it: during(it, failures=1)),
-    "a failed request in the quiet": (
-        0,
-        lambda it: replace(
-            it, periods=(replace(it.periods[0], overall=replace(it.periods[0].overall, failures=1)), it.periods[1])
-        ),
-    ),
-    "no requests": (
-        0,
-        lambda it: replace(it, periods=tuple(replace(p, overall=replace(p.overall, requests=0)) for p in it.periods)),
-    ),
-    "a lost write": (1, lambda it: replace(it, writes=replace(it.writes, lost=1))),
-    "no audit": (1, lambda it: replace(it, writes=replace(it.writes, audited=False))),
-    "no writes": (1, lambda it: replace(it, writes=replace(it.writes, acknowledged=0))),
-    "a stale read": (2, lambda it: replace(it, writes=replace(it.writes, stale_reads=1))),
-    "a missed event": (3, lambda it: replace(it, watches=replace(it.watches, missed=1))),
-    "a doubled event": (3, lambda it: replace(it, watches=replace(it.watches, duplicated=1))),
-    "events out of order": (3, lambda it: replace(it, watches=replace(it.watches, out_of_order=1))),
-    "no events": (3, lambda it: replace(it, watches=replace(it.watches, events=0))),
+    "a failed request in the quiet": (0, lambda it: quiet(it, failures=1)),
+    "no requests": (0, lambda it: during(quiet(it, requests=0), requests=0)),
+    "a lost write": (1, lambda it: writes(it, lost=1)),
+    "no audit": (1, lambda it: writes(it, audited=False)),
+    "no writes": (1, lambda it: writes(it, acknowledged=0)),
+    "a stale read": (2, lambda it: writes(it, stale_reads=1)),
+    "a missed event": (3, lambda it: watches(it, missed=1)),
+    "a doubled event": (3, lambda it: watches(it, duplicated=1)),
+    "events out of order": (3, lambda it: watches(it, out_of_order=1)),
+    "no events": (3, lambda it: watches(it, events=0)),
     "a stall over the ratio": (4, lambda it: during(it, stall_ms=58 * 4.01)),
     "a stall over the bound": (4, lambda it: during(it, stall_ms=401.0)),
 }
@@ -65,7 +77,7 @@ WRONG: dict[str, tuple[int, Callable[[ProbeResult], ProbeResult]]] = {
 @pytest.mark.parametrize("wrong", WRONG)
 def test_each_thing_that_goes_wrong_breaks_its_own_verdict_only(wrong: str) -> None:
     number, change = WRONG[wrong]
-    part = probe_part(change(probe_result()), ZERO)
+    part = change(probe_result()).since(ZERO)
     found = verdicts(part, 9.0, Limits(stall_ratio=100.0 if wrong == "a stall over the bound" else 4.0))
     assert [verdict.holds for verdict in found] == [each != number for each in range(6)]
 
@@ -80,17 +92,17 @@ def test_a_window_over_its_limit_breaks_the_last_verdict() -> None:
 def test_a_stall_after_the_migration_counts_too() -> None:
     it = probe_result()
     last = it.periods[1]
-    after = replace(last, label="after", overall=replace(last.overall, stall_ms=5000.0))
-    part = probe_part(replace(it, periods=(*it.periods, after)), ZERO, "migrate")
+    after = changed(last, label="after", overall=changed(last.overall, stall_ms=5000.0))
+    part = changed(it, periods=(*it.periods, after)).since(ZERO, "migrate")
     assert not verdicts(part, None, Limits())[-1].holds
 
 
 def test_a_stall_in_which_the_probe_itself_stood_still_says_so(golden: Golden) -> None:
     it = probe_result()
-    frozen = replace(it.periods[1], own_lag_ms=60.0)
-    part = probe_part(replace(it, periods=(it.periods[0], frozen)), ZERO, "migrate")
+    frozen = changed(it.periods[1], own_lag_ms=60.0)
+    part = changed(it, periods=(it.periods[0], frozen)).since(ZERO, "migrate")
     golden(verdicts(part, None, Limits())[-1].measured)
-    assert "itself" not in verdicts(probe_part(it, ZERO, "migrate"), None, Limits())[-1].measured
+    assert "itself" not in verdicts(it.since(ZERO, "migrate"), None, Limits())[-1].measured
 
 
 def test_an_operation_that_failed_never_holds(golden: Golden) -> None:
@@ -108,12 +120,12 @@ def test_an_operation_that_runs_is_reported_so_far(golden: Golden) -> None:
 
 
 def test_a_report_says_where_clients_were_unless_they_were_here(golden: Golden) -> None:
-    seen = replace(probe_result(), source="rack/cp-1")
+    seen = changed(probe_result(), source="rack/cp-1")
     made = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=seen)
     golden(summary(made))
     document = json.loads(dump(made))
     assert document["probe"].pop("from") == "rack/cp-1"
-    here = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=replace(seen, source=None))
+    here = build(operation(), journal(), machine=MACHINE, now=STARTED, probe=changed(seen, source=None))
     assert " from host" not in summary(here)
 
 
@@ -218,7 +230,7 @@ def test_an_unhealthy_member_is_not_shown_as_healthy() -> None:
 
 
 def test_times_of_the_probe_are_those_of_the_operation() -> None:
-    part = probe_part(probe_result(failing=True), ZERO)
+    part = probe_result(failing=True).since(ZERO)
     assert (part.quiet.start, part.quiet.end) == (-14.4, 0.0)
     assert part.failures[0].at == 8.0
     failed = [part.samples.at[row] for row, ok in enumerate(part.samples.ok) if not ok]
@@ -228,11 +240,11 @@ def test_times_of_the_probe_are_those_of_the_operation() -> None:
 
 def test_a_probe_without_a_mark_is_compared_with_itself_and_an_unknown_period_is_refused(golden: Golden) -> None:
     it = probe_result()
-    part = probe_part(replace(it, periods=it.periods[:1]), ZERO)
+    part = changed(it, periods=it.periods[:1], compared=("quiet", "quiet")).since(ZERO)
     assert part.compared == ("quiet", "quiet")
     assert len(part.judged) == 1
     with golden.raises(NotFound):
-        probe_part(it, ZERO, "lunch")
+        it.since(ZERO, "lunch")
 
 
 def test_a_report_comes_back_from_its_json_as_it_was() -> None:

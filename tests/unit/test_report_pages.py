@@ -14,12 +14,12 @@ from report_lab import MACHINE, STARTED, Journal, journal, operation, probe_resu
 from rich.console import Console
 from support.golden import Golden
 
+from quarterdeck.probe.schema import Samples
 from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.downsample import downsampled
 from quarterdeck.report.html import render_html
 from quarterdeck.report.schema import Moment, Role, Verdict
-from quarterdeck.report.schema_probe import Samples
 from quarterdeck.report.spans import Look, Span, member_spans
 from quarterdeck.report.text import render_text
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from typing_extensions import override
 
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, group_kind, items, mapping, text_of
@@ -41,6 +42,7 @@ class LeaseWebhook:
     timeout_s: int
     conditional: bool
 
+    @override
     def __str__(self) -> str:
         """As people find it."""
         return f"webhook {self.name} of {self.kind} {self.configuration}"

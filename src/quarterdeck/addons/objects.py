@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pydantic import JsonValue
+from typing_extensions import override
 
 Manifest: TypeAlias = Mapping[str, JsonValue]
 
@@ -55,6 +56,7 @@ class GroupKind:
     group: str
     kind: str
 
+    @override
     def __str__(self) -> str:
         """As the annotations of an ApplySet have it."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
@@ -74,6 +76,7 @@ class Ref:
     namespace: str
     name: str
 
+    @override
     def __str__(self) -> str:
         """Such as ``Deployment.apps kube-system/coredns``."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+from typing_extensions import override
 
 from quarterdeck.api.names import DNS_LABEL_MAX, dns_label
 from quarterdeck.api.problems import refuse
@@ -45,6 +46,7 @@ class Model(BaseModel):
     )
 
     @classmethod
+    @override
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         schema = handler(core)
         spell_out(handler.resolve_ref_schema(schema).get("properties", {}).values())

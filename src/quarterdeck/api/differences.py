@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from typing_extensions import override
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.controlplane import ControlPlaneSpec
@@ -20,6 +21,7 @@ class Difference:
     before: JsonValue
     after: JsonValue
 
+    @override
     def __str__(self) -> str:
         """Such as ``spec.replicas: 1 → 3``."""
         return f"{self.path}: {shown(self.before)} → {shown(self.after)}"

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.workspace.operations import Asker
     from quarterdeck.planner.simulated.dry_run import DryRun
-    from quarterdeck.probe.result import Failure, ProbeResult, Summary
+    from quarterdeck.probe.result import ProbeResult, Summary
+    from quarterdeck.probe.schema import Failure
 
 __all__ = [
     "RESTARTED_BY",
@@ -146,7 +147,8 @@ _PLACES = {
     "engine.workspace.operations": ("Asker",),
     "engine.notices.watchers": ("Unwatched", "Watcher"),
     "planner.simulated.dry_run": ("DryRun",),
-    "probe.result": ("Failure", "ProbeResult", "Summary"),
+    "probe.result": ("ProbeResult", "Summary"),
+    "probe.schema": ("Failure",),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 

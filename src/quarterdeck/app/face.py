@@ -10,6 +10,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
@@ -51,7 +53,8 @@ if TYPE_CHECKING:  # probes and reports take long to load, and most commands nee
     from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.reports import Kept
     from quarterdeck.drills.aim import Wish
-    from quarterdeck.probe.result import Failure, ProbeResult, Summary
+    from quarterdeck.probe.result import ProbeResult, Summary
+    from quarterdeck.probe.schema import Failure
     from quarterdeck.probe.session import ProbeSession
     from quarterdeck.report.schema import Report
 
@@ -94,6 +97,7 @@ class Quarterdeck(Looks):
 
     @classmethod
     @asynccontextmanager
+    @override
     async def open(
         cls,
         folder: Path | None = None,

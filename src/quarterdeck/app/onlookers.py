@@ -21,7 +21,8 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.traffic import StopBalancer
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.result import ProbeResult, Summary
+from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import Kind, ProbeSettings, Source
 

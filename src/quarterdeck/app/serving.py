@@ -21,6 +21,7 @@ from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.runner import start
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Outpost:
     async def _once(self) -> int:
         argv = await self.argv()
         pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, start_new_session=True)
+        process = await start()(*argv, stdin=pipe, stdout=pipe, stderr=None)
         self._asked = Asked(process)
         try:
             return await process.wait()

@@ -22,6 +22,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bars
 from rich.text import Text
+from typing_extensions import override
 
 #: Seconds between two lines of one task where there is no terminal.
 _EVERY = 10.0
@@ -30,6 +31,7 @@ _EVERY = 10.0
 class _SizeColumn(DownloadColumn):
     """How much of a task is done; nothing for a build, whose size nobody knows."""
 
+    @override
     def render(self, task: Task) -> Text:
         return Text() if task.total is None else super().render(task)
 
@@ -37,6 +39,7 @@ class _SizeColumn(DownloadColumn):
 class _SpeedColumn(TransferSpeedColumn):
     """How fast it goes; nothing for a build, and to begin with."""
 
+    @override
     def render(self, task: Task) -> Text:
         return Text() if task.total is None or not task.speed else super().render(task)
 
@@ -46,6 +49,7 @@ class _TimeColumn(TimeElapsedColumn):
 
     _left = TimeRemainingColumn(compact=True)
 
+    @override
     def render(self, task: Task) -> Text:
         return super().render(task) if task.total is None else self._left.render(task)
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
 
 from quarterdeck import __version__
 from quarterdeck.cli.context import NAMED, err
@@ -71,10 +72,12 @@ _GROUPS = {
 class Commands(TyperGroup):
     """All commands, each loaded when it is asked for."""
 
+    @override
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         return [*_COMMANDS, *_GROUPS]
 
+    @override
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
         """One of them; None if there is none of that name: then all are loaded, so that one like it can be named."""
         if cmd_name in _COMMANDS:

@@ -50,6 +50,7 @@ class LocalSites(SiteDriver):
         )
         return open_local_site(self._folder, settings, self._network(spec.isolation))
 
+    @override
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: not every host lets its users have networks of their own."""
         spec = _local(resource)
@@ -58,6 +59,7 @@ class LocalSites(SiteDriver):
         if spec.isolation is Isolation.NETNS:
             await Lab.open(self._folder)
 
+    @override
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> LocalSite:
         """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""
         settings = LocalSiteSettings(name=_hub(space), zones=("a", "b"), machines_per_zone=1)
@@ -68,10 +70,12 @@ class LocalSites(SiteDriver):
         spaces = (AddressSpace(each) for each in Isolation)
         return tuple(each for each in spaces if (self._folder / "sites" / _hub(each)).exists())
 
+    @override
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         """See ``SiteDriver``: its machines are nobody else's."""
         await hub.destroy()
 
+    @override
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
         """See ``SiteDriver``: its machines are made by this host as they are needed, if it lets them be made."""
         del others
@@ -82,6 +86,7 @@ class LocalSites(SiteDriver):
     async def destroy(self, resource: SiteResource) -> None:
         await self.open(resource).destroy()
 
+    @override
     async def close(self) -> None:
         """See ``SiteDriver``: there are none."""
 

@@ -46,9 +46,11 @@ class SshSites(SiteDriver):
     def open(self, resource: SiteResource) -> SshSite:
         return self._open(_settings(resource))
 
+    @override
     async def require_allowed(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what stands in the way at hosts is said by 'site check', and whenever they are needed."""
 
+    @override
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SshSite:
         """See ``SiteDriver``: all hosts that have the role, of all sites."""
         if found := _dns_hosts(declared):
@@ -60,6 +62,7 @@ class SshSites(SiteDriver):
     def hubs(self) -> tuple[AddressSpace, ...]:
         return (AddressSpace.HOSTS,) if self._mark.exists() else ()
 
+    @override
     async def close_hub(self, space: AddressSpace, hub: Site) -> None:
         """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own; programs as well,
         which the next plane needs.
@@ -73,6 +76,7 @@ class SshSites(SiteDriver):
         with file_errors(f"noting that there are no DNS servers of {_HUB} any more"):
             self._mark.rmdir()
 
+    @override
     async def destroy(self, resource: SiteResource) -> None:
         """See ``SiteDriver``: what planes share on its hosts goes as well."""
         await self.open(resource).destroy()

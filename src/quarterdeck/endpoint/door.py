@@ -34,6 +34,7 @@ from quarterdeck.dns.questions import Reply, ask_server
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors
+from quarterdeck.http_server import read_request
 from quarterdeck.sites.netns.enter import enter
 from quarterdeck.sites.netns.layout import CLIENT
 
@@ -244,25 +245,15 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _Asked:
     """A CONNECT request; raises InvalidInput, or ConnectionResetError if there comes none."""
     doing = "reading what to connect to"
-    asked = _Asked("", b"")
-    while True:
-        try:
-            event = http.next_event()
-        except h11.RemoteProtocolError as error:
-            raise InvalidInput(doing, str(error)) from error
-        if event is h11.NEED_DATA:
-            piece = await reader.read(_PIECE)
-            if not piece:
-                raise ConnectionResetError
-            http.receive_data(piece)
-        elif isinstance(event, h11.Request):
-            if event.method != b"CONNECT":
-                seen = f"the method is {event.method.decode(errors='replace')}"
-                raise InvalidInput(doing, seen, "only CONNECT is served here")
-            header = next((value for name, value in event.headers if name == b"proxy-authorization"), b"")
-            asked = _Asked(event.target.decode(errors="replace"), header)
-        elif isinstance(event, h11.EndOfMessage):
-            return asked
+    try:
+        request = await read_request(http, reader)
+    except h11.RemoteProtocolError as error:
+        raise InvalidInput(doing, str(error)) from error
+    if request.method != b"CONNECT":
+        seen = f"the method is {request.method.decode(errors='replace')}"
+        raise InvalidInput(doing, seen, "only CONNECT is served here")
+    authorization = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
+    return _Asked(request.target.decode(errors="replace"), authorization)
 
 
 async def _refuse(http: h11.Connection, writer: asyncio.StreamWriter, error: Exception) -> None:

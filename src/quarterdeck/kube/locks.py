@@ -44,6 +44,7 @@ class KubeLocks(LockStore):
         self._token = token
         self._leases = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace)}/leases"
 
+    @override
     async def read(self, name: str) -> Record | None:
         """See ``LockStore``. Without a resource version the apiserver asks etcd for the newest."""
         answer = await self.ask("GET", f"{self._leases}/{quote(name)}")
@@ -57,6 +58,7 @@ class KubeLocks(LockStore):
             raise Conflict(f"creating lease {name!r}", "it is there already")
         return self._record(answer, name)
 
+    @override
     async def update(self, name: str, record: Record) -> Record:
         """See ``LockStore``. What others have written beside our fields stays."""
         answer = await self.ask("PATCH", f"{self._leases}/{quote(name)}", lease(name, record))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from prometheus_client import Metric as Family
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
+from typing_extensions import override
 
 from quarterdeck.leases.manager import Manager
 
@@ -17,6 +18,7 @@ class LockMetrics(Collector):
     def __init__(self, *managers: Manager) -> None:
         self._managers: Sequence[Manager] = managers
 
+    @override
     def collect(self) -> Iterator[Family]:
         """See ``Collector``."""
         held = GaugeMetricFamily(

@@ -9,6 +9,7 @@ from prometheus_client import Metric as Family
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
+from typing_extensions import override
 
 
 def merged(texts: Sequence[bytes]) -> bytes:
@@ -45,6 +46,7 @@ class _Told(Collector):
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = tuple(families)
 
+    @override
     def collect(self) -> Iterator[Family]:
         """See ``Collector``."""
         yield from self._families

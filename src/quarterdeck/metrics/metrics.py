@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client import Metric as Family
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
@@ -17,7 +16,7 @@ from quarterdeck import clocks
 from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.metrics import catalogue
-from quarterdeck.metrics.catalogue import METRICS, Kind, Metric
+from quarterdeck.metrics.catalogue import METRICS, Metric
 from quarterdeck.metrics.samples import Sample, samples
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Plan
@@ -40,19 +39,6 @@ class _Plane:
     measured: tuple[Sample, ...] = ()
 
 
-@dataclass
-class _Durations:
-    """How long steps of a kind took: how many at most as long as each bucket's bound, and their sum."""
-
-    counts: list[int] = field(default_factory=lambda: [0] * (len(_BUCKETS) + 1))
-    total: float = 0.0
-
-    def add(self, seconds: float) -> None:
-        """One more."""
-        self.counts[next((at for at, most in enumerate(_BUCKETS) if seconds <= most), len(_BUCKETS))] += 1
-        self.total += seconds
-
-
 class Metrics(Collector):
     """All of them. What a look tells is worked out when it is asked for; a plane that is gone leaves nothing behind."""
 
@@ -68,9 +54,11 @@ class Metrics(Collector):
         self._steady = steady
         self._boot = boot()
         self._planes: dict[str, _Plane] = {}
-        self._steps: Counter[tuple[str, str, str]] = Counter()
-        self._troubles: Counter[tuple[str]] = Counter()
-        self._durations: dict[str, _Durations] = {}
+        self._steps, self._troubles = (
+            Counter(each.name, each.says, each.labels, registry=None) for each in (catalogue.STEPS, catalogue.TROUBLES)
+        )
+        seconds = catalogue.SECONDS
+        self._durations = Histogram(seconds.name, seconds.says, seconds.labels, buckets=_BUCKETS, registry=None)
         self._operations: Mapping[tuple[str, str], int] = {}
         self._answered: Mapping[str, bool] = {}
         self._registry = CollectorRegistry(auto_describe=False)
@@ -111,21 +99,21 @@ class Metrics(Collector):
     def stepped(self, plane: str, step: Step, seconds: float, *, done: bool) -> None:
         """A step ended."""
         kind = step.kind
-        self._steps[plane, kind, "done" if done else "failed"] += 1
+        self._steps.labels(plane, kind, "done" if done else "failed").inc()
         if done:
-            self._durations.setdefault(kind, _Durations()).add(seconds)
+            self._durations.labels(kind).observe(seconds)
 
     def troubled(self, plane: str) -> None:
         """Something else failed."""
-        self._troubles[(plane,)] += 1
+        self._troubles.labels(plane).inc()
 
     def forget(self, plane: str) -> None:
         """A plane is gone, or is looked after by somebody else."""
         self._planes.pop(plane, None)
-        for counts in (self._steps, self._troubles):
-            for labels in [each for each in counts if each[0] == plane]:
-                del counts[labels]
+        for counter in (self._steps, self._troubles):
+            counter.remove_by_labels({"plane": plane})
 
+    @override
     def collect(self) -> Iterator[Family]:
         """See ``Collector``."""
         rows: Rows = {metric: [] for metric in METRICS}
@@ -137,12 +125,13 @@ class Metrics(Collector):
                 rows[metric].append(((name, *labels), value))
         rows[catalogue.OPERATIONS] += [each for each in sorted(self._operations.items()) if each[0][0] in self._planes]
         rows[catalogue.ANSWERED] += [((network,), so) for network, so in sorted(self._answered.items())]
-        rows[catalogue.STEPS] += sorted(self._steps.items())
-        rows[catalogue.TROUBLES] += sorted(self._troubles.items())
+        counted: Mapping[Metric, Counter | Histogram] = {
+            catalogue.STEPS: self._steps,
+            catalogue.TROUBLES: self._troubles,
+            catalogue.SECONDS: self._durations,
+        }
         for metric in METRICS:
-            yield (
-                _histogram(metric, self._durations) if metric.kind is Kind.HISTOGRAM else _family(metric, rows[metric])
-            )
+            yield _counted(counted[metric]) if metric in counted else _family(metric, rows[metric])
 
     def _took(self, world: World) -> float | None:
         """How long the look took that began at the world's ``now``, if that is told by this host's clock."""
@@ -153,24 +142,16 @@ class Metrics(Collector):
 
 
 def _family(metric: Metric, rows: Sequence[tuple[tuple[str, ...], float]]) -> Family:
-    family: GaugeMetricFamily | CounterMetricFamily
-    if metric.kind is Kind.COUNTER:
-        family = CounterMetricFamily(metric.name.removesuffix("_total"), metric.says, labels=metric.labels)
-    else:
-        family = GaugeMetricFamily(metric.name, metric.says, labels=metric.labels)
+    family = GaugeMetricFamily(metric.name, metric.says, labels=metric.labels)
     for labels, value in rows:
         family.add_metric(labels, value)
     return family
 
 
-def _histogram(metric: Metric, found: Mapping[str, _Durations]) -> Family:
-    family = HistogramMetricFamily(metric.name, metric.says, labels=metric.labels)
-    for kind, durations in sorted(found.items()):
-        count, buckets = 0, []
-        for bound, more in zip((*map(str, _BUCKETS), "+Inf"), durations.counts, strict=True):
-            count += more
-            buckets.append((bound, float(count)))
-        family.add_metric((kind,), buckets, durations.total)
+def _counted(counter: Counter | Histogram) -> Family:
+    """What a counter of ours says, without when each of its series began: docs/metrics.md does not have that."""
+    (family,) = counter.collect()
+    family.samples = [each for each in family.samples if not each.name.endswith("_created")]
     return family
 
 

@@ -11,8 +11,10 @@ from http import HTTPStatus
 
 import h11
 from prometheus_client import CONTENT_TYPE_LATEST
+from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.http_server import read_request
 from quarterdeck.metrics.asked import Asked
 from quarterdeck.metrics.merging import merged
 from quarterdeck.metrics.metrics import Metrics
@@ -51,6 +53,7 @@ class Address:
             raise InvalidInput("reading where metrics are told", f"{text!r} is no address and port", step)
         return found
 
+    @override
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
@@ -115,7 +118,7 @@ class _Teller:
         assert task is not None
         self._tasks.add(task)
         try:
-            with suppress(OSError, TimeoutError):  # the client's own trouble
+            with suppress(OSError, TimeoutError, h11.RemoteProtocolError):  # the client's own trouble
                 if len(self._tasks) <= _MOST_CLIENTS:
                     async with asyncio.timeout(_PATIENCE):
                         await self._answer(reader, writer)
@@ -132,9 +135,7 @@ class _Teller:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_REQUEST)
-        request = await _request(connection, reader)
-        if request is None:
-            return
+        request = await read_request(connection, reader)
         reply = await self._reply(request)
         headers = [
             ("content-type", reply.content),
@@ -163,17 +164,3 @@ class _Teller:
                 return _Reply(status, f"{why or 'ok'}\n".encode())
             case _:
                 return _Reply(HTTPStatus.NOT_FOUND, b"there are /metrics, /healthz and /readyz\n")
-
-
-async def _request(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request | None:
-    """The request; None when there is none that can be read."""
-    while True:
-        try:
-            event = connection.next_event()
-        except h11.RemoteProtocolError:
-            return None
-        if isinstance(event, h11.Request):
-            return event
-        if event is not h11.NEED_DATA:
-            return None
-        connection.receive_data(await reader.read(4096))

@@ -6,6 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from typing_extensions import override
+
 #: In the place of a site, where the name leads to the apiservers themselves. No site is called so.
 APISERVERS = "the apiservers"
 
@@ -147,6 +149,7 @@ class PersonMust:
     wanted: Record | None
     seen: Record | None
 
+    @override
     def __str__(self) -> str:
         now = "nothing" if self.seen is None else f"{' '.join(self.seen.addresses)} (ttl {self.seen.ttl} s)"
         return f"{self.wish}; {self.name} now resolves to {now}"
@@ -186,6 +189,7 @@ class BackendsMust:
     check: str
     seen: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.wish}; {self.seen}"
 

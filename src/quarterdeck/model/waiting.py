@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -14,5 +16,6 @@ class Wait:
     what: str
     then: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.what} ({self.then})"

@@ -17,7 +17,7 @@ from quarterdeck.probe.pace import Pace
 from quarterdeck.probe.readers import Reader
 from quarterdeck.probe.reporter import Reporter
 from quarterdeck.probe.resolve import PinnedResolver, resolver_for
-from quarterdeck.probe.result import Failure
+from quarterdeck.probe.result import FailedRequest
 from quarterdeck.probe.tally import Tally
 from quarterdeck.probe.target import Kind, ProbeConfig
 from quarterdeck.probe.watchers import Watcher
@@ -53,7 +53,7 @@ class Crew:
         network: Network,
         now: Callable[[], float],
         random_source: random.Random,
-        on_failure: Callable[[Failure], None],
+        on_failure: Callable[[FailedRequest], None],
     ) -> None:
         self._target = config.target
         self._settings = config.settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quarterdeck.probe.result import Writes
+from quarterdeck.probe.schema import Writes
 
 _KEPT_EXAMPLES = 20
 

@@ -46,6 +46,7 @@ class Direct(Network):
     async def connect(self, address: str, port: int) -> socket.socket:
         return await dialing.connect(address, port)
 
+    @override
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
         """See ``Network``: once, since a client of the plane may not ask again either."""
         return await ask_server(*server, name, kind, timeout=deadline, again=False)
@@ -55,6 +56,7 @@ class Direct(Network):
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         return tuple(str(each[4][0]) for each in found)
 
+    @override
     async def confirm(self, since: float) -> None:
         """See ``Network``: it is where the probe itself is."""
 

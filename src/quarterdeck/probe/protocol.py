@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, TypeAdapter
 
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.result import FailedRequest, ProbeResult, Summary
 from quarterdeck.probe.target import Kind, ProbeConfig
 
 
@@ -77,7 +77,7 @@ class Progress:
 class Failed:
     """A request failed just now."""
 
-    failure: Failure
+    failure: FailedRequest
     type: Literal["failure"] = "failure"
 
 

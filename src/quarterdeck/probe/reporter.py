@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.client import Client, Outcome
-from quarterdeck.probe.result import Failure
+from quarterdeck.probe.result import FailedRequest
 from quarterdeck.probe.tally import Tally
 from quarterdeck.probe.target import Kind
 from quarterdeck.probe.wire import Request
@@ -27,7 +27,7 @@ class Reporter:
         client: Client,
         tally: Tally,
         now: Callable[[], float],
-        on_failure: Callable[[Failure], None],
+        on_failure: Callable[[FailedRequest], None],
     ) -> None:
         self.name = name
         self.kind = kind

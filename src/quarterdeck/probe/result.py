@@ -1,141 +1,40 @@
-"""What a probe found, as data. Times are Unix seconds, durations milliseconds, unless a name says otherwise."""
+"""What a probe gives: the report's part of it (``schema``), with all times in Unix seconds, and a little more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.probe.target import Kind
+from quarterdeck.errors import NotFound
+from quarterdeck.probe.schema import Failure, Probe
 
 #: The name of the period before the first mark.
 QUIET = "quiet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """What the clients of one kind (``kind`` None: all clients) saw in one period.
+class FailedRequest(Failure):
+    """One failed request, with the time when it was ``sent``."""
 
-    ``stall_ms`` is the longest time for which one client had to wait for a request to succeed, from its start to
-    the end of the response, with connecting and re-sending; while requests fail, the wait goes on. ``stall_at`` is
-    when that wait ended. For watchers a wait is that for news: from the start of a write to its event.
-    ``resent`` are the requests sent once more as RFC 9112, section 9.3.1 has it.
-    """
-
-    kind: Kind | None
-    requests: int
-    failures: int
-    resent: int
-    stall_ms: float
-    stall_at: float
-    p50_ms: float
-    p99_ms: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Period:
-    """The time from one mark to the next.
-
-    ``own_lag_ms`` is the longest time for which the probe itself did not get to run, or the way to the host that it
-    probes from took longer than at its best: no stall can be measured more finely than that.
-    """
-
-    label: str
-    started: float
-    ended: float
-    own_lag_ms: float
-    overall: Figures
-    kinds: tuple[Figures, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writes:
-    """What became of the writes. ``lost`` were acknowledged and were not there later; ``unknown`` were not
-    acknowledged, whether or not they took place; ``stale_reads`` returned less than was acknowledged before they
-    began. ``audited``: at the end everything was listed and compared.
-    """
-
-    acknowledged: int
-    unknown: int
-    lost: int
-    stale_reads: int
-    audited: bool
-    examples: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watches:
-    """What the watchers saw, all together. Every acknowledged write is due once at each, in order.
-
-    ``ended`` streams were ended by the server with a proper end, ``cut`` ones without (neither is a failure: a
-    watch goes on from the last event seen). ``relists`` were forced by 410 Gone; what a list hides is ``missed``.
-    """
-
-    events: int
-    missed: int
-    duplicated: int
-    out_of_order: int
-    relists: int
-    ended: int
-    cut: int
-    examples: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """One failed request. ``address`` is "" when no connection was there; ``at`` is when it ended."""
-
-    at: float
     sent: float
-    kind: Kind
-    client: str
-    request: str
-    reason: str
-    address: str
-    period: str
+
+    def since(self, zero: float) -> Failure:
+        """As a report has it."""
+        return Failure(**self.model_dump(exclude={"sent", "at"}), at=round(self.at - zero, 4))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
-    """Latencies in columns: one row is a request, or an event at a watcher.
-
-    ``at`` is when it ended, in seconds since the probe's start; ``kind`` and ``address`` are indexes into
-    ``kinds`` and ``addresses``. When there are too many, neighbours of one kind and outcome are merged into the
-    slower.
-    """
-
-    kinds: tuple[Kind, ...] = tuple(Kind)
-    addresses: tuple[str, ...] = ()
-    at: tuple[float, ...] = ()
-    ms: tuple[float, ...] = ()
-    kind: tuple[int, ...] = ()
-    address: tuple[int, ...] = ()
-    ok: tuple[bool, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
+class ProbeResult(Probe):
     """All that a probe found. ``failures`` has the first ones; the periods count all.
 
-    ``connections`` are those opened by each kind; ``left_behind`` names the namespace if it could not be deleted;
-    ``source`` is the host (SITE/HOST) that they were made from, "" for this one.
+    ``left_behind`` names the namespace if it could not be deleted.
     """
 
     id: str
-    host: str
-    started: float
-    ended: float
-    rate: float
-    periods: tuple[Period, ...]
-    writes: Writes
-    watches: Watches
-    failures: tuple[Failure, ...]
-    connections: tuple[tuple[Kind, int], ...]
-    samples: Samples
+    failures: tuple[FailedRequest, ...]  # pyright: ignore[reportIncompatibleVariableOverride] - it is frozen
     left_behind: str = ""
-    source: str = ""
 
-    def period(self, label: str) -> Period | None:
-        """The first period of that name."""
-        return next((period for period in self.periods if period.label == label), None)
+    @property
+    def started(self) -> float:
+        """When its clients began."""
+        return self.periods[0].start
 
     @property
     def requests(self) -> int:
@@ -147,10 +46,34 @@ class ProbeResult:
         """All failed requests of all periods."""
         return sum(period.overall.failures for period in self.periods)
 
+    def since(self, zero: float, during: str | None = None) -> Probe:
+        """The report's part, with times since ``zero`` (Unix seconds). ``during`` names the period that is held against
+        the quiet one: by default the second. Raises NotFound when there is none of that name.
+        """
+        labels = [period.label for period in self.periods]
+        chosen = during or self.compared[1]
+        if chosen not in labels:
+            raise NotFound(f"comparing period {chosen!r} of the probe", f"its periods are {', '.join(labels)}")
+        return Probe(
+            host=self.host,
+            source=self.source,
+            rate=self.rate,
+            periods=tuple(each.since(zero) for each in self.periods),
+            compared=(self.compared[0], chosen),
+            writes=self.writes,
+            watches=self.watches,
+            failures=tuple(each.since(zero) for each in self.failures),
+            connections=self.connections,
+            samples=self.samples.since(zero),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Where the probe stands, each second: totals since its start, and the stall of the current period."""
+    """Where the probe stands, each second: totals since its start, and the stall of the current period.
+
+    ``at`` is in Unix seconds, durations are milliseconds.
+    """
 
     at: float
     period: str

@@ -14,7 +14,7 @@ from quarterdeck.probe.crew import Crew, Runner
 from quarterdeck.probe.ledger import Ledger, Slot
 from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.objects import Requests, parse_list
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.result import FailedRequest, ProbeResult, Summary
 from quarterdeck.probe.tally import Tally
 from quarterdeck.probe.target import Kind, ProbeConfig, SourceLost
 from quarterdeck.probe.watchers import Watcher, add_up
@@ -41,7 +41,7 @@ class Probe:
         network: Network,
         now: Callable[[], float],
         random_source: random.Random,
-        on_failure: Callable[[Failure], None],
+        on_failure: Callable[[FailedRequest], None],
     ) -> None:
         self.crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._config = config
@@ -158,17 +158,16 @@ class Probe:
         return ProbeResult(
             id=self._config.settings.id,
             host=self._config.target.host,
-            started=self._tally.started,
-            ended=ended,
             rate=self._config.settings.rate,
             periods=periods,
+            compared=(periods[0].label, periods[min(1, len(periods) - 1)].label),
             writes=self._ledger.writes(),
             watches=add_up(self._watchers()),
             failures=tuple(self._tally.failures),
-            connections=tuple(self._connections().items()),
+            connections={str(kind): count for kind, count in self._connections().items()},
             samples=self._tally.samples.samples(),
             left_behind=left_behind,
-            source=self._config.source.name if self._config.source is not None else "",
+            source=self._config.source.name if self._config.source is not None else None,
         )
 
     async def abandon(self) -> None:

@@ -33,8 +33,10 @@ from quarterdeck.probe.protocol import (
     Retired,
     StopCommand,
 )
-from quarterdeck.probe.result import Failure, ProbeResult, Summary
+from quarterdeck.probe.result import ProbeResult, Summary
+from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.target import Kind, ProbeConfig, ProbeSettings, ProbeTarget, Source
+from quarterdeck.runner import start
 
 _LONGEST_LINE = 1 << 26  # bytes: a result with all its samples
 _READY = 60.0  # seconds
@@ -84,18 +86,11 @@ class ProbeSession:
         return None if self._process is None else self._process.pid
 
     async def __aenter__(self) -> Self:
-        environment = {**os.environ, "PYTHONPATH": python_path()}
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "quarterdeck.probe.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LONGEST_LINE,
-            env=environment,
-            start_new_session=True,  # Ctrl-C is for the parent, which then ends the worker in good order
-        )
+        environment, pipe = {**os.environ, "PYTHONPATH": python_path()}, asyncio.subprocess.PIPE
+        begin = start(environment=environment, longest_line=_LONGEST_LINE)
+        worker = (sys.executable, "-m", "quarterdeck.probe.worker")
+        # In a session of its own: Ctrl-C is for the parent, which then ends the worker in good order.
+        self._process = await begin(*worker, stdin=pipe, stdout=pipe, stderr=pipe)
         self._reading = asyncio.create_task(self._read(self._process), name="probe-session")
         try:
             await self._send(CONFIG.dump_json(self._config))

@@ -7,7 +7,8 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 
-from quarterdeck.probe.result import QUIET, Failure, Figures, Period, Samples
+from quarterdeck.probe.result import QUIET, FailedRequest
+from quarterdeck.probe.schema import Figures, Period, Samples
 from quarterdeck.probe.target import Kind
 
 _STEP = math.log(1.02)  # a histogram's bucket is 2 % wide
@@ -62,9 +63,8 @@ class _Count:
         self.wait(other.stall_ms, other.stall_at)
         self.latencies.merge(other.latencies)
 
-    def figures(self, kind: Kind | None) -> Figures:
+    def figures(self) -> Figures:
         return Figures(
-            kind=kind,
             requests=self.requests,
             failures=self.failures,
             resent=self.resent,
@@ -89,7 +89,7 @@ class SampleStore:
         self._ok = array("B")
 
     def add(self, at: float, kind: Kind, ms: float, address: str, ok: bool) -> None:
-        """Keep one; ``at`` in seconds since the start."""
+        """Keep one; ``at`` is in Unix seconds."""
         self._at.append(at)
         self._ms.append(ms)
         self._kind.append(self._kinds.index(kind))
@@ -117,7 +117,7 @@ class SampleStore:
     def samples(self) -> Samples:
         """All that is kept."""
         return Samples(
-            kinds=self._kinds,
+            kinds=tuple(map(str, self._kinds)),
             addresses=tuple(self._addresses),
             at=tuple(round(value, 4) for value in self._at),
             ms=tuple(round(value, 3) for value in self._ms),
@@ -132,7 +132,7 @@ class Tally:
 
     def __init__(self, started: float, *, limit: int = _KEPT_SAMPLES) -> None:
         self.started = started
-        self.failures: list[Failure] = []
+        self.failures: list[FailedRequest] = []
         self.samples = SampleStore(limit)
         self._periods: list[Period] = []
         self._label = QUIET
@@ -162,18 +162,18 @@ class Tally:
     def failure(
         self, client: str, kind: Kind, started: float, ended: float, *, request: str, reason: str, address: str,
         resent: bool = False,
-    ) -> Failure:  # fmt: skip
+    ) -> FailedRequest:  # fmt: skip
         """A request that failed."""
         count = self._count(kind)
         count.requests += 1
         count.failures += 1
         count.resent += resent
         self._waiting.setdefault(client, (kind, started))
-        self.samples.add(ended - self.started, kind, 1e3 * (ended - started), address, ok=False)
-        failure = Failure(
+        self.samples.add(ended, kind, 1e3 * (ended - started), address, ok=False)
+        failure = FailedRequest(
             at=ended,
             sent=started,
-            kind=kind,
+            kind=str(kind),
             client=client,
             request=request,
             reason=reason,
@@ -194,11 +194,11 @@ class Tally:
             self._count(kind).wait(1e3 * (now - since), now)
         period = Period(
             label=self._label,
-            started=self._since,
-            ended=now,
+            start=self._since,
+            end=now,
             own_lag_ms=round(self._lag_ms, 3),
             overall=self.overall(),
-            kinds=tuple(self._counts[kind].figures(kind) for kind in Kind if kind in self._counts),
+            kinds={str(kind): self._counts[kind].figures() for kind in Kind if kind in self._counts},
         )
         self._periods.append(period)
         self._label, self._since, self._counts, self._lag_ms = label, now, {}, 0.0
@@ -209,7 +209,7 @@ class Tally:
         total = _Count()
         for count in self._counts.values():
             total.merge(count)
-        return total.figures(None)
+        return total.figures()
 
     def finish(self, now: float) -> tuple[Period, ...]:
         """End the last period; returns all of them."""
@@ -232,7 +232,7 @@ class Tally:
         count.latencies.add(ms)
         since = self._waiting.pop(client, (kind, started))[1]
         count.wait(1e3 * (ended - min(since, started)), ended)
-        self.samples.add(ended - self.started, kind, ms, address, ok=True)
+        self.samples.add(ended, kind, ms, address, ok=True)
 
     def _count(self, kind: Kind) -> _Count:
         return self._counts.setdefault(kind, _Count())

@@ -100,6 +100,7 @@ class Tunnel(Network):
         self._keep(_carry(theirs, reader, writer))
         return ours
 
+    @override
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
         """See ``Network``: over TCP (RFC 7766), since nothing else goes through sshd."""
         asked = new_query(name, kind)
@@ -116,6 +117,7 @@ class Tunnel(Network):
             finally:
                 writer.close()
 
+    @override
     async def lookup(self, host: str) -> tuple[str, ...]:
         """See ``Network``: by getent, which is on every host."""
         try:
@@ -137,6 +139,7 @@ class Tunnel(Network):
         if longest:
             self._lose(f"the way to it stalled for {longest:.1f} s")
 
+    @override
     def lag(self) -> float:
         """See ``Network``: how much longer than at its best the way to the host and back took."""
         late, self._late = self._late, 0.0

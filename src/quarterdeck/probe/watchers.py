@@ -11,7 +11,7 @@ from quarterdeck.probe.objects import EventType, Requests, WatchEvent, parse_eve
 from quarterdeck.probe.order import EventCheck
 from quarterdeck.probe.pace import Pace
 from quarterdeck.probe.reporter import Reporter
-from quarterdeck.probe.result import Watches
+from quarterdeck.probe.schema import Watches
 
 _GONE = 410
 _KEPT_EXAMPLES = 20

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pydantic import ValidationError
+from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
 from quarterdeck.linux.turns import take_short_turns
@@ -50,11 +51,13 @@ class Output(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._closed = asyncio.get_running_loop().create_future()
 
+    @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The pipe is there."""
         if isinstance(transport, asyncio.WriteTransport):
             self._transport = transport
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         """The pipe is closed, from here or from the other end."""
         self._closed.set_result(None)

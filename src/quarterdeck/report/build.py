@@ -15,7 +15,6 @@ from quarterdeck.errors import NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.locks import locks_of
-from quarterdeck.report.probing import probe_part
 from quarterdeck.report.schema import Change, Machine, Outcome, Place, Report
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.stores.port import JournalEntry
@@ -35,35 +34,31 @@ def build(
     now: datetime,
     probe: ProbeResult | None = None,
     during: str | None = None,
-    limits: Limits | None = None,
     locks: Sequence[JournalEntry] | None = None,
 ) -> Report:
     """The report of an operation from the plane's journal entries of it (by id), and from what the probe found.
 
-    ``now`` stands for the end of an operation that still runs; ``during`` names the probe's period that is held
-    against the quiet one (by default the second). ``locks``: the plane's entries of locks, those of before it as well
-    (None: its own have them all). Raises NotFound for one that has not begun.
+    ``now`` stands for the end of an operation that still runs; ``during``: see ``ProbeResult.since``. ``locks``: the
+    plane's entries of locks, earlier ones too (None: its own have all). Raises NotFound for one that has not begun.
     """
-    status = operation.status
-    if status.started_at is None:
-        raise NotFound(f"reporting on {operation.metadata.name}", "it has not begun", "see 'quarterdeck history'")
-    started, ended = status.started_at.timestamp(), status.finished_at or now
+    began, ended = _began(operation), operation.status.finished_at or now
+    started = began.timestamp()
     steps, timeline = steps_of(entries, started), moments_of(entries, started)
     window_ms = _milliseconds(swap_window(entries, timeline))
-    part = None if probe is None else probe_part(probe, started, during)
+    part = None if probe is None else probe.since(started, during)
     return Report(
         plane=operation.spec.plane,
         operation=operation.metadata.name,
         kind=operation.spec.type.value,
-        outcome=_OUTCOMES.get(status.phase, Outcome.RUNNING),
-        message=status.message,
+        outcome=_OUTCOMES.get(operation.status.phase, Outcome.RUNNING),
+        message=operation.status.message,
         source=_place(operation.spec.from_),
         target=_place(operation.spec.to),
         changes=_changes(operation.spec.from_, operation.spec.to),
-        started=status.started_at.astimezone(UTC),
-        seconds=round((ended - status.started_at).total_seconds(), 3),
+        started=began.astimezone(UTC),
+        seconds=round((ended - began).total_seconds(), 3),
         swap_window_ms=window_ms,
-        verdicts=verdicts(part, window_ms, limits or Limits()),
+        verdicts=verdicts(part, window_ms, Limits()),
         phases=phases_of(steps),
         steps=steps,
         timeline=timeline,
@@ -71,6 +66,13 @@ def build(
         probe=part,
         machine=machine,
     )
+
+
+def _began(operation: Operation) -> datetime:
+    """Raises NotFound when it has not."""
+    if operation.status.started_at is None:
+        raise NotFound(f"reporting on {operation.metadata.name}", "it has not begun", "see 'quarterdeck history'")
+    return operation.status.started_at
 
 
 def _milliseconds(seconds: float | None) -> float | None:

@@ -10,10 +10,10 @@ from html import escape
 import plotly.graph_objects as go
 
 from quarterdeck.model.steps.members import Swap
+from quarterdeck.probe.schema import Probe
 from quarterdeck.report.downsample import downsampled, of_kind
 from quarterdeck.report.locks import holder_colors, lock_spans
 from quarterdeck.report.schema import Phase, Report, StepOutcome
-from quarterdeck.report.schema_probe import Probe
 from quarterdeck.report.spans import Look, Span, backend_spans, member_spans, record_spans
 from quarterdeck.report.words import milliseconds, seconds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quarterdeck.report.schema_probe import Samples
+from quarterdeck.probe.schema import Samples
 
 _MOST_DOTS = 4_000
 

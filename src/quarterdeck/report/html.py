@@ -8,10 +8,10 @@ from importlib.resources import files
 
 from plotly.offline import get_plotlyjs
 
+from quarterdeck.probe.schema import Figures, Probe
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.locks import ending, holder
 from quarterdeck.report.schema import Machine, Report, Step, StepOutcome, Verdict
-from quarterdeck.report.schema_probe import Figures, Probe
 from quarterdeck.report.words import (
     by_period,
     changes,

@@ -11,8 +11,8 @@ from typing import Final, Literal
 from pydantic import AwareDatetime, ValidationError
 
 from quarterdeck.errors import Corrupt
-from quarterdeck.report.schema_part import Part
-from quarterdeck.report.schema_probe import Probe
+from quarterdeck.probe.schema import Probe
+from quarterdeck.probe.schema_part import Part
 
 SCHEMA_VERSION: Final = "quarterdeck.dev/report/v1"
 

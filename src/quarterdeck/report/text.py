@@ -7,9 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from quarterdeck.probe.schema import Figures, Probe
 from quarterdeck.report.locks import ending, holder
 from quarterdeck.report.schema import Report
-from quarterdeck.report.schema_probe import Figures, Probe
 from quarterdeck.report.words import changes, count, headline, mark, milliseconds, seconds, summary, times, totals
 
 _COLORS = {"✓": "green", "✗": "red", "!": "yellow"}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from quarterdeck.probe.schema import Probe
 from quarterdeck.report.schema import Verdict
-from quarterdeck.report.schema_probe import Probe
 from quarterdeck.report.words import count, milliseconds, times, totals
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from quarterdeck.probe.schema import Probe
 from quarterdeck.report.schema import Outcome, Place, Report, Verdict
-from quarterdeck.report.schema_probe import Probe
 
 _VERBS = {
     "Create": "created",

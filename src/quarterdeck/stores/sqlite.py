@@ -82,6 +82,7 @@ class SqliteStore(Store):
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @override
     async def close(self) -> None:
         """Waits for calls under way; nothing can be called afterwards."""
         self._thread.shutdown(wait=True)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from typing_extensions import override
+
 from quarterdeck.errors import InvalidInput
 
 
@@ -93,6 +95,7 @@ class Version:
         """The name of the release upstream: ``v1.36.3``."""
         return f"v{self}"
 
+    @override
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}.{self.patch}"
 

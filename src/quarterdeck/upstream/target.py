@@ -7,6 +7,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
+from typing_extensions import override
+
 from quarterdeck.errors import PreconditionFailed
 
 _HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")  # Elf64_Ehdr (elf(5))
@@ -35,6 +37,7 @@ class Target:
             )
         return cls(system, goarch)
 
+    @override
     def __str__(self) -> str:
         return f"{self.goos}-{self.goarch}"
 

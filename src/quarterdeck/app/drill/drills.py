@@ -27,7 +27,7 @@ from quarterdeck.stores.lease import hold_lease
 
 if TYPE_CHECKING:  # few drill, and a probe takes long to load
     from quarterdeck.app.drill.drilling import Course
-    from quarterdeck.probe.result import Failure
+    from quarterdeck.probe.result import FailedRequest
 
 #: Only one drill at a time, of all planes: each is reckoned with all else being well.
 LEASE = "drill"
@@ -115,7 +115,7 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
     result, struck = course.result, course.struck
     samples = result.samples
     answers = [
-        Answered(sent=result.started + at - ms / 1e3, at=result.started + at, ok=ok)
+        Answered(sent=at - ms / 1e3, at=at, ok=ok)
         for at, ms, ok in zip(samples.at, samples.ms, samples.ok, strict=True)
     ]
     redundant = judgement.redundant(course.before, course.sights, struck)
@@ -130,7 +130,7 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
         missed=result.watches.missed,
         audited=result.writes.audited,
     )
-    during = [each.overall for each in result.periods if each.started >= course.marked]
+    during = [each.overall for each in result.periods if each.start >= course.marked]
     return with_status(
         drill,
         phase=DrillPhase.FAILED if why else DrillPhase.PASSED,
@@ -152,7 +152,7 @@ def _judged(drill: Drill, plan: DrillPlan, course: Course) -> DrillStatus:
     )
 
 
-def _told(failure: Failure, marked: float) -> str:
+def _told(failure: FailedRequest, marked: float) -> str:
     sent, ended = failure.sent - marked, failure.at - marked
     what = f"{failure.kind} {failure.request} by {failure.address or 'no address'}"
     return f"sent at {sent:.2f} s, failed at {ended:.2f} s: {what}: {failure.reason}"

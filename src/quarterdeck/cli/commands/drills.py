@@ -9,6 +9,7 @@ import typer
 from pydantic import JsonValue
 from rich.markup import escape
 from typer.core import TyperGroup
+from typing_extensions import override
 
 from quarterdeck.api.drill import Drill, DrillPhase
 from quarterdeck.api.values import seconds_in
@@ -28,6 +29,7 @@ from quarterdeck.model.faults import Fail
 class Drills(TyperGroup):
     """``drill NAME`` is short for ``drill run NAME``."""
 
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """See click: a name that is no command is that of a plane."""
         if args and not args[0].startswith("-") and args[0] not in self.commands:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import JsonValue
 from typer.core import TyperGroup
+from typing_extensions import override
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes
@@ -24,6 +25,7 @@ from quarterdeck.model.findings import Checked
 class ListedByDefault(TyperGroup):
     """Lists where a site is named and no command."""
 
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``SITE`` is ``list SITE``."""
         plain = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)

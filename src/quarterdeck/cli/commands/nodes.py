@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import JsonValue
 from typer.core import TyperGroup
+from typing_extensions import override
 
 from quarterdeck.api.values import seconds_in
 from quarterdeck.app import NewToken, NodeFacts, TokenFacts
@@ -26,6 +27,7 @@ _CREATE = "create"
 class _Tokens(TyperGroup):
     """``token NAME`` makes one, as ``token create NAME`` does."""
 
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Have words that name no command, and ask for no help, be those of the first one."""
         if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):

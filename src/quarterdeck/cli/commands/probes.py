@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,9 +30,7 @@ def probe(
     go_inside(name)
     result = run(_probe(name, seconds, rate, host))
     if output in (Output.JSON, Output.YAML):
-        found = asdict(result) | {"samples": None}
-        found["from"] = found.pop("source") or None
-        out.print_json(json.dumps(found, default=str))
+        out.print_json(result.since(result.started).model_dump_json(exclude={"samples"}))
     else:
         _print(result)
     if result.failed or result.writes.lost or result.watches.missed:
@@ -64,10 +60,9 @@ async def _probe(name: str, seconds: float | None, rate: float, host: str | None
 
 
 def _print(result: ProbeResult) -> None:
-    from quarterdeck.report.probing import probe_part
     from quarterdeck.report.text import clients_table
 
-    out.print(clients_table(probe_part(result, result.started)))
+    out.print(clients_table(result.since(result.started)))
     writes, watches = result.writes, result.watches
     if result.source:
         out.print(f"from host {result.source}", highlight=False)

@@ -14,6 +14,7 @@ import dns.rcode
 import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
+from typing_extensions import override
 
 from quarterdeck.dns.questions import ask_server
 from quarterdeck.endpoint.dns.claims import claim_name, ownership_of
@@ -33,6 +34,7 @@ class DnsServer:
     ip: str
     port: int = 53
 
+    @override
     def __str__(self) -> str:
         return f"{self.ip} port {self.port}"
 

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.controllers import Manager
@@ -27,6 +29,7 @@ class Holder:
     replica: str = ""
     site: str = ""
 
+    @override
     def __str__(self) -> str:
         """In words."""
         program = self.manager.value if self.manager is not None else "a program that no replica knows of"

@@ -165,6 +165,7 @@ class Steps(Unwatched, Watcher):
         else:
             self.log.warning(step.words, failed=str(error), **facts)
 
+    @override
     async def troubled(self, error: QuarterdeckError) -> None:
         """See ``Watcher``. Of a defect the log keeps the traceback."""
         cause = error.__cause__

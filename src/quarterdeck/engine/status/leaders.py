@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
+from typing_extensions import override
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.observe_leaders import claims, led_kinds
@@ -31,6 +32,7 @@ class Leader:
         """As a status in JSON has it."""
         return cls(str(replica) if replica is not None else None, str(identity) if identity is not None else None)
 
+    @override
     def __str__(self) -> str:
         """In words. Identities are of no use to people: all replicas of a host share its name."""
         if self.replica is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.memory import LeftBehind, Memory
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.steps.base import Claim, Step
@@ -25,13 +27,16 @@ class AttachVolumes(Step):
     seat: Seat | None = None
 
     @property
+    @override
     def words(self) -> str:
         return f"attach the volume of {self.replica} to machine {self.machine}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         left = {each for each in memory.left if (each.replica, each.machine) != (self.replica, self.machine)}
         if self.source != self.machine:
@@ -57,13 +62,16 @@ class LeaveMachine(Step):
     machine: str
 
     @property
+    @override
     def words(self) -> str:
         return f"remove what {self.replica} has left on machine {self.machine}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         gone = (self.replica, self.machine)
         return replace(memory, left=tuple(each for each in memory.left if (each.replica, each.machine) != gone))

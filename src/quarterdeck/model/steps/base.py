@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.clusters import CALLED, CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
@@ -94,6 +96,7 @@ class OfCluster(Step):
         return ()
 
     @property
+    @override
     def words(self) -> str:
         """What the step does to which cluster."""
         return self.told if self.cluster is Cluster.MAIN else f"{self.told} of {CALLED[self.cluster]}"
@@ -112,6 +115,7 @@ class OfUnit(Step):
     component: Component
 
     @property
+    @override
     def claim(self) -> Claim | None:
         return Claim("unit", f"{self.component} of {self.replica}")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.clusters import Cluster, ClusterMemory
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
@@ -21,13 +23,16 @@ class DecideBootstrap(OfCluster, Note):
     storage_class: str = ""
 
     @property
+    @override
     def new_members(self) -> tuple[str, ...]:
         return self.replicas
 
     @property
+    @override
     def told(self) -> str:
         return f"let {', '.join(self.replicas)} found the cluster"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, bootstrap=self.replicas)
 
@@ -41,9 +46,11 @@ class NoteCreated(OfCluster, Note):
     kind: ClassVar[str] = "note-cluster-created"
 
     @property
+    @override
     def told(self) -> str:
         return "note that the cluster exists"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         records = (replace(each, listed=each.listed or each.name in memory.bootstrap) for each in memory.replicas)
         return replace(memory, created=True, replicas=tuple(records))
@@ -58,9 +65,11 @@ class NoteCluster(OfCluster, Note):
     revision: int
 
     @property
+    @override
     def told(self) -> str:
         return f"note that etcd is at revision {self.revision:,}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, cluster_id=self.cluster_id, revision=max(memory.revision, self.revision))
 
@@ -78,13 +87,16 @@ class NoteMembers(OfCluster, Note):
     storage_class: str = ""
 
     @property
+    @override
     def new_members(self) -> tuple[str, ...]:
         return self.listed
 
     @property
+    @override
     def told(self) -> str:
         return f"note members {', '.join(self.listed or self.started or dict(self.ids))}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(map(self._noted, memory.replicas)))
 
@@ -106,9 +118,11 @@ class ForgetCluster(Note):
     cluster: Cluster
 
     @property
+    @override
     def words(self) -> str:
         return "note that there is no etcd for events any more"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, events=ClusterMemory(epoch=memory.events.epoch))
 
@@ -125,13 +139,16 @@ class ReleaseMember(Step):
     cluster: Cluster
 
     @property
+    @override
     def words(self) -> str:
         return f"release the member {self.replica} of the events' etcd"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         condemned = tuple(each for each in memory.condemned if each.replica != self.replica or not each.alone)
         without = memory.with_replica(self.replica, lambda record: replace(record, events=None))

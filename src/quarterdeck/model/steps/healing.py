@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.memory import Condemned, Memory, since
 from quarterdeck.model.steps.base import Note, Step
 
@@ -26,9 +28,11 @@ class NoteDown(Note):
     replicas: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"note that {', '.join(self.replicas) or 'nothing'} is down"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, down=since(memory.down, self.replicas, now))
 
@@ -41,9 +45,11 @@ class NoteAiling(Note):
     units: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"note that {', '.join(self.units) or 'nothing'} does not get well"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, ailing=since(memory.ailing, self.units, now))
 
@@ -64,9 +70,11 @@ class Condemn(Note):
     alone: bool = False
 
     @property
+    @override
     def words(self) -> str:
         return f"condemn {f'{self.program} of ' if self.alone else ''}{self.replica}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         others = (each for each in memory.condemned if each.replica != self.replica)
         made = Condemned(replica=self.replica, why=self.why, since=now, program=self.program, alone=self.alone)
@@ -90,9 +98,11 @@ class Pardon(Note):
     replica: str
 
     @property
+    @override
     def words(self) -> str:
         return f"pardon {self.replica}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, condemned=tuple(each for each in memory.condemned if each.replica != self.replica))
 
@@ -107,9 +117,11 @@ class CordonMachine(Step):
     machine: str
 
     @property
+    @override
     def words(self) -> str:
         return f"cordon machine {self.machine}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         healed = tuple(("" if machine == self.machine else machine, when) for machine, when in memory.healed)
         return replace(memory, healed=healed)

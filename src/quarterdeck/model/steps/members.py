@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.steps.base import Claim, OfCluster
 
 
@@ -13,6 +15,7 @@ class _MembershipChange(OfCluster):
     """A change of one cluster's membership, which it claims."""
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("membership", self.cluster)
 
@@ -26,10 +29,12 @@ class AddLearner(_MembershipChange):
     storage_class: str = ""
 
     @property
+    @override
     def new_members(self) -> tuple[str, ...]:
         return (self.replica,)
 
     @property
+    @override
     def told(self) -> str:
         return f"add learner {self.replica}"
 
@@ -43,6 +48,7 @@ class Promote(_MembershipChange):
     member: int
 
     @property
+    @override
     def told(self) -> str:
         return f"promote {self.replica}"
 
@@ -56,6 +62,7 @@ class TransferLeadership(_MembershipChange):
     member: int
 
     @property
+    @override
     def told(self) -> str:
         return f"hand leadership to {self.to}"
 
@@ -69,6 +76,7 @@ class ReaddressMember(_MembershipChange):
     member: int
 
     @property
+    @override
     def told(self) -> str:
         return f"have member {self.replica} be found where it is"
 
@@ -83,6 +91,7 @@ class RemoveMember(_MembershipChange):
     member: int
 
     @property
+    @override
     def told(self) -> str:
         return f"remove member {self.replica}"
 
@@ -96,5 +105,6 @@ class Swap(_MembershipChange):
     changes: tuple[Promote | RemoveMember, ...]
 
     @property
+    @override
     def told(self) -> str:
         return f"swap: {', '.join(change.told for change in self.changes)}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.memory import KeptData, Memory, Replica
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.slots import Slot
@@ -28,17 +30,21 @@ class PlaceReplica(Step):
     seat: Seat | None = None
 
     @property
+    @override
     def words(self) -> str:
         return f"place {self.replica} on machine {self.machine}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
     @property
+    @override
     def facts(self) -> Mapping[str, str]:
         return {"site": self.slot.site, "machine": self.machine, "revision": self.revision}
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         record = Replica(
             name=self.replica,
@@ -67,13 +73,16 @@ class ReleaseReplica(Step):
     keep: bool = False
 
     @property
+    @override
     def words(self) -> str:
         return f"release {self.replica}" + (", and keep its data" if self.keep else "")
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(
             memory,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.clusters import ClusterMemory
 from quarterdeck.model.memory import MemberWord, Memory, Seed
 from quarterdeck.model.steps.base import Claim, Note, Step
@@ -18,9 +20,11 @@ class NoteQuorum(Note):
     lost: bool
 
     @property
+    @override
     def words(self) -> str:
         return "note that the quorum is lost" if self.lost else "note that the quorum is back"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         if not self.lost:
             return replace(memory, quorum_lost=None)
@@ -45,9 +49,11 @@ class BeginEpoch(Note):
     others: tuple[MemberWord, ...] = ()
 
     @property
+    @override
     def words(self) -> str:
         return f"begin epoch {self.epoch} of etcd from {self.survivor}, at etcd revision {self.revision:,}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         """Written again it changes nothing. The events' cluster begins anew with it."""
         if memory.epoch == self.epoch:
@@ -82,13 +88,16 @@ class RestoreMember(Step):
     survivor: str
 
     @property
+    @override
     def words(self) -> str:
         return f"make the data of {self.replica} from that of {self.survivor}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         if memory.seed is None or memory.seed.founder != self.replica:
             return memory
@@ -103,10 +112,12 @@ class WithdrawConsent(Step):
     epoch: int
 
     @property
+    @override
     def words(self) -> str:
         return f"forget the word for epoch {self.epoch}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("consent")
 
@@ -121,12 +132,15 @@ class DeleteKept(Step):
     machine: str
 
     @property
+    @override
     def words(self) -> str:
         return f"delete the data of {self.replica} that was kept on machine {self.machine}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("replica", self.replica)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, kept=tuple(each for each in memory.kept if each.replica != self.replica))

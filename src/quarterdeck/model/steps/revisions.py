@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Rejection, since
 from quarterdeck.model.steps.base import Note, Step
@@ -21,13 +23,16 @@ class AdoptRevision(Note):
     revision: str
 
     @property
+    @override
     def words(self) -> str:
         return f"have {self.replica} run revision {self.revision}"
 
     @property
+    @override
     def facts(self) -> Mapping[str, str]:
         return {"revision": self.revision}
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return memory.with_replica(self.replica, lambda record: replace(record, revision=self.revision))
 
@@ -42,9 +47,11 @@ class NoteUnready(Note):
     units: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"note that {', '.join(self.units) or 'nothing'} runs without being ready"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, unready=since(memory.unready, self.units, now))
 
@@ -59,9 +66,11 @@ class NoteProven(Note):
     revision: str
 
     @property
+    @override
     def words(self) -> str:
         return f"note that revision {self.revision} runs"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         rejected = memory.rejected if memory.rejected and memory.rejected.revision != self.revision else None
         return replace(memory, proven=True, rejected=rejected)
@@ -78,9 +87,11 @@ class RetryRevision(Note):
     revision: str
 
     @property
+    @override
     def words(self) -> str:
         return f"try revision {self.revision} once more"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, rejected=None, unready=())
 
@@ -101,9 +112,11 @@ class RejectRevision(Step):
     said: str = ""
 
     @property
+    @override
     def words(self) -> str:
         return f"give up revision {self.revision}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         why = ": ".join(filter(None, (self.why, self.said)))
         return replace(memory, rejected=Rejection(revision=self.revision, why=why))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.memory import Lifetime, Memory, Replica, since
 from quarterdeck.model.steps.base import Claim, Note, Step
 
@@ -23,13 +25,16 @@ class SetBackends(Step):
     backends: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"load balancer {self.site}: {', '.join(self.backends)}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("backends", self.site)
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
@@ -42,9 +47,11 @@ class StopBalancer(Step):
     undoable: ClassVar[bool] = False
 
     @property
+    @override
     def words(self) -> str:
         return f"take down the load balancer at {self.site}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, held=tuple(entry for entry in memory.held if entry[0] != self.site))
 
@@ -57,10 +64,12 @@ class SetRecord(Step):
     to: str
 
     @property
+    @override
     def words(self) -> str:
         return f"lead the name to {self.to}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("record")
 
@@ -73,13 +82,16 @@ class LeadTo(Step):
     backends: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"lead the name to the apiservers of {', '.join(self.backends)}"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("record")
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, replicas=tuple(served(each, self.backends) for each in memory.replicas))
 
@@ -92,13 +104,16 @@ class RemoveRecord(Step):
     undoable: ClassVar[bool] = False
 
     @property
+    @override
     def words(self) -> str:
         return "remove the name"
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("record")
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, served_site=None)
 
@@ -113,9 +128,11 @@ class NoteRecord(Note):
     to: str
 
     @property
+    @override
     def words(self) -> str:
         return f"note that the name leads to {self.to}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         before = [memory.served_site] if memory.served_site is not None else []
         before += [site for site in memory.unsettled if site != memory.served_site]
@@ -134,9 +151,11 @@ class NoteUnsettled(Note):
     sites: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"note that some DNS server may lead to {', '.join(self.sites)}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, unsettled=tuple(sorted({*memory.unsettled, *self.sites})))
 
@@ -152,9 +171,11 @@ class NoteLifetime(Note):
     over: bool
 
     @property
+    @override
     def words(self) -> str:
         return f"note that addresses are handed out for {self.ttl:g} s{' no more' if self.over else ''}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, longer=Lifetime(ttl=self.ttl, until=now if self.over else None))
 
@@ -167,8 +188,10 @@ class NoteDraining(Note):
     draining: tuple[str, ...]
 
     @property
+    @override
     def words(self) -> str:
         return f"note that {', '.join(self.draining) or 'nobody'} drains"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, draining=since(memory.draining, self.draining, now))

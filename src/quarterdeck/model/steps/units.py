@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import OfUnit
@@ -17,6 +19,7 @@ class StartUnit(OfUnit):
     kind: ClassVar[str] = "start-unit"
 
     @property
+    @override
     def words(self) -> str:
         return f"start {self.component} of {self.replica}"
 
@@ -29,6 +32,7 @@ class ReloadUnit(OfUnit):
     revision: str
 
     @property
+    @override
     def words(self) -> str:
         return f"have {self.component} of {self.replica} reload its files"
 
@@ -40,10 +44,12 @@ class StopUnit(OfUnit):
     kind: ClassVar[str] = "stop-unit"
 
     @property
+    @override
     def words(self) -> str:
         return f"stop {self.component} of {self.replica}"
 
     @property
+    @override
     def takes_long(self) -> str:
         if self.component != Component.APISERVER:
             return ""
@@ -57,9 +63,11 @@ class RestartUnit(OfUnit):
     kind: ClassVar[str] = "restart-unit"
 
     @property
+    @override
     def words(self) -> str:
         return f"restart {self.component} of {self.replica}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return memory.with_replica(self.replica, lambda record: replace(record, restarted=True))
 
@@ -74,9 +82,11 @@ class ReviveUnit(OfUnit):
     window: float
 
     @property
+    @override
     def words(self) -> str:
         return f"kill {self.component} of {self.replica} and start it again"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         unit = f"{self.component} of {self.replica}"
         kept = tuple((each, when) for each, when in memory.revived if each != unit and now - when < self.window)

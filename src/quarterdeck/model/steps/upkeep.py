@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from typing_extensions import override
+
 from quarterdeck.model.clusters import Full
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import Claim, Note, OfCluster
@@ -20,9 +22,11 @@ class NoteFull(OfCluster, Note):
     revision: int
 
     @property
+    @override
     def told(self) -> str:
         return f"note no room at revision {self.revision:,}" if self.revision else "note that there is room"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, full=Full(since=now, revision=self.revision) if self.revision else None)
 
@@ -35,9 +39,11 @@ class NoteDiffering(OfCluster, Note):
     replicas: tuple[str, ...]
 
     @property
+    @override
     def told(self) -> str:
         return f"note that the data of {', '.join(self.replicas)} differs"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         records = (replace(each, differs=each.differs or each.name in self.replicas) for each in memory.replicas)
         return replace(memory, replicas=tuple(records))
@@ -48,6 +54,7 @@ class _OfRoom(OfCluster):
     """A step that makes room in one cluster, which it claims."""
 
     @property
+    @override
     def claim(self) -> Claim:
         return Claim("room", self.cluster)
 
@@ -61,9 +68,11 @@ class Compact(_OfRoom):
     revision: int
 
     @property
+    @override
     def told(self) -> str:
         return f"forget history before revision {self.revision:,}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, full=Full(since=now, revision=self.revision, compacted=True))
 
@@ -76,9 +85,11 @@ class Defragment(_OfRoom):
     replica: str
 
     @property
+    @override
     def told(self) -> str:
         return f"defragment {self.replica}"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         full = memory.full
         if full is None or not full.compacted or self.replica in full.defragmented:
@@ -93,8 +104,10 @@ class Disarm(_OfRoom):
     kind: ClassVar[str] = "disarm-alarm"
 
     @property
+    @override
     def told(self) -> str:
         return "disarm the alarm NOSPACE"
 
+    @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         return replace(memory, full=None)

@@ -8,6 +8,7 @@ is in the module of its family.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.attaching import AttachVolumes
@@ -29,7 +30,7 @@ from quarterdeck.planner.simulated.guessed import from_world
 from quarterdeck.planner.simulated.members import found
 from quarterdeck.planner.simulated.observed import observe
 from quarterdeck.planner.simulated.time import tick
-from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.simulated.truth import AnyTruth
 
 #: What a kind of step does to the truth; others do nothing but to the memory.
 EFFECTS: Effects = {
@@ -45,14 +46,14 @@ EFFECTS: Effects = {
 }
 
 
-def apply(truth: Truth, step: Step) -> Truth:
+def apply(truth: AnyTruth, step: Step) -> AnyTruth:
     """The truth after one step. Raises RefusedError when the world refuses, as the real one would."""
     if isinstance(step, PlaceReplica):
         step = placing.seated(truth, step)
     elif isinstance(step, AttachVolumes):
         step = attaching.seated(truth, step)
     effect = EFFECTS.get(type(step))
-    changed = effect(truth, step) if effect is not None else truth
+    changed = cast("AnyTruth", effect(truth, step)) if effect is not None else truth
     memory = remember(changed.memory, step, truth.now)
     return changed if memory is changed.memory else replace(changed, memory=memory)
 

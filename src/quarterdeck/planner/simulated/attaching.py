@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
-from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer
+from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
 from quarterdeck.planner.simulated.placing import free_seat
-from quarterdeck.planner.simulated.things import all_of
 from quarterdeck.planner.simulated.truth import Truth
 
 
@@ -19,7 +18,7 @@ def seated(truth: Truth, step: AttachVolumes) -> AttachVolumes:
 
 def attached(truth: Truth, step: AttachVolumes) -> Truth:
     """A replica's data is on another machine, and nothing of it runs any more. Raises RefusedError."""
-    _must_answer(truth, step.machine)
+    machine_must_answer(truth, step.machine)
     if truth.memory.replica(step.replica).machine != step.source:
         raise RefusedError(f"the volume of {step.replica} is not on machine {step.source}")
     if not truth.reattachable:
@@ -40,12 +39,7 @@ def attached(truth: Truth, step: AttachVolumes) -> Truth:
         member=_misplaced(replica.member),
         events=_misplaced(replica.events),
     )
-    return replace(truth.with_replica(step.replica, moved), haunted=haunted(truth, step))
-
-
-def haunted(truth: Truth, step: AttachVolumes) -> frozenset[tuple[str, str]]:
-    """Who still writes to the volume at its former machine: nobody, as the site makes sure of."""
-    return truth.haunted
+    return truth.with_replica(step.replica, moved)
 
 
 def _misplaced(member: SimMember | None) -> SimMember | None:
@@ -54,14 +48,8 @@ def _misplaced(member: SimMember | None) -> SimMember | None:
 
 def left(truth: Truth, step: LeaveMachine) -> Truth:
     """Nothing is left there of it. Raises RefusedError."""
-    _must_answer(truth, step.machine)
+    machine_must_answer(truth, step.machine)
     return truth
-
-
-def _must_answer(truth: Truth, name: str) -> None:
-    where: SimMachine = next(each for each in truth.machines if each.name == name)
-    if where.power is not Power.ON or {where.name, all_of(where.site)} & truth.mute:
-        raise RefusedError(f"machine {name} does not answer")
 
 
 EFFECTS: Effects = {AttachVolumes: attached, LeaveMachine: left}

@@ -11,7 +11,7 @@ from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember
 from quarterdeck.planner.quorum import has_quorum, quorum
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
-from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.simulated.truth import AnyTruth, Truth
 
 Change: TypeAlias = AddLearner | Promote | ReaddressMember | RemoveMember | TransferLeadership
 #: Ticks that a learner needs to catch up.
@@ -37,7 +37,7 @@ def _change(truth: Truth, step: Change) -> Truth:
     """
     if truth.elected is None:
         raise RefusedError("no quorum")
-    if truth.authenticates:
+    if truth.asks_for_a_user:
         raise RefusedError("etcd asks for a user")
     if isinstance(step, AddLearner):
         return _with_learner(truth, step.replica)
@@ -75,7 +75,7 @@ def _with_learner(truth: Truth, name: str) -> Truth:
     return truth.with_replica(name, replace(truth.replica(name), member=member))
 
 
-def found(truth: Truth) -> Truth:
+def found(truth: AnyTruth) -> AnyTruth:
     """Founders whose etcd runs become the first members (as etcd's bootstrap does)."""
     names = truth.memory.bootstrap
     if truth.members or truth.memory.created or not names:

@@ -12,13 +12,11 @@ from quarterdeck.model.membership import Health, MemberData, MemberFact, Members
 from quarterdeck.model.memory import MemberWord, Replica
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
-from quarterdeck.planner.simulated import edges
+from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.simulated.parts import Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.simulated.things import DNS, all_of
+from quarterdeck.planner.simulated.things import DNS
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.simulated.units import ended
 from quarterdeck.planner.simulated.upkeep import space_of
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
@@ -26,7 +24,7 @@ _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN
 
 def observe(truth: Truth) -> World:
     """The observation that a manager makes which reaches everything that is not mute."""
-    known = truth.fixed or DNS not in truth.mute
+    known = truth.fixed or not truth.is_mute(DNS)
     replicas = tuple(_replica_fact(truth, record) for record in truth.memory.replicas)
     recorded = frozenset(truth.recorded)
     name = NameFact(known=known, site=truth.record, replicas=truth.named & recorded, stray=not truth.named <= recorded)
@@ -46,11 +44,11 @@ def observe(truth: Truth) -> World:
         programs=truth.programs,
         events_membership=_membership(truth.of(Cluster.EVENTS)) if truth.memory.events.exists else None,
         replicas=replicas,
-        balancers=_balancer_facts(truth),
-        machines=_machine_facts(truth.machines, truth.mute),
+        balancers=truth.balancer_facts(),
+        machines=_machine_facts(truth.machines, truth.unreachable),
         record=truth.record if known else None,
         record_known=known,
-        amiss=edges.record_amiss(truth),
+        amiss=truth.record_amiss,
         name_servers=0 if truth.front is not None else 1,
         promoted=truth.promoted,
         front=truth.front,
@@ -62,13 +60,13 @@ def observe(truth: Truth) -> World:
 
 
 @lru_cache(maxsize=64)
-def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tuple[MachineFact, ...]:
+def _machine_facts(machines: tuple[SimMachine, ...], unreachable: frozenset[str]) -> tuple[MachineFact, ...]:
     return tuple(
         MachineFact(
             name=each.name,
             site=each.site,
             zone=each.zone,
-            state=_machine_state(each, mute),
+            state=_machine_state(each, unreachable),
             cordoned=each.cordoned,
             why=each.why,
         )
@@ -76,31 +74,8 @@ def _machine_facts(machines: tuple[SimMachine, ...], mute: frozenset[str]) -> tu
     )
 
 
-def _machine_state(machine: SimMachine, mute: frozenset[str]) -> MachineState:
-    if all_of(machine.site) in mute or (machine.power is Power.ON and machine.name in mute):
-        return MachineState.UNREACHABLE
-    return _STATES[machine.power]
-
-
-def _balancer_facts(truth: Truth) -> tuple[BalancerFact, ...]:
-    unseen = {machine.site for machine in truth.machines if all_of(machine.site) in truth.mute}
-    twins = {site for site in truth.twins if site in dict((*truth.balancers, *truth.seconds)) or site in unseen}
-    twins |= (truth.dead_edges | truth.dead_seconds) & truth.twins
-    sites = ({site for site, _ in truth.balancers} | truth.dead_edges | unseen) - truth.twins
-    dark = tuple(
-        BalancerFact(site=site, running=False, reachable=False)
-        for site in sorted(sites)
-        if not truth.edge_answers(site)
-    )
-    held_healthy = dict(truth.checked)
-    lit = tuple(
-        BalancerFact(site=site, running=True, backends=names, healthy=held_healthy.get(site, frozenset()))
-        if site not in truth.looping
-        else BalancerFact(site=site, running=False, left=True)
-        for site, names in truth.balancers
-        if site in sites and truth.edge_answers(site)
-    )
-    return (*lit, *dark, *(edges.joined_fact(truth, site) for site in sorted(twins)))
+def _machine_state(machine: SimMachine, unreachable: frozenset[str]) -> MachineState:
+    return MachineState.UNREACHABLE if machine.name in unreachable else _STATES[machine.power]
 
 
 def _membership(truth: Truth) -> Membership | None:
@@ -137,8 +112,8 @@ def _membership(truth: Truth) -> Membership | None:
             for name, member in truth.members.items()
         ),
         leader=truth.elected if truth.elected in truth.recorded else None,
-        alarms=("alarm:CORRUPT",) * truth.corrupt + ("alarm:NOSPACE",) * truth.full,
-        authenticates=truth.authenticates,
+        alarms=truth.alarms,
+        authenticates=truth.asks_for_a_user,
     )
 
 
@@ -173,7 +148,7 @@ def _says(truth: Truth, name: str) -> bool:
 def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
     replica = truth.replica(record.name)
     if not truth.answers(record.name):
-        state = _machine_state(truth.machine_of(record.name), truth.mute)
+        state = _machine_state(truth.machine_of(record.name), truth.unreachable)
         return ReplicaFact(
             name=record.name,
             machine=state,
@@ -190,8 +165,8 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
         refused="its data is gone" if Component.ETCD in refused else "",
-        restless=ended(truth, replica),
-        quiet=_quiet(truth, replica),
+        restless=truth.ended(replica),
+        quiet=tuple((component, "") for component in truth.quiet(replica)),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
         frozen=replica.hung & replica.units & truth.programs.managers if truth.apart else frozenset(),
@@ -205,14 +180,6 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         stuck=replica.stuck,
         reattachable=truth.reattachable,
     )
-
-
-def _quiet(truth: Truth, replica: SimReplica) -> tuple[tuple[Component, str], ...]:
-    """The programs that run and never say anything new."""
-    if not truth.hanging:
-        return ()
-    there = (component for component, shape in replica.shapes if (shape, component) in truth.hanging)
-    return tuple((component, "") for component in there if replica.runs(component))
 
 
 def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:

@@ -7,22 +7,18 @@ from dataclasses import replace
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.world import Consent
-from quarterdeck.planner.simulated.effects import Effects, RefusedError, must_answer
-from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.things import all_of
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
 from quarterdeck.planner.simulated.truth import Truth
 
 
 def begun(truth: Truth, step: BeginEpoch) -> Truth:
-    """Who voted before is remembered: what runs of it may still be a quorum for those that it reaches."""
+    """No member and no leader is known of the new epoch yet."""
     if truth.memory.epoch == step.epoch:
         return truth
-    voters = frozenset(name for name, member in truth.members.items() if not member.learner)
     nobody = tuple((name, replace(each, member=None, events=None, warm=False)) for name, each in truth.replicas)
     return replace(
-        truth,
+        truth.with_former_voters(),
         replicas=nobody,
-        former=(*truth.former, voters),
         leader=None,
         events_leader=None,
         full=False,
@@ -41,9 +37,7 @@ def restored(truth: Truth, step: RestoreMember) -> Truth:
 
 def dropped(truth: Truth, step: DeleteKept) -> Truth:
     """Nothing is left of it. Raises RefusedError."""
-    where = next(each for each in truth.machines if each.name == step.machine)
-    if where.power is not Power.ON or {where.name, all_of(where.site)} & truth.mute:
-        raise RefusedError(f"machine {step.machine} does not answer")
+    machine_must_answer(truth, step.machine)
     return truth
 
 

@@ -9,15 +9,14 @@ from quarterdeck.model.components import Component
 from quarterdeck.planner.simulated.members import found
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.traffic import by_site
-from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.simulated.units import ended
+from quarterdeck.planner.simulated.truth import AnyTruth, Truth
 from quarterdeck.planner.simulated.upkeep import raised
 
 #: Ticks that a member may be silent before it counts as down.
 GRACE = 2
 
 
-def tick(truth: Truth, seconds: float = 1.0) -> Truth:
+def tick(truth: AnyTruth, seconds: float = 1.0) -> AnyTruth:
     """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows, and then load
     balancers check what they send to.
     """
@@ -46,7 +45,7 @@ def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
     events_data = replica.events_data or (Component.EVENTS_ETCD in replica.units and not had)
     if not replica.crashed and (data, events_data) == (replica.data, replica.events_data):
         return replica
-    return replace(replica, crashed=ended(truth, replica), data=data, events_data=events_data)
+    return replace(replica, crashed=truth.ended(replica), data=data, events_data=events_data)
 
 
 def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None:

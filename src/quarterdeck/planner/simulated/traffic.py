@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
-from quarterdeck.planner.simulated import edges
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.things import DNS
 from quarterdeck.planner.simulated.truth import Truth
 
 
@@ -16,18 +15,19 @@ def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
     """The name leads to another site, to apiservers themselves, or to nothing. Raises RefusedError."""
     if truth.fixed:
         raise RefusedError("the endpoint is a fixed address")
-    if DNS in truth.mute:
+    if truth.is_mute(DNS):
         raise RefusedError("the DNS server does not answer")
     if isinstance(step, RemoveRecord):
         return replace(truth, record=None, named=frozenset())
     if isinstance(step, LeadTo):
         return replace(truth, record=APISERVERS, named=frozenset(step.backends))
-    return replace(edges.named(truth, step.to), record=step.to, named=frozenset())
+    return replace(truth.with_edges_named(step.to), record=step.to, named=frozenset())
 
 
 def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     """A load balancer sends to others, or goes. Raises RefusedError."""
-    truth, told = _second(truth, step)
+    backends = frozenset(step.backends) if isinstance(step, SetBackends) else None
+    truth, told = truth.with_second_told(step.site, backends)
     if not truth.edge_answers(step.site):
         if told:
             return truth
@@ -35,29 +35,10 @@ def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
     balancers, checked = dict(truth.balancers), dict(truth.checked)
     balancers.pop(step.site, None)
     held_healthy = checked.pop(step.site, frozenset())
-    if isinstance(step, SetBackends):
-        truth = _routed(truth, edge(step.site))
-        balancers[step.site] = frozenset(step.backends)
-        # What it has not checked yet gets nothing.
-        checked[step.site] = held_healthy & frozenset(step.backends)
+    if backends is not None:
+        balancers[step.site] = backends
+        checked[step.site] = held_healthy & backends  # what it has not checked yet gets nothing
     return replace(truth, balancers=by_site(balancers), checked=by_site(checked))
-
-
-def _second(truth: Truth, step: SetBackends | StopBalancer) -> tuple[Truth, bool]:
-    """The same on the other edge, if there is one that answers; whether there is."""
-    if not truth.second_answers(step.site):
-        return truth, False
-    seconds = dict(truth.seconds)
-    seconds.pop(step.site, None)
-    if isinstance(step, SetBackends):
-        truth = _routed(truth, second(step.site))
-        seconds[step.site] = frozenset(step.backends)
-    return replace(truth, seconds=by_site(seconds)), True
-
-
-def _routed(truth: Truth, name: str) -> Truth:
-    """What is told anything has what brings addresses to it run."""
-    return replace(truth, unrouted=truth.unrouted - {name}) if name in truth.unrouted else truth
 
 
 def by_site(of: dict[str, frozenset[str]]) -> tuple[tuple[str, frozenset[str]], ...]:

@@ -23,8 +23,8 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
     if isinstance(step, StartUnit | RestartUnit | ReviveUnit):
         _must_fit(truth, step)
         where = truth.machine_of(step.replica).name
-        hung |= {each for machine, each in truth.sick if machine == where} & {step.component}
-        slow |= {each for machine, each in truth.lame if machine == where} & {step.component}
+        hung |= truth.hanging_on(where) & {step.component}
+        slow |= truth.lagging_on(where) & {step.component}
         units = replica.units | {step.component}
         data |= step.component == Component.ETCD
         events_data |= step.component == Component.EVENTS_ETCD
@@ -43,7 +43,7 @@ def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) ->
         slow=slow,
         altered=replica.altered - {step.component},
     )
-    crashed = (replica.crashed - {step.component}) & units | ended(truth, replica)
+    crashed = (replica.crashed - {step.component}) & units | truth.ended(replica)
     return _heard(truth.with_replica(step.replica, replace(replica, crashed=crashed)), step)
 
 
@@ -70,7 +70,7 @@ def reloaded(truth: Truth, step: ReloadUnit) -> Truth:
     replica = truth.replica(step.replica)
     if not replica.runs(step.component):
         raise RefusedError(f"{step.component} of {step.replica} does not run")
-    if (step.revision, step.component) in truth.broken:
+    if truth.breaks(step.revision, step.component):
         return truth.with_replica(step.replica, replace(replica, stuck=replica.stuck | {step.revision}))
     shapes = dict(replica.shapes) | {step.component: step.revision}
     return truth.with_replica(step.replica, replace(replica, shapes=tuple(sorted(shapes.items()))))
@@ -83,13 +83,6 @@ def _served(replica: SimReplica, component: Component) -> SimReplica:
     if component == Component.ETCD and replica.member is not None:
         return replace(replica, member=replace(replica.member, unserved=0))
     return replica
-
-
-def ended(truth: Truth, replica: SimReplica) -> frozenset[Component]:
-    """The programs that end as soon as they have started."""
-    if not truth.broken:
-        return frozenset()
-    return frozenset(component for component, shape in replica.shapes if (shape, component) in truth.broken)
 
 
 def _must_fit(truth: Truth, step: StartUnit | RestartUnit | ReviveUnit) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Space
 from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.parts import Fill
-from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.simulated.truth import AnyTruth, Truth
 
 QUOTA = 100
 #: What is in use is told as of the last write.
@@ -20,12 +19,7 @@ _SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95), Fill
 def space_of(truth: Truth, name: str) -> Space:
     """What a member says of its database."""
     size, in_use = _SIZES[truth.members[name].fill]
-    return Space(size=size, in_use=in_use, quota=2 * QUOTA if _is_roomy(truth, name) else QUOTA)
-
-
-def _is_roomy(truth: Truth, name: str) -> bool:
-    """Whether etcd was started with the larger quota."""
-    return bool(truth.roomy) and dict(truth.replica(name).shapes).get(Component.ETCD, "") in truth.roomy
+    return Space(size=size, in_use=in_use, quota=2 * QUOTA if truth.is_roomy(name) else QUOTA)
 
 
 def upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
@@ -37,7 +31,7 @@ def upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
 def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
     if truth.elected is None:
         raise RefusedError("no quorum")
-    if truth.authenticates and not isinstance(step, Disarm):
+    if truth.asks_for_a_user and not isinstance(step, Disarm):
         raise RefusedError("etcd asks for a user")
     match step:
         case Compact():
@@ -55,7 +49,7 @@ def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
             return raised(replace(truth, full=False))
 
 
-def raised(truth: Truth) -> Truth:
+def raised(truth: AnyTruth) -> AnyTruth:
     """The truth once something was written: a member without room that takes part raises the alarm."""
     if truth.full or not any(_lacks_room(truth, name) for name in truth.following):
         return truth
@@ -63,7 +57,7 @@ def raised(truth: Truth) -> Truth:
 
 
 def _lacks_room(truth: Truth, name: str) -> bool:
-    return truth.members[name].fill is not Fill.ROOM and not _is_roomy(truth, name)
+    return truth.members[name].fill is not Fill.ROOM and not truth.is_roomy(name)
 
 
 def _with(truth: Truth, name: str, fill: Fill) -> Truth:

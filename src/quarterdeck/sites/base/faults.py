@@ -58,6 +58,7 @@ class FaultySite(BaseSite[M, C], Faults, Generic[M, C, H]):
         return left
 
     @abstractmethod
+    @override
     def cannot_make(self, kind: FaultKind) -> str:
         """See Faults."""
 

@@ -17,7 +17,7 @@ from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus, with_files
 from quarterdeck.package import SOURCE, isolated
-from quarterdeck.runner import run
+from quarterdeck.runner import run, start
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local import processes
 from quarterdeck.sites.local.settings import Stand
@@ -309,21 +309,15 @@ class LocalMachine:
         *argv: str,
         stdin: int = asyncio.subprocess.PIPE,
         stdout: int = asyncio.subprocess.PIPE,
-        stderr: int = asyncio.subprocess.PIPE,
+        stderr: int | None = asyncio.subprocess.PIPE,
         env: Mapping[str, str] | None = None,
     ) -> asyncio.subprocess.Process:
         """Start a process inside the machine. All of its own environment is ``env``."""
         await self._isolation.prepare(self.stand.place)
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        return await asyncio.create_subprocess_exec(
-            *self._isolation.launch_prefix(self.stand.place),
-            *argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=environment | dict(env or {}) | {processes.MARK: self.mark},
-            start_new_session=True,
-        )
+        begin = start(environment=environment | dict(env or {}) | {processes.MARK: self.mark})
+        prefix = self._isolation.launch_prefix(self.stand.place)
+        return await begin(*prefix, *argv, stdin=stdin, stdout=stdout, stderr=stderr)
 
     async def _run(self, argv: tuple[str, ...], stdin: bytes) -> str:
         doing = f"running {Path(argv[0]).name} on machine {self.name}"

@@ -111,6 +111,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
     async def machines(self) -> tuple[Machine, ...]:
         return tuple(await asyncio.gather(*(each.seen() for each in self._machines.values())))
 
+    @override
     async def facts(self, below: str = "") -> SiteFacts:
         """See Site. All planes of a process share their looks: views for their fences are of one site."""
         machines = await self._looks(below)
@@ -125,6 +126,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
         """The process ids of everything that runs on a machine, its supervisord among them."""
         return await self._machine(machine).processes()
 
+    @override
     async def destroy(self) -> None:
         """See Site: its networks, files and number as well."""
         for name, machine in self._machines.items():
@@ -138,28 +140,35 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
     def _folder_of(self, machine: str) -> Path:
         return self._site_folder / "machines" / machine
 
+    @override
     async def _reached(self, name: str) -> LocalMachine:
         where = self._machine(name)
         await where.reach()
         return where
 
+    @override
     async def _admitted(self, name: str) -> LocalMachine:
         where = self._machine(name)
         await where.admit(self._fence)
         return where
 
+    @override
     def _address(self, machine: str) -> str:
         return self._machine(machine).address
 
+    @override
     async def _addresses(self, machine: str) -> tuple[str, ...]:
         return await self._machine(machine).addresses()
 
+    @override
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
         return listening_ends((await self._machine(machine).inside("/bin/cat", *TABLES)), hosts)
 
+    @override
     async def _ledger(self, machine: str) -> Ledger:
         return await on_disk(machine, read_ledger, self._machine(machine).folder)
 
+    @override
     async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
         """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
         del doing

@@ -71,6 +71,7 @@ class LocalSite(LocalFaults, Holds):
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
         return await self._machine(machine).units()
 
+    @override
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: the host's files are there already."""
         await self._reached(machine)
@@ -99,6 +100,7 @@ class LocalSite(LocalFaults, Holds):
                 await where.client.stop(spec.name, self._fence, kill=False, stop_timeout=stop_timeout)
             await where.client.start(spec.name, self._fence)
 
+    @override
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
         """See Site. The record is written last: one that has the digest says that all files are there."""
         where = self._machine(machine)
@@ -133,6 +135,7 @@ class LocalSite(LocalFaults, Holds):
         if not stopped and _of(unit, await where.units()).state is not UnitState.ABSENT:
             await where.client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
 
+    @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
         """See Site. A start gives way to all others until it is calm, or until this."""
         await self._machine(machine).ask(lambda client: client.prioritize(unit, NICE[priority]))
@@ -249,6 +252,7 @@ class LocalSite(LocalFaults, Holds):
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).free, storage_class)
 
+    @override
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: all machines share this host's limits."""
         return await on_disk(self.name, require_limits, doing, replicas)
@@ -286,6 +290,7 @@ class LocalSite(LocalFaults, Holds):
             if not (await self._ledger(where.name)).taken:
                 await where.rest()
 
+    @override
     async def measure(self, machine: str, what: Measure) -> float:
         """See Site: all machines share this host's memory and clock."""
         where = await self._reached(machine)

@@ -184,14 +184,17 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
             await at.allow(doing, words)
             at.known.add(key)
 
+    @override
     async def _reached(self, name: str) -> HostMachine:
         """Its host says with whatever it is asked that it is off, or does not answer."""
         return self._machine(name)
 
+    @override
     async def _admitted(self, name: str) -> HostMachine:
         """Its host compares the fences with whatever it is asked."""
         return self._machine(name)
 
+    @override
     def _address(self, machine: str) -> str:
         return self.host(machine).address
 

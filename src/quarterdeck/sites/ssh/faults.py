@@ -38,20 +38,24 @@ class SshFaults(SshHosts, Faults):
     def cannot_make(self, kind: FaultKind) -> str:
         return _CANNOT.get(kind, "")
 
+    @override
     async def _require_well(self, fault: Fault, doing: str) -> None:
         with needs_well(doing):
             await self._ask(self.host(fault.machine), "admit", doing=doing, deadline=QUICK)
 
+    @override
     async def _kill(self, fault: Fault, doing: str) -> None:
         with needs_well(doing):
             await self._with_faults(self.host(fault.machine), "kill-unit", fault.unit, doing=doing, deadline=QUICK)
 
+    @override
     async def _corrupt(self, fault: Fault, doing: str) -> None:
         host = self.host(fault.machine)
         words = (fault.unit, fault.volume, fault.path, *self._roots(host))
         with needs_well(doing):
             await self._with_faults(host, "corrupt", *words, doing=doing, body=fault.text.encode())
 
+    @override
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
         """The host undoes it when this session ends, or its time is over."""
         host, before = self.host(fault.machine), self._made.get(fault.machine)
@@ -68,6 +72,7 @@ class SshFaults(SshHosts, Faults):
                 del self._made[fault.machine]
             raise
 
+    @override
     async def _end(self, made: Made[None]) -> str:
         doing = f"undoing that {made.fault.words}"
         left = await self._with_faults(self.host(made.fault.machine), "undo-fault", doing=doing)
@@ -80,6 +85,7 @@ class SshFaults(SshHosts, Faults):
         makes = await asyncio.to_thread(faults)
         return await self._ask(host, verb, str(len(makes)), *words, doing=doing, deadline=deadline, body=makes + body)
 
+    @override
     async def faults_made(self) -> tuple[Fault, ...]:
         """See Faults: those of hosts that answer."""
         doing = f"looking for faults at site {self.name}"

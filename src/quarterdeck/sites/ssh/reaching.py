@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+from typing_extensions import override
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh import wire
@@ -45,19 +46,23 @@ class Client(asyncssh.SSHClient):
         """Whether sshd has sent its version: the host runs."""
         return self._connection is not None and bool(self._connection.get_extra_info("server_version"))
 
+    @override
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """See asyncssh."""
         self._connection = conn
 
+    @override
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncssh. A jump host serves this connection alone."""
         if self.tunnel is not None:
             self.tunnel.abort()
 
+    @override
     def debug_msg_received(self, msg: str, lang: str, always_display: bool) -> None:
         """See asyncssh."""
         self.remarks.append(msg)
 
+    @override
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
         """See asyncssh: there is no person who could be asked."""
         self.unknown.append((host, addr, port, key))

@@ -83,6 +83,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'standing still'}")
         return look.units_of(machine)
 
+    @override
     async def install(self, machine: str, program: Program) -> PurePosixPath:
         """See Site: a file of this host is sent there, once."""
         doing = f"installing {program.name} on machine {machine}"
@@ -137,6 +138,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         weight = str(WEIGHT[priority])
         await self._ask(self.host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
 
+    @override
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
         """See Holds: a timer of the host lets it go on."""
         doing = f"holding {unit} on machine {machine}"
@@ -167,6 +169,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             doing = f"removing {unit} from machine {machine}"
             await self._ask(self.host(machine), "remove", unit, doing=doing, deadline=_DELETE)
 
+    @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
         """See Site: as the user that members of etcd run as."""
         host, doing = self.host(machine), f"running job {job.name} on machine {machine}"
@@ -207,6 +210,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         lines = "".join(f"{unit} {path}\n" for unit, path in map(whose, paths))
         await self._ask(host, "remove-files", doing=doing, deadline=QUICK, body=lines.encode())
 
+    @override
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
         """See Site: of its journal."""
         doing = f"reading the log of {unit} on machine {machine}"
@@ -263,21 +267,25 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             free, used = map(int, text.split())
         return free if wanted.limit_bytes is None else max(0, min(free, wanted.limit_bytes - used))
 
+    @override
     async def require_room(self, doing: str, replicas: int) -> str:
         """See Site: each host has its own limits, which are tried there."""
         return await require_instances(self, self._settings, doing, replicas)
 
+    @override
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
         doing = f"looking what listens on machine {machine}"
         said = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
         with parsing(doing, said) as text:
             return listening_ends(text, hosts)
 
+    @override
     async def _ledger(self, machine: str) -> Ledger:
         doing = f"looking who sits where on machine {machine}"
         said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
         return ledger_of(doing, machine, said) if said else Ledger()
 
+    @override
     async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
         """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
         host = self.host(machine)
@@ -329,6 +337,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
         return check_storage(self, self, storage_class, volume, first, second)
 
+    @override
     async def destroy(self) -> None:
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
         await asyncio.gather(*(self._destroyed(each) for each in self._settings.hosts))

@@ -63,6 +63,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
         """All faults that are made at the site, whoever made them."""
         return FaultBook(self._site_folder / "faults")
 
+    @override
     async def facts(self, below: str = "") -> SiteFacts:
         """See Site. What nobody undid though its time is over, is undone by whoever looks."""
         if self._book.folder.is_dir():
@@ -85,12 +86,14 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
             return cannot_trace()
         return _ONE_CLOCK if kind is FaultKind.SET_CLOCK else ""
 
+    @override
     async def _require_well(self, fault: Fault, doing: str) -> None:
         with needs_well(doing):
             where = await self._reached(fault.machine)
         if fault.unit:
             await self._pid(where, fault.unit, doing)
 
+    @override
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
         where = self._machine(fault.machine)
         written = await self._written_down(where, fault, seconds, doing)
@@ -107,6 +110,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
             await self.undo_fault(fault)
             raise
 
+    @override
     async def _end(self, made: Made[Guard]) -> str:
         fault = made.fault
         try:
@@ -173,6 +177,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
             case _:
                 raise NotImplementedError(made.fault.kind)
 
+    @override
     async def _corrupt(self, fault: Fault, doing: str) -> None:
         """Alter a text while its unit stands still: it is mapped into memory (bbolt), so that the unit has it altered
         then as well. Should nobody live to let the unit go, its machine does.
@@ -199,6 +204,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
         await on_disk(name, self._book.end, name)
         return left
 
+    @override
     async def _kill(self, fault: Fault, doing: str) -> None:
         await self._kill_unit(self._machine(fault.machine), fault.unit, doing)
 

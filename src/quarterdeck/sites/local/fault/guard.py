@@ -18,7 +18,7 @@ from typing import Self
 
 from quarterdeck.errors import NotFound, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.package import python_path
-from quarterdeck.runner import last_line
+from quarterdeck.runner import last_line, start
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, undo
 from quarterdeck.sites.local.fault.tracing import TRACED, traced
@@ -45,14 +45,9 @@ class Guard:
     @classmethod
     async def start(cls, home: Path, isolation: str, site: str, machine: str, doing: str) -> Self:
         """Have one there for the fault that is written down for a machine. Raises Unavailable, ``doing`` that."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "quarterdeck.sites.local.fault.guard", str(home), isolation, site, machine),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for its owner
-            env={**os.environ, "PYTHONPATH": python_path()},
-        )
+        argv = (sys.executable, "-P", "-m", "quarterdeck.sites.local.fault.guard", str(home), isolation, site, machine)
+        begin, pipe = start(environment={**os.environ, "PYTHONPATH": python_path()}), asyncio.subprocess.PIPE
+        process = await begin(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
         guard = cls(process)
         assert process.stdout is not None
         try:

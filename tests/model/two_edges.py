@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from quarterdeck.model.edges import EdgeSeen, amiss, in_use, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.simulated.things import DNS, edge, second
-from quarterdeck.planner.simulated.truth import Truth
+
+if TYPE_CHECKING:
+    from model.faulty import FaultyTruth
 
 
-def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
+def seen_edges(truth: FaultyTruth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
     """What a manager sees of both. One that is silent is given up at once, if the other leads somewhere."""
     first, other = _status(truth, site, truth.edge_answers(site)), None
     address = edge(site) if site in truth.shared else second(site)
@@ -31,12 +34,12 @@ def seen_edges(truth: Truth, site: str) -> tuple[EdgeSeen, EdgeSeen]:
         return EdgeSeen(name=name, address=address, status=status, floats=floats, given_up=given_up)
 
     seen = edge_seen(edge(site), edge(site), first), edge_seen(second(site), address, other)
-    held = {each for each in truth.addresses(site) if truth.may_hand_out(site, each) or DNS in truth.mute}
+    held = {each for each in truth.addresses(site) if truth.may_hand_out(site, each) or truth.is_mute(DNS)}
     one, two = (replace(each, may_be_used=each.name in in_use(seen, held)) for each in seen)
     return one, two
 
 
-def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
+def _status(truth: FaultyTruth, site: str, answers: bool) -> BalancerStatus | None:
     if not answers:
         return None
     names = dict(truth.balancers).get(site)
@@ -51,25 +54,25 @@ def _status(truth: Truth, site: str, answers: bool) -> BalancerStatus | None:
     )
 
 
-def _unrouted(truth: Truth, name: str) -> str:
+def _unrouted(truth: FaultyTruth, name: str) -> str:
     return "what has addresses there does not run" if name in truth.unrouted else ""
 
 
-def joined_fact(truth: Truth, site: str) -> BalancerFact:
+def joined_fact(truth: FaultyTruth, site: str) -> BalancerFact:
     """Both as the planner goes by them."""
     return joined(site, seen_edges(truth, site), truth.record_addresses(site))
 
 
-def record_amiss(truth: Truth) -> str:
+def record_amiss(truth: FaultyTruth) -> str:
     """Why the name is to be set once more."""
     site = truth.record
-    if site is None or site not in truth.twins or truth.fixed or DNS in truth.mute:
+    if site is None or site not in truth.twins or truth.fixed or truth.is_mute(DNS):
         return ""
     name = NameFact(site=site, addresses=truth.record_addresses(site))
     return amiss(name, seen_edges(truth, site), joined_fact(truth, site))
 
 
-def named(truth: Truth, site: str) -> Truth:
+def named(truth: FaultyTruth, site: str) -> FaultyTruth:
     """The name has the addresses of those edges of a site that it should, and not those of the others any more. Where
     by now neither would be, whoever changes it had seen both.
     """

@@ -1,10 +1,14 @@
-"""What the report says of the probe. Times and durations are as in ``schema``."""
+"""What a probe found, as reports have it: docs/report-schema.md is made from what stands here.
+
+Times are seconds since the operation started in a report (negative: before it), and Unix seconds in what a probe
+gives. Durations are milliseconds.
+"""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from quarterdeck.report.schema_part import Part
+from quarterdeck.probe.schema_part import Part
 
 
 class Figures(Part):
@@ -25,6 +29,10 @@ class Figures(Part):
     p99_ms: float
     """99 of 100 answers took no longer."""
 
+    def since(self, zero: float) -> Figures:
+        """The same with times since ``zero``."""
+        return self.model_copy(update={"stall_at": round(self.stall_at - zero, 4)})
+
 
 class Period(Part):
     """The time between two marks of the probe."""
@@ -42,6 +50,17 @@ class Period(Part):
     """All clients together."""
     kinds: dict[str, Figures]
     """By kind of client."""
+
+    def since(self, zero: float) -> Period:
+        """The same with times since ``zero``."""
+        return self.model_copy(
+            update={
+                "start": round(self.start - zero, 4),
+                "end": round(self.end - zero, 4),
+                "overall": self.overall.since(zero),
+                "kinds": {kind: figures.since(zero) for kind, figures in self.kinds.items()},
+            }
+        )
 
 
 class Writes(Part):
@@ -118,6 +137,10 @@ class Samples(Part):
     """Index of the address."""
     ok: tuple[bool, ...]
     """Whether it succeeded."""
+
+    def since(self, zero: float) -> Samples:
+        """The same with times since ``zero``."""
+        return self.model_copy(update={"at": tuple(round(at - zero, 4) for at in self.at)})
 
 
 class Probe(Part):
