@@ -12,7 +12,7 @@ import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
 
-from quarterdeck.app.site.bootstrapping import bootstrap_script
+from quarterdeck.app.site.hosts import bootstrap_script
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import _unreached, logged_in

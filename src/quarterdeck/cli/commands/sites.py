@@ -206,7 +206,7 @@ def bootstrap(
 ) -> None:
     """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
     from quarterdeck.api.sites.hosts import SshLogin
-    from quarterdeck.app.site.bootstrapping import bootstrap_script, bootstrapped
+    from quarterdeck.app.site.hosts import bootstrap_script, bootstrapped
 
     doing = f"setting up host {host}"
     with explained(doing, SshLogin):
