@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from quarterdeck.components.catalogue import CATALOGUE, named
 from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.status.facts import Status, summary
@@ -13,9 +14,11 @@ from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
 __all__ = [
+    "PROGRAMS",
     "Status",
     "leading",
     "list_of",
+    "named",
     "needs",
     "quorum",
     "quorum_of",
@@ -25,6 +28,9 @@ __all__ = [
     "survived",
     "warnings",
 ]
+
+#: All programs that replicas may have, as users name them (``named`` reads such a name), in the order of their start.
+PROGRAMS = tuple(CATALOGUE)
 
 
 def quorum(world: World) -> str:

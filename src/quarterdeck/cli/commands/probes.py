@@ -11,13 +11,14 @@ import typer
 
 from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out, run
+from quarterdeck.cli.groups import group
 from quarterdeck.cli.opening import opened
-from quarterdeck.cli.watching import tell as tell_failure
+from quarterdeck.cli.work import tell_failure
 
 if TYPE_CHECKING:
     from quarterdeck.app import ProbeResult, Summary
 
-app = typer.Typer()
+app = group()
 
 
 @app.command()
@@ -31,7 +32,7 @@ def probe(
     """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
     go_inside(name)
     result = run(_probe(name, seconds, rate, host))
-    if output in (Output.JSON, Output.YAML):
+    if output.is_document:
         found = asdict(result) | {"samples": None}
         found["from"] = found.pop("source") or None
         out.print_json(json.dumps(found, default=str))
