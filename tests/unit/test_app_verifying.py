@@ -178,11 +178,6 @@ async def test_an_operation_that_never_began_and_a_plane_without_sets_are_refuse
         await verified(home, "demo", since=None, operation=None)
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
 def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: Cli, golden: Golden) -> None:
     cli.with_store(a_good_one)
     said = cli("controllers", "verify", "demo")

@@ -25,10 +25,10 @@ storageClasses:
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Whose hosts are well, whatever is looked at there."""
     answer(monkeypatch)
-    return Cli(tmp_path, monkeypatch, capsys)
+    return cli
 
 
 def add(cli: Cli, inventory: str = THREE, name: str = "rack") -> None:

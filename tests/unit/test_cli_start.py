@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
 
@@ -60,10 +59,7 @@ async def with_keys(home: Home) -> None:
     await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
 
 
-def test_a_status_loads_nothing_that_only_other_commands_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
+def test_a_status_loads_nothing_that_only_other_commands_need(cli: Cli) -> None:
     cli.plane("demo")
     cli.with_store(with_keys)
     found = loaded(cli.home, "status", "demo")
@@ -71,10 +67,7 @@ def test_a_status_loads_nothing_that_only_other_commands_need(
     assert not [each for each in found if each.startswith(HEAVY)]
 
 
-def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
+def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(cli: Cli, golden: Golden) -> None:
     said = cli("--help").out
     for name in ("demo", "create", "status", "migrate", "probe", "history", "replica", "certs", "site", "home"):
         assert f" {name} " in said

@@ -22,11 +22,6 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0 ann@desk"
 INVALID = 2
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
 def test_the_user_may_run_one_program_and_the_key_does_nothing_else() -> None:
     text = bootstrap_script(user="quarterdeck", keys=[f"{KEY}\n"], paths=("/data",))
     assert "quarterdeck ALL=(root) NOPASSWD: /usr/local/lib/quarterdeck/host serve *\n" in text
