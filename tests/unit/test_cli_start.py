@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
 
@@ -73,3 +74,20 @@ def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it
         assert f" {name} " in said
     golden(cli("statsu").err)
     assert "list" in cli("replica", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("group", "command", "words"),
+    [
+        (("site", "machines"), "list", ("east",)),
+        (("site", "machines"), "list", ("-o", "json", "east")),
+        (("drill",), "run", ("demo", "--fail", "unit")),
+        (("drill",), "run", ("--fail", "unit", "demo")),
+        (("node", "token"), "create", ("--ttl", "2h", "demo")),
+    ],
+)
+def test_a_group_without_the_name_of_a_command_is_its_most_usual_one(
+    cli: Cli, group: tuple[str, ...], command: str, words: tuple[str, ...]
+) -> None:
+    assert cli(*group, *words) == cli(*group, command, *words)
+    assert "Usage: " in cli(*group, "--help").out
