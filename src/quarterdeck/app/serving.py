@@ -97,6 +97,8 @@ class Outpost:
     async def _once(self) -> int:
         argv = await self.argv()
         pipe = asyncio.subprocess.PIPE
+        # Not by ``runner``: it is asked over its streams for as long as it runs, and ends by itself when they do. Only
+        # what does not is killed, and alone: what it has started, planes among it, outlives it.
         process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=pipe, start_new_session=True)
         self._asked = Asked(process)
         try:
