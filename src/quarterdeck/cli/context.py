@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -65,18 +64,13 @@ def here() -> Path:
     return home_folder(os.environ)
 
 
-def looking() -> AbstractAsyncContextManager[Looks]:
-    """The home, open for the block, for a command that only looks at it: see ``opening.opened``."""
-    return Looks.open(here(), key=home_key(os.environ))
-
-
 def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
     """Open the home, and return what ``ask`` finds there: ``look(lambda looks: looks.events(name))``. For a command
     that changes something see ``opening.call``.
     """
 
     async def found() -> T:
-        async with looking() as looks:
+        async with Looks.open(here(), key=home_key(os.environ)) as looks:
             return await ask(looks)
 
     return run(found())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import typer
@@ -20,24 +19,17 @@ from quarterdeck.errors import NotFound
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def opened(*, trial: bool = True) -> AsyncIterator[Quarterdeck]:
-    """The home, open for the block; shows what it fetches, and what it tries (``trial``: see ``Quarterdeck.open``)."""
-    words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
-    with RichProgress(err) as progress:
-        key = home_key(os.environ)
-        async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as made:
-            yield made
-
-
 def call(ask: Callable[[Quarterdeck], Awaitable[T]], *, trial: bool = True) -> T:
     """Open the home, and return what ``ask`` gets of the application face: ``call(lambda face: face.resume(name))``.
-    ``trial``: see ``opened``.
+    What is fetched meanwhile is shown, and what is tried (``trial``: see ``Quarterdeck.open``).
     """
+    words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
 
     async def called() -> T:
-        async with opened(trial=trial) as face:
-            return await ask(face)
+        with RichProgress(err) as progress:
+            key = home_key(os.environ)
+            async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as face:
+                return await ask(face)
 
     return run(called())
 

@@ -17,8 +17,8 @@ from rich.console import Console
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Hand, Quarterdeck, Watcher
-from quarterdeck.cli.context import Output, err, here, look, out, run
-from quarterdeck.cli.opening import call, opened
+from quarterdeck.cli.context import Output, err, here, look, out
+from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.errors import Conflict, QuarterdeckError
@@ -162,10 +162,10 @@ def gone(name: str) -> bool:
 
 def follow(name: str, *, timeout: float | None = None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
-    run(_follow(name, timeout))
+    call(lambda face: _follow(face, name, timeout))
 
 
-async def _follow(name: str, timeout: float | None) -> None:
+async def _follow(face: Quarterdeck, name: str, timeout: float | None) -> None:
     with ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(err))
 
@@ -176,5 +176,4 @@ async def _follow(name: str, timeout: float | None) -> None:
                 err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
             progress.begin()
 
-        async with opened() as face:
-            await face.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)
+        await face.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)
