@@ -9,13 +9,14 @@ from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.status.facts import Status, summary
 from quarterdeck.engine.status.leaders import leading
+from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
 __all__ = [
-    "PROGRAMS",
     "Status",
+    "components",
     "leading",
     "list_of",
     "named",
@@ -29,8 +30,10 @@ __all__ = [
     "warnings",
 ]
 
-#: All programs that replicas may have, as users name them (``named`` reads such a name), in the order of their start.
-PROGRAMS = tuple(CATALOGUE)
+
+def components() -> tuple[Component, ...]:
+    """All programs that replicas may have, in the order in which they start; ``named`` reads the name of one."""
+    return tuple(CATALOGUE)
 
 
 def quorum(world: World) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from quarterdeck.api.base import Resource
 from quarterdeck.api.values import seconds_in
-from quarterdeck.app.words import PROGRAMS
+from quarterdeck.app.words import components
 from quarterdeck.cli.context import Output, look, note_plane
 from quarterdeck.errors import InvalidInput
 from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_standard_input, read_text
@@ -67,7 +67,7 @@ OperationName = Annotated[
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
 #: What help says that an option takes which is a program of a replica; it is read by ``named``.
-PROGRAM = f"[{'|'.join(PROGRAMS)}]"
+PROGRAM = f"[{'|'.join(components())}]"
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
 NoTrial = Annotated[

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.words import PROGRAMS, leading, list_of, quorum_of, rows_of, survival
+from quarterdeck.app.words import components, leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component
@@ -103,7 +103,7 @@ def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
         "apiserver",
         *(("events",) if separate else ()),
     )
-    programs = tuple(each for each in PROGRAMS if _shown(each, members)) if output is Output.WIDE else ()
+    programs = tuple(each for each in components() if _shown(each, members)) if output is Output.WIDE else ()
     table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *programs))
 
 
