@@ -1,4 +1,4 @@
-"""The fixture ``golden``: sentences for people are compared with those that ``tests/golden`` keeps."""
+"""What unit tests are given: the sentences that ``tests/golden`` keeps, and a command line with a home of its own."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import re
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from support.golden import FOLDER, UPDATE, Golden, GoldenFile
+
+if TYPE_CHECKING:  # most modules of tests need no command line
+    from support.cli_lab import Cli
+    from support.fake_face import FakeFace
 
 #: Characters of the name of an entry.
 LONGEST = 160
@@ -24,6 +29,24 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     made = Golden(_kept(request.node), request.config.getoption(UPDATE))
     if "tmp_path" in request.fixturenames:
         made.hide(re.escape(str(request.getfixturevalue("tmp_path"))), "TMP")
+    return made
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """The command line, and an empty home."""
+    from support.cli_lab import Cli
+
+    return Cli(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def face(monkeypatch: pytest.MonkeyPatch) -> FakeFace:
+    """What the command line is told of planes that run nowhere."""
+    from support.fake_face import FakeFace
+
+    made = FakeFace()
+    made.install(monkeypatch)
     return made
 
 

@@ -184,10 +184,7 @@ async def test_what_a_person_wants_replaced_is_not_cordoned(face: Quarterdeck, g
         await face.cordon("alpha", "alpha-2")
 
 
-def test_the_command_line_says_what_is_cordoned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
+def test_the_command_line_says_what_is_cordoned(cli: Cli, golden: Golden) -> None:
     golden(cli("site", "cordon", "east", "east-b1").out)
     assert "cordoned already" in cli("site", "cordon", "east", "east-b1").out
     assert "east-b1" in cli("site", "list").out

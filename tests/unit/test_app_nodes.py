@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import yaml
@@ -161,11 +160,11 @@ async def test_a_person_can_approve_where_no_manager_does(lab: JoiningLab) -> No
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    found = Cli(tmp_path, monkeypatch, capsys)
-    found.plane("demo")
-    found.with_store(_with_keys)
-    return found
+def cli(cli: Cli) -> Cli:
+    """Its home has a plane."""
+    cli.plane("demo")
+    cli.with_store(_with_keys)
+    return cli
 
 
 async def _with_keys(home: Home) -> None:

@@ -150,9 +150,8 @@ async def test_survivors_whose_data_differs_are_told_of_and_those_that_forgot_ot
 
 
 def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_anything_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
     cli.plane("alpha")
     refused = cli("recover", "alpha", "--yes")
     assert (refused.code, "its etcd was not founded yet" in refused.err) == (5, True)

@@ -19,8 +19,7 @@ from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app.duties import duties, placed
-from quarterdeck.app.verifying import verified
+from quarterdeck.app.verifying import duties_told, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations
@@ -178,11 +177,6 @@ async def test_an_operation_that_never_began_and_a_plane_without_sets_are_refuse
         await verified(home, "demo", since=None, operation=None)
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
 def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: Cli, golden: Golden) -> None:
     cli.with_store(a_good_one)
     said = cli("controllers", "verify", "demo")
@@ -238,7 +232,7 @@ async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_ru
         await tell_step(plane, step, Outcome.NOTED, {})
     gone = Placed("east-4", "east", "east-a2", at=1000.0)
     assert await placed(plane.store, plane.name) == (gone,)
-    found = await duties(plane.store, plane.resource, owned(KCM))
+    found = await duties_told(plane.store, plane.resource, owned(KCM))
     assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
         (manager.value, 1000.0, None) for manager in Manager
     }, "neither revision is kept"

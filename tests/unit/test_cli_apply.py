@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from support.cli_lab import Cli
+from support.fake_face import FakeFace
 from support.golden import Golden
-
-from quarterdeck.app import changes
 
 PLANE = """
 apiVersion: quarterdeck.dev/v1alpha1
@@ -32,18 +29,10 @@ WORDS = (
 )
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
 @pytest.mark.parametrize("argv", [["--dry-run"], ["--detach"]])
 def test_an_add_on_whose_webhook_is_called_for_leases_is_warned_of(
-    cli: Cli, argv: list[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    cli: Cli, face: FakeFace, argv: list[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    async def admit(*_: object, **__: object) -> None: ...
-
-    monkeypatch.setattr(changes, "admit", admit)
     monkeypatch.setattr("quarterdeck.cli.commands.planes.detach", lambda name, **_: None)
     said = cli("apply", "-f", "-", *argv, stdin=PLANE)
     assert said.code == 0, said

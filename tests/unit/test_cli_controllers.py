@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
-import pytest
 from support.cli_lab import Cli
+from support.fake_face import FakeFace
 from support.golden import Golden
 
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.app import SetHeld
-from quarterdeck.app.looking import Looks
 
 KUBE, CLOUD = Manager
 HELD = SetHeld(
@@ -44,21 +42,8 @@ NOBODY = replace(
 )
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
-def shows(monkeypatch: pytest.MonkeyPatch, *found: SetHeld) -> None:
-    async def controllers(_: Looks, name: str) -> tuple[SetHeld, ...]:
-        assert name == "demo"
-        return found
-
-    monkeypatch.setattr(Looks, "controllers", controllers)
-
-
-def test_each_set_is_a_row(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    shows(monkeypatch, HELD)
+def test_each_set_is_a_row(cli: Cli, face: FakeFace, golden: Golden) -> None:
+    face.sets = (HELD,)
     said = cli("controllers", "list", "demo")
     assert (said.code, said.err) == (0, "")
     header, row = said.out.splitlines()
@@ -71,9 +56,13 @@ def test_each_set_is_a_row(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Go
 
 
 def test_a_set_that_its_owner_does_not_run_is_told_and_the_exit_code_is_1(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    cli: Cli, face: FakeFace, golden: Golden
 ) -> None:
-    shows(monkeypatch, HELD, NOBODY, replace(HELD, name="third", manager=None, replica="", well=False))
+    face.sets = (
+        HELD,
+        NOBODY,
+        replace(HELD, name="third", manager=None, replica="", well=False),
+    )
     said = cli("controllers", "list", "demo")
     assert said.code == 1
     golden(said.err)
@@ -82,16 +71,16 @@ def test_a_set_that_its_owner_does_not_run_is_told_and_the_exit_code_is_1(
 
 
 def test_what_is_said_against_a_set_that_is_run_as_wanted_fails_nothing(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    cli: Cli, face: FakeFace, golden: Golden
 ) -> None:
-    shows(monkeypatch, replace(HELD, why=("the clock is off",)))
+    face.sets = (replace(HELD, why=("the clock is off",)),)
     said = cli("controllers", "list", "demo")
     assert said.code == 0
     golden(said.err)
 
 
-def test_programs_read_all_there_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    shows(monkeypatch, NOBODY)
+def test_programs_read_all_there_is(cli: Cli, face: FakeFace) -> None:
+    face.sets = (NOBODY,)
     said = cli("controllers", "list", "demo", "-o", "json")
     assert said.code == 1
     assert json.loads(said.out) == [
@@ -113,8 +102,8 @@ def test_programs_read_all_there_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -
     ]
 
 
-def test_a_plane_without_sets_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    shows(monkeypatch)
+def test_a_plane_without_sets_says_so(cli: Cli, face: FakeFace, golden: Golden) -> None:
+    face.sets = ()
     said = cli("controllers", "list", "demo")
     assert said.code == 0
     golden(said.out)

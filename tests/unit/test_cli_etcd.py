@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -35,8 +34,8 @@ class Lab:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
-    made = Lab(Cli(tmp_path, monkeypatch, capsys), FakePlane())
+def lab(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    made = Lab(cli, FakePlane())
     made.fake.etcd.cluster.nodes.append(Member(id=int(ID, 16), peer_url=URL, learner=False))
     made.cli.plane()
 

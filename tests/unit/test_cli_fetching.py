@@ -8,8 +8,8 @@ import structlog
 from rich.console import Console
 from support.golden import Golden
 
+from quarterdeck.cli.commands.serve import LoggedProgress
 from quarterdeck.cli.fetching import RichProgress
-from quarterdeck.cli.logged import LoggedProgress
 
 
 def shown(*, terminal: bool) -> str:

@@ -7,18 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.cli_lab import Cli
 from support.golden import Golden
-from typer.testing import CliRunner, Result
 
 from quarterdeck.api.secrets import PlaneSecrets
-from quarterdeck.cli.main import app
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.home_folder import home_key
-from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.upstream.upstream import Upstream
 
 ROOT = Path(__file__).parents[2]
+INVALID, PRECONDITION = 2, 5
 
 
 @pytest.fixture(autouse=True)
@@ -28,54 +28,37 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "home"
-    monkeypatch.setenv("QUARTERDECK_HOME", str(folder))
+def home(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("QUARTERDECK_KEY_FILE", raising=False)
-    return folder
+    return cli.home
 
 
-def quarterdeck(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, catch_exceptions=True)
-
-
-def refused(*arguments: str) -> QuarterdeckError:
-    raised = quarterdeck(*arguments).exception
-    assert isinstance(raised, QuarterdeckError), raised
-    return raised
-
-
-def test_a_home_is_sealed_and_unsealed_by_commands(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_is_sealed_and_unsealed_by_commands(cli: Cli, home: Path, tmp_path: Path) -> None:
     key, other = tmp_path / "key", tmp_path / "other"
-    assert quarterdeck("site", "list").exit_code == 0
-    assert isinstance(refused("home", "seal", "--yes"), InvalidInput)
-    monkeypatch.setenv("QUARTERDECK_KEY_FILE", "key")
-    assert "'key' is not an absolute path" in str(refused("site", "list"))
-    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
-    assert "sealed: the keys of 0 planes" in quarterdeck("home", "seal", "--make", "--yes").output
+    assert cli("site", "list").code == 0
+    cli.refused("home", "seal", "--yes", code=INVALID)
+    cli.refused("site", "list", code=INVALID, says=("'key' is not an absolute path",), QUARTERDECK_KEY_FILE="key")
+    sealed = cli("home", "seal", "--make", "--yes", QUARTERDECK_KEY_FILE=str(key))
+    assert "sealed: the keys of 0 planes" in sealed.out
     assert key.stat().st_mode & 0o777 == 0o600
-    assert quarterdeck("site", "list").exit_code == 0
-    monkeypatch.delenv("QUARTERDECK_KEY_FILE")
-    assert "is sealed; name its key file in QUARTERDECK_KEY_FILE" in str(refused("site", "list"))
-    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
+    assert cli("site", "list", QUARTERDECK_KEY_FILE=str(key)).code == 0
+    cli.refused("site", "list", code=PRECONDITION, says=("is sealed; name its key file in QUARTERDECK_KEY_FILE",))
     other.write_text("a passphrase of many words\n")
     other.chmod(0o600)
-    assert "sealed anew" in quarterdeck("home", "rekey", "--to", str(other), "--yes").output
-    assert "by another key" in str(refused("site", "list"))
-    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(other))
-    assert "unsealed" in quarterdeck("home", "unseal", "--yes").output
-    monkeypatch.delenv("QUARTERDECK_KEY_FILE")
-    assert quarterdeck("site", "list").exit_code == 0
+    rekeyed = cli("home", "rekey", "--to", str(other), "--yes", QUARTERDECK_KEY_FILE=str(key))
+    assert "sealed anew" in rekeyed.out
+    says = ("by another key",)
+    cli.refused("site", "list", code=PRECONDITION, says=says, QUARTERDECK_KEY_FILE=str(key))
+    assert "unsealed" in cli("home", "unseal", "--yes", QUARTERDECK_KEY_FILE=str(other)).out
+    assert cli("site", "list").code == 0
 
 
-def test_a_key_file_is_never_overwritten(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
-) -> None:
+def test_a_key_file_is_never_overwritten(cli: Cli, home: Path, tmp_path: Path, golden: Golden) -> None:
     key = tmp_path / "key"
     key.write_text("the key of another home")
-    quarterdeck("site", "list")
-    monkeypatch.setenv("QUARTERDECK_KEY_FILE", str(key))
-    assert "it exists" in str(refused("home", "seal", "--make", "--yes"))
+    cli("site", "list")
+    argv = ("home", "seal", "--make", "--yes")
+    cli.refused(*argv, code=INVALID, says=("it exists",), QUARTERDECK_KEY_FILE=str(key))
     golden(key.read_text())
 
 
@@ -133,15 +116,11 @@ def test_a_cache_that_others_may_write_to_is_refused_before_anything_of_it_is_ru
     assert list(cache.iterdir()) == []
 
 
-def test_a_plane_with_dangerous_arguments_is_refused_before_anything_is_written(
-    home: Path, tmp_path: Path, golden: Golden
-) -> None:
-    document = tmp_path / "plane.yaml"
-    document.write_text(
+def test_a_plane_with_dangerous_arguments_is_refused_before_anything_is_written(cli: Cli, golden: Golden) -> None:
+    document = (
         "apiVersion: quarterdeck.dev/v1alpha1\nkind: ControlPlane\nmetadata: {name: alpha}\n"
         "spec: {placement: {site: east}, extraArgs: {etcd: {unsafe-no-fsync: true}}}\n"
     )
-    error = refused("apply", "-f", str(document))
-    assert isinstance(error, InvalidInput)
-    golden(str(error))
-    assert "alpha" not in quarterdeck("get").output
+    refused = cli.refused("apply", "-f", "-", stdin=document, code=INVALID)
+    golden(refused.err.removeprefix("error: "))
+    assert "alpha" not in cli("get").out

@@ -3,140 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from report_lab import probe_result
 from support.cli_lab import Cli
+from support.fake_face import ASKER, WELL, FakeFace, books
 from support.golden import Golden
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app import Asker, DryRun, Finding, Quarterdeck, Verdict, Watcher, changes
-from quarterdeck.engine.notices.watchers import Watchers
-from quarterdeck.engine.preflight import inplace, moves
+from quarterdeck.app import DryRun, Finding, Verdict
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import Forecast
-from quarterdeck.probe.result import ProbeResult
-from quarterdeck.probe.target import Kind
-
-ASKER = Asker(who="a test")
-WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", Verdict.WARN, "90 ms"))
-
-
-@dataclass
-class FakeProbe:
-    """A probe that remembers what it was told."""
-
-    told: list[str] = field(default_factory=list)
-    host: str | None = None
-    lost: QuarterdeckError | None = None
-
-    async def mark(self, label: str) -> float:
-        self.told.append(label)
-        return 0.0
-
-    async def retire(self, kind: Kind) -> None:
-        self.told.append(f"retire {kind}")
-        if self.lost is not None:
-            raise self.lost
-
-    async def stop(self) -> ProbeResult:
-        self.told.append("stop")
-        if self.lost is not None:
-            raise self.lost
-        seen = probe_result()
-        quiet, during = seen.periods
-        change = during.model_copy(update={"label": self.told[0]})
-        return seen.model_copy(update={"periods": (quiet, change), "compared": (quiet.label, change.label)})
 
 
 @dataclass
 class Lab:
-    """Plane ``demo``, as wanted at east. ``findings`` and ``forecast`` are what planning a move of it comes to."""
+    """Plane ``demo``, as wanted at east."""
 
     cli: Cli
-    findings: tuple[Finding, ...] = WELL
-    forecast: DryRun = field(default_factory=lambda: DryRun(steps=()))
-    probe: FakeProbe = field(default_factory=FakeProbe)
+    face: FakeFace
 
-    def operations(self) -> list[Operation]:
-        async def read(home: Home) -> list[Operation]:
-            return list(await operations.operations_of(home.store, "demo"))
-
-        return self.cli.with_store(read)
+    def operations(self) -> tuple[Operation, ...]:
+        return self.cli.with_store(lambda home: operations.operations_of(home.store, "demo"))
 
     def spec(self) -> ControlPlaneSpec:
-        async def read(home: Home) -> ControlPlaneSpec:
-            return (await operations.existing(home.store, "demo")).spec
-
-        return self.cli.with_store(read)
+        return self.cli.with_store(lambda home: operations.existing(home.store, "demo")).spec
 
     def site(self) -> str:
         return self.spec().placement.site
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Lab:
-    made = Lab(Cli(tmp_path, monkeypatch, capsys))
-
-    async def preview(*_: object, **__: object) -> tuple[tuple[Finding, ...], DryRun | None]:
-        refused = any(each.verdict is Verdict.REFUSE for each in made.findings)
-        return made.findings, None if refused else made.forecast
-
-    async def forecast(*_: object) -> DryRun:
-        return made.forecast
-
-    async def carry_out(face: Quarterdeck, name: str, watchers: Sequence[Watcher] = (), **_: object) -> None:
-        await books(face._home, watchers)
-
-    @asynccontextmanager
-    async def probing(*_: object, host: str | None = None, **__: object) -> AsyncIterator[FakeProbe]:
-        made.probe.host = host
-        yield made.probe
-
-    async def admit(*_: object, **__: object) -> None: ...
-
-    async def look(*_: object, **__: object) -> SimpleNamespace:
-        return SimpleNamespace(world=SimpleNamespace(unled=(), controls=True))
-
-    monkeypatch.setattr("quarterdeck.app.driving.facts.look", look)
-    monkeypatch.setattr(inplace, "admit", admit)
-    monkeypatch.setattr(changes, "admit", admit)
-    for module in (changes, inplace, moves):
-        monkeypatch.setattr(module, "preview", preview)
-        monkeypatch.setattr(module, "forecast", forecast)
-    monkeypatch.setattr(Quarterdeck, "carry_out", carry_out)
-    monkeypatch.setattr(Quarterdeck, "probing", probing)
-    monkeypatch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)
-    made.cli.plane()
-    made.cli.with_store(books)
-    return made
+def lab(cli: Cli, face: FakeFace) -> Lab:
+    cli.plane()
+    cli.with_store(books)
+    return Lab(cli, face)
 
 
 @pytest.fixture(autouse=True)
 def _durations(golden: Golden) -> None:
     golden.hide(r"(?m)(?<= in )\d[\d.]* m?s$", "TIME")
-
-
-async def books(home: Home, watchers: Sequence[Watcher] = ()) -> None:
-    """What is under way is done, as far as the books say."""
-    running = await operations.current(home.store, "demo")
-    assert running is not None
-    await Watchers(watchers).tell(lambda each: each.begins(StopBalancer(site="east", why="")))
-    begun = await operations.begin(home.store, running, ASKER)
-    await operations.finish(home.store, begun, OperationPhase.SUCCEEDED, "as wanted", ASKER)
 
 
 def test_a_migration_shows_its_checks_and_its_plan_and_ends_with_a_report(lab: Lab, golden: Golden) -> None:
@@ -152,13 +67,13 @@ def test_a_migration_shows_its_checks_and_its_plan_and_ends_with_a_report(lab: L
 
 
 def test_a_migration_that_a_check_refuses_shows_only_why(lab: Lab, golden: Golden) -> None:
-    lab.findings = (*WELL, Finding("alarms", Verdict.REFUSE, "NOSPACE", "disarm it"))
+    lab.face.findings = (*WELL, Finding("alarms", Verdict.REFUSE, "NOSPACE", "disarm it"))
     golden(lab.cli.refused("migrate", "demo", "--to", "west", "--yes", code=5).err)
     assert (lab.site(), len(lab.operations())) == ("east", 1)
 
 
 def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(lab: Lab, golden: Golden) -> None:
-    lab.forecast = DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
+    lab.face.forecast = DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
     said = lab.cli("migrate", "demo", "--to", "west", "--yes")
     assert (said.code, said.out, lab.site()) == (5, "", "east"), "its plan is not shown"
     golden(said.err.splitlines())
@@ -168,22 +83,22 @@ def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_the
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
     assert (said.code, lab.site()) == (0, "west"), said
     golden(said.err)
-    assert lab.probe.told == ["change", "retire pinned", "after", "stop"]
+    assert lab.face.probe.told == ["change", "retire pinned", "after", "stop"]
     report = lab.cli("report", "demo", "-o", "json").out
     assert '"probe": {' in report
 
 
 def test_clients_may_be_those_of_a_host(lab: Lab, golden: Golden) -> None:
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--quiet", "0")
-    assert (said.code, lab.probe.host) == (0, "cp-1"), said
+    assert (said.code, lab.face.probe.host) == (0, "cp-1"), said
     golden(said.err)
 
 
 def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) -> None:
-    lab.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
+    lab.face.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
     said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
     assert (said.code, lab.site()) == (6, "west"), said
-    assert said.err.splitlines()[-1] == f"error: {lab.probe.lost}"
+    assert said.err.splitlines()[-1] == f"error: {lab.face.probe.lost}"
     assert lab.operations()[-1].status.phase is OperationPhase.SUCCEEDED
     assert '"probe": null' in lab.cli("report", "demo", "-o", "json").out
 
@@ -213,13 +128,6 @@ def test_scaling_shows_its_checks_and_ends_with_a_report_of_scaling(lab: Lab, go
     assert "migrat" not in said.out.replace("demo-migrate", "")
     (_, last) = (line.split() for line in lab.cli("history", "demo").out.splitlines()[1:])
     assert last[1:4] == ["Scale", "east/3", "east/5"]
-
-
-def test_scaling_that_a_check_refuses_changes_nothing_and_says_what_it_was(lab: Lab, golden: Golden) -> None:
-    lab.findings = (Finding("machines", Verdict.REFUSE, "4 machines are up at east, 5 are needed"),)
-    golden(lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5).err)
-    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a person", "see to it"),))
-    golden(lab.cli.refused("scale", "demo", "--replicas", "5", "--yes", code=5).err)
 
 
 def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None:
@@ -268,12 +176,26 @@ def test_a_person_has_one_replica_exchanged_or_all_of_them(lab: Lab, golden: Gol
     assert lab.spec().replace_replicas == ("demo-3", "demo-4"), "those that are gone are named no more"
 
 
-def test_a_replica_is_not_exchanged_where_a_check_says_no_or_it_would_not_end(lab: Lab, golden: Golden) -> None:
+@pytest.mark.parametrize(
+    ("argv", "machines", "wait"),
+    [
+        (("scale", "demo", "--replicas", "5"), "4 machines are up at east, 5 are needed", "a person"),
+        (
+            ("replica", "replace", "demo", "demo-1"),
+            "0 machines are up at east, 1 are needed",
+            "a free machine in zone a",
+        ),
+    ],
+    ids=["scale", "replace"],
+)
+def test_a_change_that_a_check_refuses_or_that_would_not_end_changes_nothing_and_says_what_it_was(
+    lab: Lab, argv: tuple[str, ...], machines: str, wait: str, golden: Golden
+) -> None:
     with_replicas(lab, "demo-1")
-    lab.findings = (Finding("machines", Verdict.REFUSE, "0 machines are up at east, 1 are needed"),)
-    golden(lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5).err)
-    lab.findings, lab.forecast = (), DryRun(steps=(), stuck_on=(Wait("a free machine in zone a", "see to it"),))
-    golden(lab.cli.refused("replica", "replace", "demo", "demo-1", "--yes", code=5).err)
+    lab.face.findings = (Finding("machines", Verdict.REFUSE, machines),)
+    golden(lab.cli.refused(*argv, "--yes", code=5).err)
+    lab.face.findings, lab.face.forecast = (), DryRun(steps=(), stuck_on=(Wait(wait, "see to it"),))
+    golden(lab.cli.refused(*argv, "--yes", code=5).err)
 
 
 def test_renewing_certificates_is_a_change_like_any_other(lab: Lab, golden: Golden) -> None:
@@ -303,7 +225,7 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
     file.write_text(text.replace("replicas: 3", "replicas: 5").replace("onFailure: GoBack", "onFailure: Stay"))
     before = lab.cli.stored()
     step = StopBalancer(site="east", why="")
-    lab.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, home="east"),))
+    lab.face.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, home="east"),))
     for argv in (("plan", "demo", "-f", str(file)), ("apply", "--dry-run", "-f", str(file))):
         said = lab.cli(*argv)
         assert said.code == 0, said

@@ -3,74 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from report_lab import probe_result, report
+from report_lab import report
 from support.cli_lab import Cli
+from support.fake_face import FakeFace
 from support.golden import Golden
 
-from quarterdeck.app import Quarterdeck
 from quarterdeck.errors import Unavailable
-from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.schema import dump
 
 UNAVAILABLE = 6
+ARGV = ("probe", "demo", "--for", "3")
 
 
-@dataclass
-class FakeSession:
-    """Clients at a host, that are there until it is lost."""
-
-    host: str | None
-    lost: Unavailable | None
-
-    async def look(self, seconds: float | None) -> None:
-        assert seconds == 3.0
-        if self.lost is not None:
-            raise self.lost
-
-    async def stop(self) -> ProbeResult:
-        return probe_result().model_copy(update={"source": self.host})
+@pytest.fixture(autouse=True)
+def _plane(cli: Cli) -> None:
+    cli.plane()
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    made = Cli(tmp_path, monkeypatch, capsys)
-    made.plane()
-    return made
-
-
-def probed(cli: Cli, lost: Unavailable | None = None) -> None:
-    @asynccontextmanager
-    async def probing(*_: object, host: str | None, **__: object) -> AsyncIterator[FakeSession]:
-        yield FakeSession(host, lost)
-
-    cli.monkeypatch.setattr(Quarterdeck, "probing", probing)
-
-
-def test_its_result_says_from_where_was_probed(cli: Cli) -> None:
-    probed(cli)
-    argv = ("probe", "demo", "--for", "3")
-    said = cli(*argv, "--from", "rack/cp-1")
+def test_its_result_says_from_where_was_probed(cli: Cli, face: FakeFace) -> None:
+    said = cli(*ARGV, "--from", "rack/cp-1")
     assert (said.code, "from host rack/cp-1\n" in said.out) == (0, True), said
-    assert json.loads(cli(*argv, "--from", "rack/cp-1", "-o", "json").out)["from"] == "rack/cp-1"
-    assert json.loads(cli(*argv, "-o", "json").out)["from"] is None
-    assert "from host" not in cli(*argv).out
+    assert face.probe.told == ["look for 3.0 s", "stop"]
+    assert json.loads(cli(*ARGV, "--from", "rack/cp-1", "-o", "json").out)["from"] == "rack/cp-1"
+    assert json.loads(cli(*ARGV, "-o", "json").out)["from"] is None
+    assert "from host" not in cli(*ARGV).out
 
 
-def test_a_host_that_is_lost_is_no_failure_of_the_plane(cli: Cli, golden: Golden) -> None:
-    probed(cli, Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent"))
-    said = cli("probe", "demo", "--for", "3", "--from", "cp-1")
+def test_a_host_that_is_lost_is_no_failure_of_the_plane(cli: Cli, face: FakeFace, golden: Golden) -> None:
+    face.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
+    said = cli(*ARGV, "--from", "cp-1")
     assert (said.code, said.out) == (UNAVAILABLE, ""), said
     golden(said.err)
 
 
+@pytest.mark.usefixtures("face")
 def test_its_json_is_the_reports_part_without_samples(cli: Cli) -> None:
-    probed(cli)
     found = json.loads(cli("probe", "demo", "--for", "3", "-o", "json").out)
     wanted = json.loads(dump(report()))["probe"]
     assert set(found) == set(wanted) - {"samples"}

@@ -17,11 +17,6 @@ THEIRS = "0 3 * * * backup\n"
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
-@pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of programs that come first; what they are called with is in ``calls``."""
     folder = tmp_path / "bin"

@@ -22,17 +22,24 @@ hosts:
 storageClasses:
 - {name: fast, path: /data}
 """
+MORE = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
+OF_HOSTS = ("--driver", "ssh", "--inventory", "-")
+ADD = ("site", "add", "rack", *OF_HOSTS)
+ADD_HOSTS = ("site", "machines", "add", "rack", "--inventory", "-")
+REMOVE_HOST = ("site", "machines", "remove")
+REPLACE_FOUR = ("site", "machines", "replace", "rack", "four")
+TRY_STORAGE = ("site", "test-storage")
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Whose hosts are well, whatever is looked at there."""
     answer(monkeypatch)
-    return Cli(tmp_path, monkeypatch, capsys)
+    return cli
 
 
-def add(cli: Cli, inventory: str = THREE, name: str = "rack") -> None:
-    assert cli("site", "add", name, "--driver", "ssh", "--inventory", "-", stdin=inventory).code == 0
+def add(cli: Cli, inventory: str = THREE) -> None:
+    assert cli(*ADD, stdin=inventory).code == 0
 
 
 def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli, golden: Golden) -> None:
@@ -71,8 +78,7 @@ def test_a_site_is_made_of_an_inventory_and_shown_as_apply_reads_it(cli: Cli, go
     ],
 )
 def test_a_wrong_inventory_is_one_line_with_the_path(cli: Cli, inventory: str, golden: Golden) -> None:
-    argv = ("site", "add", "rack", "--driver", "ssh", "--inventory", "-")
-    golden(cli.refused(*argv, stdin=inventory, code=INVALID).err)
+    golden(cli.refused(*ADD, stdin=inventory, code=INVALID).err)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +96,12 @@ def test_options_of_the_other_kind_are_refused(cli: Cli, argv: tuple[str, ...], 
 
 
 def test_a_site_whose_name_is_too_long_is_refused(cli: Cli, golden: Golden) -> None:
-    argv = ("site", "add", "r" * 21, "--driver", "ssh", "--inventory", "-")
-    golden(cli.refused(*argv, stdin=THREE, code=INVALID).err)
+    golden(cli.refused("site", "add", "r" * 21, *OF_HOSTS, stdin=THREE, code=INVALID).err)
 
 
 def test_a_host_that_another_site_has_is_refused(cli: Cli, golden: Golden) -> None:
     add(cli)
-    again = ("site", "add", "annex", "--driver", "ssh", "--inventory", "-")
-    golden(cli.refused(*again, stdin=THREE, code=CONFLICT).err)
+    golden(cli.refused("site", "add", "annex", *OF_HOSTS, stdin=THREE, code=CONFLICT).err)
 
 
 def test_hosts_of_a_site_can_be_checked_by_an_inventory(cli: Cli, golden: Golden) -> None:
@@ -120,58 +124,37 @@ def answer(monkeypatch: pytest.MonkeyPatch, *findings: HostFinding) -> None:
 def test_hosts_that_cannot_be_had_are_refused_and_what_is_odd_is_shown(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    whole = ("site", "add", "rack", "--driver", "ssh", "--inventory", "-")
     answer(monkeypatch, HostFinding("two", Finding("sudo", Verdict.REFUSE, "he may not", "let him")))
-    golden(cli.refused(*whole, stdin=THREE, code=PRECONDITION).err)
+    golden(cli.refused(*ADD, stdin=THREE, code=PRECONDITION).err)
     assert "rack" not in cli("site", "list").out
     answer(monkeypatch, HostFinding("two", Finding("clock", Verdict.WARN, "off by 2 s", "run NTP there")))
-    said = cli(*whole, stdin=THREE).out
-    golden(said)
-    golden(cli.refused(*whole, stdin=THREE, code=CONFLICT).err)
-    more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
-    argv = ("site", "machines", "add", "rack", "--inventory", "-")
+    golden(cli(*ADD, stdin=THREE).out)
+    golden(cli.refused(*ADD, stdin=THREE, code=CONFLICT).err)
     dead = HostFinding("four", Finding("login", Verdict.REFUSE, "nobody answers", "see what 'ssh four' says"))
-    answer(monkeypatch, dead)
-    golden(cli.refused(*argv, stdin=more, code=PRECONDITION).err)
-    assert "name: four" not in cli("site", "show", "rack").out
     late = HostFinding("four", Finding("clock", Verdict.WARN, "off by 3 s", "run NTP there"))
-    answer(monkeypatch, late)
-    said = cli(*argv, stdin=more).out
-    golden(said)
-    replace = ("site", "machines", "replace", "rack", "four")
-    answer(monkeypatch, dead)
-    golden(cli.refused(*replace, "--user", "ann", code=PRECONDITION).err)
-    answer(monkeypatch, late)
-    said = cli(*replace, "--user", "ann").out
-    golden(said)
-    golden(cli(*replace, "--user", "ann").out)
+    for argv, stdin in ((ADD_HOSTS, MORE), ((*REPLACE_FOUR, "--user", "ann"), "")):
+        before = cli("site", "show", "rack").out
+        answer(monkeypatch, dead)
+        golden(cli.refused(*argv, stdin=stdin, code=PRECONDITION).err)
+        assert cli("site", "show", "rack").out == before
+        answer(monkeypatch, late)
+        golden(cli(*argv, stdin=stdin).out)
+    golden(cli(*REPLACE_FOUR, "--user", "ann").out)
 
 
-def test_hosts_come_go_and_change(cli: Cli, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
+def test_hosts_come_go_and_change(cli: Cli, golden: Golden) -> None:
     add(cli)
-    answer(monkeypatch)
-    more = "hosts: [{name: four, address: 192.0.2.4, zone: a, role: control}]"
-    golden(cli("site", "machines", "add", "rack", "--inventory", "-", stdin=more).out)
+    golden(cli(*ADD_HOSTS, stdin=MORE).out)
     assert "name: four" in cli("site", "show", "rack").out
-    golden(cli.refused("site", "machines", "add", "rack", "--inventory", "-", stdin=more, code=INVALID).err)
-    classes = f"{more}\nstorageClasses: [{{name: x}}]"
-    argv = ("site", "machines", "add", "rack", "--inventory", "-")
-    golden(cli.refused(*argv, stdin=classes, code=INVALID).err)
-    assert cli("site", "machines", "replace", "rack", "four", "--address", "192.0.2.44").code == 0
+    golden(cli.refused(*ADD_HOSTS, stdin=MORE, code=INVALID).err)
+    golden(cli.refused(*ADD_HOSTS, stdin=f"{MORE}\nstorageClasses: [{{name: x}}]", code=INVALID).err)
+    assert cli(*REPLACE_FOUR, "--address", "192.0.2.44").code == 0
     assert "192.0.2.44" in cli("site", "show", "rack").out
-    golden(cli.refused("site", "machines", "replace", "rack", "four", code=INVALID).err)
-    argv = ("site", "machines", "replace", "rack", "four", "--user", "a b")
-    golden(cli.refused(*argv, code=INVALID).err)
-    golden(cli.refused("site", "machines", "remove", "rack", "four", code=CONFLICT).err)
-    golden(cli.refused("site", "machines", "remove", "rack", "five", "--yes", code=MISSING).err)
-    golden(cli.refused("site", "machines", "remove", "east", "x", "--yes", code=INVALID).err)
-
-
-def test_machines_are_listed_where_a_site_is_named_and_no_command(cli: Cli) -> None:
-    assert cli("site", "machines", "east").out == cli("site", "machines", "list", "east").out
-    assert (
-        cli("site", "machines", "-o", "json", "east").out == cli("site", "machines", "list", "east", "-o", "json").out
-    )
+    golden(cli.refused(*REPLACE_FOUR, code=INVALID).err)
+    golden(cli.refused(*REPLACE_FOUR, "--user", "a b", code=INVALID).err)
+    golden(cli.refused(*REMOVE_HOST, "rack", "four", code=CONFLICT).err)
+    golden(cli.refused(*REMOVE_HOST, "rack", "five", "--yes", code=MISSING).err)
+    golden(cli.refused(*REMOVE_HOST, "east", "x", "--yes", code=INVALID).err)
 
 
 def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli, golden: Golden) -> None:
@@ -184,16 +167,11 @@ def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli, golden: Golden) -> 
 
 def test_only_storage_classes_with_commands_can_be_tried(cli: Cli, golden: Golden) -> None:
     add(cli)
-    golden(
-        cli.refused("site", "test-storage", "rack", "none", "--machine", "one", "--machine", "two", code=MISSING).err
-    )
-    golden(
-        cli.refused(
-            "site", "test-storage", "rack", "fast", "--machine", "one", "--machine", "two", code=PRECONDITION
-        ).err
-    )
-    golden(cli.refused("site", "test-storage", "rack", "fast", "--machine", "one", code=INVALID).err)
-    golden(cli.refused("site", "test-storage", "east", "standard", code=PRECONDITION).err)
+    for storage_class, code in (("none", MISSING), ("fast", PRECONDITION)):
+        both = (storage_class, "--machine", "one", "--machine", "two")
+        golden(cli.refused(*TRY_STORAGE, "rack", *both, code=code).err)
+    golden(cli.refused(*TRY_STORAGE, "rack", "fast", "--machine", "one", code=INVALID).err)
+    golden(cli.refused(*TRY_STORAGE, "east", "standard", code=PRECONDITION).err)
 
 
 def test_the_example_is_an_inventory(cli: Cli) -> None:
@@ -206,8 +184,8 @@ def test_the_example_is_an_inventory(cli: Cli) -> None:
 def test_hosts_fetch_programs_themselves_where_that_is_said(cli: Cli, golden: Golden) -> None:
     add(cli)
     assert "fetchOnHost: false" in cli("site", "show", "rack").out
-    said = cli("site", "add", "rock", "--driver", "ssh", "--inventory", "-", "--fetch-on-host",
-               stdin=THREE.replace("192.0.2", "198.51.100").replace("three", "four"))  # fmt: skip
+    others = THREE.replace("192.0.2", "198.51.100").replace("three", "four")
+    said = cli("site", "add", "rock", *OF_HOSTS, "--fetch-on-host", stdin=others)
     assert said.code == 0, said
     assert "fetchOnHost: true" in cli("site", "show", "rock").out
     golden(cli.refused("site", "add", "here", "--fetch-on-host", code=INVALID).err)

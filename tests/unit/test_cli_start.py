@@ -60,10 +60,7 @@ async def with_keys(home: Home) -> None:
     await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
 
 
-def test_a_status_loads_nothing_that_only_other_commands_need(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
+def test_a_status_loads_nothing_that_only_other_commands_need(cli: Cli) -> None:
     cli.plane("demo")
     cli.with_store(with_keys)
     found = loaded(cli.home, "status", "demo")
@@ -71,12 +68,26 @@ def test_a_status_loads_nothing_that_only_other_commands_need(
     assert not [each for each in found if each.startswith(HEAVY)]
 
 
-def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    cli = Cli(tmp_path, monkeypatch, capsys)
+def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(cli: Cli, golden: Golden) -> None:
     said = cli("--help").out
     for name in ("demo", "create", "status", "migrate", "probe", "history", "replica", "certs", "site", "home"):
         assert f" {name} " in said
     golden(cli("statsu").err)
     assert "list" in cli("replica", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("group", "command", "words"),
+    [
+        (("site", "machines"), "list", ("east",)),
+        (("site", "machines"), "list", ("-o", "json", "east")),
+        (("drill",), "run", ("demo", "--fail", "unit")),
+        (("drill",), "run", ("--fail", "unit", "demo")),
+        (("node", "token"), "create", ("--ttl", "2h", "demo")),
+    ],
+)
+def test_a_group_without_the_name_of_a_command_is_its_most_usual_one(
+    cli: Cli, group: tuple[str, ...], command: str, words: tuple[str, ...]
+) -> None:
+    assert cli(*group, *words) == cli(*group, command, *words)
+    assert "Usage: " in cli(*group, "--help").out

@@ -35,11 +35,6 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.stores.port import EventType
 
 
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
-
-
 @pytest.fixture(autouse=True)
 def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody answers for names, and that at once."""

@@ -12,7 +12,7 @@ import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
 
-from quarterdeck.app.site.bootstrapping import bootstrap_script
+from quarterdeck.app.site.hosts import bootstrap_script
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import _unreached, logged_in
@@ -20,11 +20,6 @@ from quarterdeck.sites.ssh.script import script
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0 ann@desk"
 INVALID = 2
-
-
-@pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(tmp_path, monkeypatch, capsys)
 
 
 def test_the_user_may_run_one_program_and_the_key_does_nothing_else() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
 from quarterdeck.engine.notices.conditions import unled as why_unled
-from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
+from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import leases, operations
@@ -42,7 +42,7 @@ class Hand:
 
 async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
     """Drive a plane from this process until it is as wanted. See ``Quarterdeck.carry_out``."""
-    await require_in_reach(engine.home, await operations.existing(engine.home.store, name))
+    await require_plane_in_reach(engine.home, name)
     take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
     await engine.drive(name, wait=wait)
 

@@ -78,7 +78,7 @@ class Looks:
 
     async def examine(self, name: str) -> Status:
         """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
-        await self._require_in_reach(name)
+        await reach.require_plane_in_reach(self._home, name)
         return await facts.look(self._home, name, sure=True)
 
     def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncGenerator[tuple[Watched, ...], None]:
@@ -121,14 +121,14 @@ class Looks:
         """Who runs each set of controllers that is declared, and which lock guards it, asked of an apiserver and of the
         managers now. Raises Unavailable where no apiserver is ready.
         """
-        await self._require_in_reach(name)
+        await reach.require_plane_in_reach(self._home, name)
         return await controllers.held(self._home, name)
 
     async def compare(self, name: str) -> tuple[MemberHash, ...]:
         """Whether all members of a plane's etcd have the same data, by a hash of all keys. Each reads all its keys for
         it. Raises Unavailable where no quorum answers.
         """
-        await self._require_in_reach(name)
+        await reach.require_plane_in_reach(self._home, name)
         return await data.compared(self._home, name)
 
     async def verify(
@@ -143,7 +143,7 @@ class Looks:
         """
         from quarterdeck.app import verifying  # few ever do
 
-        await self._require_in_reach(name)
+        await reach.require_plane_in_reach(self._home, name)
         return await verifying.verified(self._home, name, since=since, operation=operation, slack=slack)
 
     async def lost_quorum(self, name: str) -> LostQuorum:
@@ -151,7 +151,7 @@ class Looks:
         plane went on with it. Raises PreconditionFailed for one that has a quorum, or may get it by what can be
         started.
         """
-        await self._require_in_reach(name)
+        await reach.require_plane_in_reach(self._home, name)
         return await recovering.lost_quorum(self._home, name)
 
     async def network_of(self, name: str) -> Isolation:
@@ -166,6 +166,3 @@ class Looks:
         """Which processes keep planes now, in words, by the network of these planes."""
         held = {each: await self._home.store.lease(leases.manager_lease(each)) for each in Isolation}
         return {network: lease.holder for network, lease in held.items() if lease is not None}
-
-    async def _require_in_reach(self, name: str) -> None:
-        await reach.require_in_reach(self._home, await operations.existing(self._home.store, name))

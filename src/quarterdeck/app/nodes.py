@@ -18,8 +18,7 @@ from quarterdeck.components.settings import url
 from quarterdeck.engine.background import approving
 from quarterdeck.engine.background.approving import Decided
 from quarterdeck.engine.observation.servers import ready_apiserver
-from quarterdeck.engine.preflight.reach import require_in_reach
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.settings import endpoint_port
@@ -145,8 +144,7 @@ class Nodes:
     @asynccontextmanager
     async def _asked(self, name: str, doing: str) -> AsyncIterator[tuple[Plane, Address]]:
         """A plane and one of its apiservers."""
-        resource = await operations.existing(self._home.store, name)
-        await require_in_reach(self._home, resource)
+        await require_plane_in_reach(self._home, name)
         async with open_plane(self._home, name) as plane:
             yield plane, await ready_apiserver(plane, doing)
 

@@ -1,4 +1,6 @@
-"""Whether two managers ever ran the same controllers of a plane, from what locks and audit logs say."""
+"""Whether two managers ever ran the same controllers of a plane, from what locks and audit logs say, and from what the
+managers of its replicas were told.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from quarterdeck.actions.audit_lines import AuditLog, audit_logs
+from quarterdeck.actions.audit_lines import AuditLog, Placed, audit_logs
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
-from quarterdeck.app.duties import duties, placed
+from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
+from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.engine.controller_sets.handing import sets_of
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
+from quarterdeck.handover.holding import Duty
 from quarterdeck.handover.judging import SLACK, judged
 from quarterdeck.handover.policies import left_out
 from quarterdeck.handover.tenures import LEFT, TAKEN, tenures_of
 from quarterdeck.handover.verdicts import Finding, Verdict
-from quarterdeck.stores.port import Store
+from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.stores.port import JournalEntry, Outcome, Store
 
 _LAST = timedelta(hours=1)
 
@@ -78,7 +84,7 @@ async def verified(
         begins,
         ends,
         before=asked.before,
-        duties=await duties(home.store, resource, asked.sets),
+        duties=await duties_told(home.store, resource, asked.sets),
         missing=missing,
         slack=slack,
     )
@@ -132,3 +138,55 @@ def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:
             names = ", ".join(dict.fromkeys(each.replica for each in log.replicas))
             missing.append(f"lines of the audit log of {names} are no events: {found.unreadable} of them")
     return acts, missing
+
+
+async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
+    """Where replicas were put, those too that are gone."""
+    released = {each.replica: each.time for each in await _done(store, plane, ReleaseReplica.kind)}
+    put = [each for each in await _done(store, plane, PlaceReplica.kind) if {"site", "machine"} <= each.detail.keys()]
+    return tuple(
+        Placed(
+            each.replica, str(each.detail["site"]), str(each.detail["machine"]), each.time, released.get(each.replica)
+        )
+        for each in put
+    )
+
+
+async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSet]) -> tuple[Duty, ...]:
+    """What the managers of replicas were told of sets, and from when on, those too that are gone: by the revisions that
+    they ran, as far as these are known, and kept.
+    """
+    kept = {each.name: each.spec for each in await store.list(ReplicaRevision)}
+    return tuple(
+        Duty(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
+        for replica, since, revision in await _runs(store, plane)
+        for manager in Manager
+    )
+
+
+async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str]]:
+    """Each replica with what it ran, and from when on; "": that is not known, as before the first that is told of."""
+    now = {each.name: each.revision for each in plane.status.memory.replicas}
+    told = [each for kind in (PlaceReplica.kind, AdoptRevision.kind) for each in await _done(store, plane.name, kind)]
+    told.sort(key=lambda each: each.time)
+    last = {each.replica: each.id for each in told}
+    runs = [(name, 0.0, "" if name in last else revision) for name, revision in now.items()]
+    for each in told:
+        newest = now.get(each.replica, "") if last[each.replica] == each.id else ""
+        runs.append((each.replica, each.time, str(each.detail.get("revision") or newest)))
+    return runs
+
+
+async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
+    """Those that were taken; what only writes to the plane's status is noted."""
+    return [each for each in await store.journal(plane, kind=kind) if each.outcome in (Outcome.DONE, Outcome.NOTED)]
+
+
+def _locks(
+    template: ReplicaTemplate | None, manager: Manager, sets: Sequence[ControllerSet]
+) -> Mapping[str, str] | None:
+    """The lock under which a manager runs each of the sets; None where it is not known."""
+    if template is None:
+        return None
+    found = {each.name: {lock_of(template, manager, name) for name in each.controllers} - {""} for each in sets}
+    return {name: min(locks, default="") for name, locks in found.items()}

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from quarterdeck.api.conditions import Condition
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status.facts import summary
 from quarterdeck.engine.status.onlooking import Onlooker
 from quarterdeck.engine.workspace import operations
@@ -105,7 +105,7 @@ class Watch:
     async def _look(self, onlooker: Onlooker, before: Watched) -> Watched:
         name, store = before.name, self.home.store
         try:
-            await require_in_reach(self.home, await operations.existing(store, name))
+            await require_plane_in_reach(self.home, name)
             status = await onlooker.look()
             events = await store.events(name)
         except Gone as error:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from quarterdeck.components.catalogue import CATALOGUE, named
 from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.status.facts import Status, summary
 from quarterdeck.engine.status.leaders import leading
+from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import home, margin
 
 __all__ = [
     "Status",
+    "components",
     "leading",
     "list_of",
+    "named",
     "needs",
     "quorum",
     "quorum_of",
@@ -25,6 +29,11 @@ __all__ = [
     "survived",
     "warnings",
 ]
+
+
+def components() -> tuple[Component, ...]:
+    """All programs that replicas may have, in the order in which they start; ``named`` reads the name of one."""
+    return tuple(CATALOGUE)
 
 
 def quorum(world: World) -> str:

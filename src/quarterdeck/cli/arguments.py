@@ -1,32 +1,56 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and what is read of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quarterdeck.app.components import components
-from quarterdeck.cli.context import Output, looking, note_plane, run
+from quarterdeck.api.base import Resource
+from quarterdeck.api.values import seconds_in
+from quarterdeck.app.words import components
+from quarterdeck.cli.context import Output, look, note_plane
+from quarterdeck.errors import InvalidInput
+from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_standard_input, read_text
+
+#: Inline add-ons are in it; see ``quarterdeck.addons.content.TOTAL_MAX``.
+_LARGEST_BYTES = 32 * 2**20
+
+
+def text_of(file: Path) -> str:
+    """What a file or a pipe says, or standard input for ``-``. Raises InvalidInput for what is no text."""
+    try:
+        if str(file) == "-":
+            return read_standard_input(_LARGEST_BYTES)
+        return read_text(file, _LARGEST_BYTES, pipe_silence_s=PIPE_SILENCE_S)
+    except UnreadableFileError as error:
+        raise InvalidInput(f"reading {file}", str(error), "name a file with YAML or JSON that can be read") from error
+
+
+def time_of(doing: str, option: str, given: str, *, such_as: str) -> timedelta:
+    """The time that an option was given. Raises InvalidInput for what is none, or so long that it has no end."""
+    try:
+        found = timedelta(seconds=seconds_in(given))
+        _ = datetime.now(UTC) + found
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput(doing, f"{option}: {error}", f"give a time such as {such_as}") from None
+    return found
 
 
 def _planes(incomplete: str) -> list[str]:
-    async def names() -> list[str]:
-        async with looking() as looks:
-            return [each.metadata.name for each in await looks.planes()]
-
-    return [name for name in run(names()) if name.startswith(incomplete)]
+    return _starting(incomplete, look(lambda looks: looks.planes()))
 
 
 def operations(incomplete: str) -> list[str]:
     """The names of operations that begin like that, for completion."""
+    return _starting(incomplete, look(lambda looks: looks.operations()))
 
-    async def names() -> list[str]:
-        async with looking() as looks:
-            return [each.metadata.name for each in await looks.operations()]
 
-    return [name for name in run(names()) if name.startswith(incomplete)]
+def _starting(incomplete: str, resources: Iterable[Resource]) -> list[str]:
+    return [each.metadata.name for each in resources if each.metadata.name.startswith(incomplete)]
 
 
 Name = Annotated[
@@ -35,6 +59,7 @@ Name = Annotated[
 MaybeName = Annotated[
     str | None, typer.Argument(help="The plane's name; all planes without one.", autocompletion=_planes)
 ]
+ReplicaCount = Annotated[int, typer.Option(help="1, 3, 5 or 7.")]
 OperationName = Annotated[
     str | None,
     typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=operations),

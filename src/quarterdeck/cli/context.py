@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -38,11 +37,21 @@ class Output(StrEnum):
     JSON = "json"
     YAML = "yaml"
 
+    @property
+    def is_document(self) -> bool:
+        """Whether programs read it."""
+        return self in (Output.JSON, Output.YAML)
+
 
 def note_plane(name: str) -> str:
     """The plane's name, once it is noted which one the command is about."""
     NAMED.append(name)
     return name
+
+
+def plain(text: str, console: Console = out, *, end: str = "\n") -> None:
+    """Print text as it is: nothing in it is markup, and no line is broken."""
+    console.print(text, end=end, highlight=False, markup=False, soft_wrap=True)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -55,9 +64,16 @@ def here() -> Path:
     return home_folder(os.environ)
 
 
-def looking() -> AbstractAsyncContextManager[Looks]:
-    """The home, open for the block, for a command that only looks at it: see ``opening.opened``."""
-    return Looks.open(here(), key=home_key(os.environ))
+def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
+    """Open the home, and return what ``ask`` finds there: ``look(lambda looks: looks.events(name))``. For a command
+    that changes something see ``opening.call``.
+    """
+
+    async def found() -> T:
+        async with Looks.open(here(), key=home_key(os.environ)) as looks:
+            return await ask(looks)
+
+    return run(found())
 
 
 def go_inside(plane: str) -> None:
@@ -66,25 +82,23 @@ def go_inside(plane: str) -> None:
     The machines of such sites can be reached from nowhere else. Must run before any thread starts.
     """
 
-    async def network() -> Isolation | None:
-        async with looking() as looks:
-            try:
-                return await looks.network_of(plane)
-            except NotFound:
-                return None  # the command itself will say so
+    async def network(looks: Looks) -> Isolation | None:
+        try:
+            return await looks.network_of(plane)
+        except NotFound:
+            return None  # the command itself will say so
 
-    if must_go_inside() and run(network()) is Isolation.NETNS:
+    if must_go_inside() and look(network) is Isolation.NETNS:
         enter_lab()
 
 
 def go_inside_for_all() -> None:
     """The same where all planes are on network namespaces. Others would not be reached from there."""
 
-    async def networks() -> set[Isolation]:
-        async with looking() as looks:
-            return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
+    async def networks(looks: Looks) -> set[Isolation]:
+        return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
 
-    if must_go_inside() and run(networks()) == {Isolation.NETNS}:
+    if must_go_inside() and look(networks) == {Isolation.NETNS}:
         enter_lab()
 
 

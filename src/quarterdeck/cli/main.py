@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
@@ -20,25 +20,6 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 #: What commands end with on Ctrl-C and when they are told to stop: 128 + the signal's number, as shells have it.
 _INTERRUPTED = tuple(128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _AGAIN = "look at the disk and the rights there, and run it again"
-
-
-class Quiet(TyperCommand):
-    """A command that takes ``--yes``, as all do, whether or not it has something to ask: scripts need not know."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not any("--yes" in each.opts for each in self.params):
-            made = typer.Typer()
-            made.command()(_nothing_to_ask)
-            (option,) = (each for each in typer.main.get_command(made).params if each.name == "yes")
-            option.expose_value = False
-            self.params.append(option)
-
-
-def _nothing_to_ask(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; this command never does.")] = False,
-) -> None: ...
-
 
 #: The module of each command, and of each group of commands, in the order of the help. Only that of the command that is
 #: run is loaded: all of them take longer to load than a look at a plane takes.
@@ -96,9 +77,6 @@ def _loaded(module: str, name: str) -> TyperGroup:
     """A module's commands, under the name that the group which it may be has."""
     made: typer.Typer = import_module(f"quarterdeck.cli.commands.{module}").app
     made.info.name = name
-    below = [each.typer_instance for each in made.registered_groups if each.typer_instance is not None]
-    for each in (command for group in (made, *below) for command in group.registered_commands):
-        each.cls = Quiet
     return typer.main.get_group(made)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import typer
 
@@ -16,33 +16,39 @@ from quarterdeck.cli.context import INSIDE, enter_lab, err, here, inside, must_g
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.errors import NotFound
 
-
-@asynccontextmanager
-async def opened(*, trial: bool = True) -> AsyncIterator[Quarterdeck]:
-    """The home, open for the block; shows what it fetches, and what it tries (``trial``: see ``Quarterdeck.open``)."""
-    words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
-    with RichProgress(err) as progress:
-        key = home_key(os.environ)
-        async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as made:
-            yield made
+T = TypeVar("T")
 
 
-async def _network_of(plane: str) -> Isolation | None:
-    """What kind of network a plane lives in (None: there is no such plane); for one that is away from the host's its
-    programs are there then, since inside the lab there is no way out to get them.
+def call(ask: Callable[[Quarterdeck], Awaitable[T]], *, trial: bool = True) -> T:
+    """Open the home, and return what ``ask`` gets of the application face: ``call(lambda face: face.resume(name))``.
+    What is fetched meanwhile is shown, and what is tried (``trial``: see ``Quarterdeck.open``).
     """
-    async with opened() as quarterdeck:
-        try:
-            kind = await quarterdeck.network_of(plane)
-        except NotFound:
-            return None  # the command itself will say so
-        if kind is Isolation.NETNS:
-            await quarterdeck.fetch_programs(plane)
-        return kind
+    words = " ".join(["quarterdeck", *(word for word in sys.argv[1:3] if not word.startswith("-"))])
+
+    async def called() -> T:
+        with RichProgress(err) as progress:
+            key = home_key(os.environ)
+            async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as face:
+                return await ask(face)
+
+    return run(called())
 
 
 def _must_go_inside(plane: str) -> bool:
-    return must_go_inside() and run(_network_of(plane)) is Isolation.NETNS
+    """Whether a plane can be driven from inside the lab alone. Its programs are there then, since inside there is no
+    way out to get them.
+    """
+
+    async def network(face: Quarterdeck) -> Isolation | None:
+        try:
+            kind = await face.network_of(plane)
+        except NotFound:
+            return None  # the command itself will say so
+        if kind is Isolation.NETNS:
+            await face.fetch_programs(plane)
+        return kind
+
+    return must_go_inside() and call(network) is Isolation.NETNS
 
 
 def go_inside_to_drive(plane: str) -> None:
@@ -54,16 +60,15 @@ def go_inside_to_drive(plane: str) -> None:
 def go_inside_for_site(site: str) -> None:
     """The same for a command that may start units of all planes of a site."""
 
-    async def network() -> Isolation | None:
-        async with opened() as quarterdeck:
-            known = (await quarterdeck.sites.list()).get(site)
-            kind = known.spec.network if known is not None else None
-            for plane in await quarterdeck.planes() if kind is Isolation.NETNS else ():
-                if await quarterdeck.network_of(plane.metadata.name) is kind:
-                    await quarterdeck.fetch_programs(plane.metadata.name)
-            return kind
+    async def network(face: Quarterdeck) -> Isolation | None:
+        known = (await face.sites.list()).get(site)
+        kind = known.spec.network if known is not None else None
+        for plane in await face.planes() if kind is Isolation.NETNS else ():
+            if await face.network_of(plane.metadata.name) is kind:
+                await face.fetch_programs(plane.metadata.name)
+        return kind
 
-    if must_go_inside() and run(network()) is Isolation.NETNS:
+    if must_go_inside() and call(network) is Isolation.NETNS:
         enter_lab()
 
 
@@ -74,13 +79,13 @@ def wait_inside(plane: str) -> bool:
     """
     if not _must_go_inside(plane):
         return False
+    # Not by ``runner``: it talks to the person at the terminal, and lasts as long as it takes.
     done = subprocess.run(inside("wait", "--quiet", plane), env={**os.environ, INSIDE: "1"}, check=False)
     if done.returncode:
         raise typer.Exit(done.returncode)
     return True
 
 
-async def tidy() -> None:
+def tidy() -> None:
     """Take down what all planes shared, once there are none. From outside: inside the lab the host is out of reach."""
-    async with opened() as quarterdeck:
-        await quarterdeck.tidy()
+    call(lambda face: face.tidy())

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
 from quarterdeck.api.base import Resource
-from quarterdeck.cli.context import Output, out
+from quarterdeck.cli.context import Output, out, plain
 from quarterdeck.yaml_text import dumped
 
 #: More than any line has characters.
@@ -18,18 +18,36 @@ _ANY_WIDTH = 10_000
 
 
 def show(
-    rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str], output: Output, *, wide: Sequence[str] = ()
+    rows: Sequence[Mapping[str, JsonValue]],
+    columns: Sequence[str],
+    output: Output,
+    *,
+    wide: Sequence[str] = (),
+    empty: str = "",
 ) -> None:
-    """Print rows. Tables show ``columns`` (and ``wide`` ones if asked for); JSON and YAML all there is."""
-    if output in (Output.JSON, Output.YAML):
-        _document(list(rows), output)
+    """Print rows. Tables show ``columns`` (and ``wide`` ones if asked for); JSON and YAML all there is. ``empty``: the
+    line that is printed in place of a table without rows.
+    """
+
+    def text() -> None:
+        if empty and not rows:
+            out.print(empty)
+        else:
+            table(rows, (*columns, *wide) if output is Output.WIDE else columns)
+
+    emit(list(rows), output, text)
+
+
+def emit(
+    fact: Mapping[str, JsonValue] | list[Mapping[str, JsonValue]], output: Output, text: Callable[[], None]
+) -> None:
+    """Print a fact as JSON or YAML where that is asked for; else have ``text`` print what people read."""
+    if output is Output.JSON:
+        out.print_json(json.dumps(fact))
+    elif output is Output.YAML:
+        plain(dumped(fact, sort_keys=False), end="")
     else:
-        table(rows, (*columns, *wide) if output is Output.WIDE else columns)
-
-
-def show_one(fact: Mapping[str, JsonValue], output: Output) -> None:
-    """Print one mapping as JSON or YAML."""
-    _document(fact, output)
+        text()
 
 
 def document(resources: Sequence[Resource], output: Output) -> None:
@@ -37,14 +55,7 @@ def document(resources: Sequence[Resource], output: Output) -> None:
     from quarterdeck.api.documents import dump_json, dump_yaml  # for this alone, and not quick to load
 
     text = dump_json(resources) if output is Output.JSON else dump_yaml(resources)
-    out.print(text, end="" if output is Output.YAML else "\n", highlight=False, markup=False, soft_wrap=True)
-
-
-def _document(fact: object, output: Output) -> None:
-    if output is Output.JSON:
-        out.print_json(json.dumps(fact))
-    else:
-        out.print(dumped(fact, sort_keys=False), end="", highlight=False, markup=False, soft_wrap=True)
+    plain(text, end="" if output is Output.YAML else "\n")
 
 
 def table(rows: Sequence[Mapping[str, JsonValue]], columns: Sequence[str]) -> None:

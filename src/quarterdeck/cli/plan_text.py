@@ -1,4 +1,4 @@
-"""What commands print of plans: what a request comes to, and every step."""
+"""What commands print before anything is changed: what a request comes to, every step, and what checks found."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from rich.markup import escape
 from quarterdeck.api.operation import OperationType
 from quarterdeck.app import DryRun, Examined, Finding, Verdict
 from quarterdeck.app.words import needs
-from quarterdeck.cli.context import Output, out
-from quarterdeck.cli.output import show, show_one
+from quarterdeck.cli.context import Output, out, plain
+from quarterdeck.cli.output import emit, show, table
+from quarterdeck.model.findings import Checked, HostFinding
+
+#: What stands in the way comes first.
+_ORDER = (Verdict.REFUSE, Verdict.WARN, Verdict.OK)
 
 
 def print_examined(examined: Examined, output: Output) -> None:
     """Print what a request comes to: what it changes, what its checks say, and every step."""
-    if output in (Output.JSON, Output.YAML):
-        show_one(examined_fact(examined), output)
-        return
+    emit(examined_fact(examined), output, lambda: _print_examined(examined, output))
+
+
+def _print_examined(examined: Examined, output: Output) -> None:
     name, spec = examined.name, examined.wanted.spec
     if examined.kind is OperationType.CREATE:
         out.print(f"plane {name} would be created: {spec.replicas} replicas at {spec.placement.site}")
@@ -46,6 +51,35 @@ def print_findings(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.verdict is not Verdict.OK:
             out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
+
+
+def print_checked(checked: Checked, output: Output) -> None:
+    """What was found at hosts: a line for each finding that is not well, and a summary; all there is as a document."""
+    rows = [_host_row(each) for each in sorted(checked.findings, key=lambda each: _ORDER.index(each.finding.verdict))]
+
+    def text() -> None:
+        if rows:
+            table(rows, ("host", "check", "verdict", "seen", "next"))
+        plain(checked.summary)
+
+    emit({"refused": checked.refused, "summary": checked.summary, "findings": [*rows]}, output, text)
+
+
+def print_odd(checked: Checked | None) -> None:
+    """The same for people, where there is anything to look at."""
+    if checked is not None and checked.findings:
+        print_checked(checked, Output.TABLE)
+
+
+def _host_row(each: HostFinding) -> dict[str, JsonValue]:
+    found = each.finding
+    return {
+        "host": each.host,
+        "check": found.check,
+        "verdict": str(found.verdict),
+        "seen": found.seen,
+        "next": found.next_step,
+    }
 
 
 def _print_addons(examined: Examined) -> None:

@@ -9,8 +9,7 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.components import components
-from quarterdeck.app.words import leading, list_of, quorum_of, rows_of, survival
+from quarterdeck.app.words import components, leading, list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import table
 from quarterdeck.model.components import Component

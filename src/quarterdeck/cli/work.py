@@ -1,4 +1,4 @@
-"""Driving a plane from a command: in the foreground with progress, or in a process of its own."""
+"""Driving a plane from a command: here with progress, watched by real clients, or by a process of its own."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
-from quarterdeck.app import Hand, Watcher
-from quarterdeck.cli.context import err, here, looking, out
-from quarterdeck.cli.opening import opened
+from quarterdeck.api.operation import Operation
+from quarterdeck.app import Hand, Quarterdeck, Watcher
+from quarterdeck.cli.context import Output, err, here, look, out
+from quarterdeck.cli.opening import call
+from quarterdeck.cli.output import emit
 from quarterdeck.cli.progress import LiveProgress
-from quarterdeck.errors import Conflict
+from quarterdeck.errors import Conflict, QuarterdeckError
 
-T = TypeVar("T")
+if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
+    from quarterdeck.app import Failure, ProbeResult
+    from quarterdeck.report.schema import Report
+
+#: Has a change put down. The operation that it is.
+Ask = Callable[[Quarterdeck], Awaitable[Operation]]
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -33,16 +40,66 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-async def drive_alone(name: str, watchers: Sequence[Watcher], ask: Callable[[], Awaitable[T]]) -> T:
+def probed_drive(name: str, *, quiet: float, ask: Ask, host: str | None = None) -> Report:
+    """Watch the quiet plane for ``quiet`` seconds, have the change asked for, drive it, and report. ``host``: see
+    ``Quarterdeck.probing``.
+
+    Where the probe ends meanwhile the change goes on; then the report has none, and what ended it is raised.
+    """
+    from quarterdeck.app import Onlookers
+
+    async def driven(face: Quarterdeck) -> Report:
+        async with face.probing(name, host=host, on_failure=tell_failure) as probe:
+            onlookers = Onlookers(probe)
+            where = f" from host {host}" if host is not None else ""
+            err.print(f"clients run{where}; looking at the quiet plane for {quiet:.0f} s", highlight=False)
+            await onlookers.quiet(quiet)
+            operation = await _drive_alone(face, name, (onlookers,), ask)
+            try:
+                result = await onlookers.result()
+            except QuarterdeckError:
+                await _report(face, operation)
+                raise
+        return await _report(face, operation, probe=result)
+
+    return call(driven)
+
+
+async def _drive_alone(face: Quarterdeck, name: str, watchers: Sequence[Watcher], ask: Ask) -> Operation:
     """Have something asked for and drive the plane here, also where a manager keeps it: for watchers that must be told
     of each step before it is taken.
     """
     with LiveProgress(err) as progress, ended_by(signal.SIGTERM, signal.SIGHUP):
-        async with opened() as quarterdeck, quarterdeck.alone(name):
-            asked = await ask()
+        async with face.alone(name):
+            operation = await ask(face)
             progress.begin()
-            await quarterdeck.carry_out(name, (progress, *watchers))
-            return asked
+            await face.carry_out(name, (progress, *watchers))
+            return operation
+
+
+def tell_failure(failure: Failure) -> None:
+    """Print what a client saw fail."""
+    err.print(f"[red]failed[/red] {failure.kind} {failure.request}: {failure.reason}", highlight=False)
+
+
+def write_report(operation: Operation, output: Output = Output.TABLE) -> None:
+    """Have the report's files made, and print the summary, or all of it as a document."""
+    call(lambda face: _report(face, operation, output=output))
+
+
+async def _report(
+    face: Quarterdeck, operation: Operation, *, probe: ProbeResult | None = None, output: Output = Output.TABLE
+) -> Report:
+    from quarterdeck.report.text import render_text
+
+    kept = await face.keep_report(operation.metadata.name, probe=probe)
+
+    def text() -> None:
+        out.print(render_text(kept.report))
+        out.print(f"report: {kept.folder / 'report.html'}", highlight=False, soft_wrap=True)
+
+    emit(kept.report.model_dump(mode="json"), output, text)
+    return kept.report
 
 
 @contextmanager
@@ -74,14 +131,14 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
 
 def detach(name: str, *, tell: Console = out) -> None:
     """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one."""
-    if manager := asyncio.run(_manager(name)):
+    if manager := look(lambda looks: looks.manager(name)):
         tell.print(f"plane {name} is kept by {manager}; follow it with 'quarterdeck wait {name}'")
         return
     folder = here() / "log"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     path = folder / f"{name}.log"
     with path.open("ab") as log:
-        subprocess.Popen(
+        subprocess.Popen(  # not by ``runner``, which sees a program to its end: this one outlives the command
             [sys.executable, "-m", "quarterdeck", "wait", name],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -93,24 +150,22 @@ def detach(name: str, *, tell: Console = out) -> None:
     tell.print(f"driving plane {name} in the background; follow it with 'quarterdeck wait {name}' (its log: {path})")
 
 
-async def _manager(name: str) -> str:
-    async with looking() as looks:
-        return await looks.manager(name)
-
-
 def _environment() -> dict[str, str]:
     source = str(Path(__file__).absolute().parents[2])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))}
 
 
-async def gone(name: str) -> bool:
+def gone(name: str) -> bool:
     """Whether there is no plane of that name any more."""
-    async with looking() as looks:
-        return name not in {each.metadata.name for each in await looks.planes()}
+    return name not in {each.metadata.name for each in look(lambda looks: looks.planes())}
 
 
-async def follow(name: str, *, timeout: float | None = None) -> None:
+def follow(name: str, *, timeout: float | None = None) -> None:
     """Be there until the plane is as wanted: follow the process that drives it, or drive it when none does."""
+    call(lambda face: _follow(face, name, timeout))
+
+
+async def _follow(face: Quarterdeck, name: str, timeout: float | None) -> None:
     with ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(err))
 
@@ -121,5 +176,4 @@ async def follow(name: str, *, timeout: float | None = None) -> None:
                 err.print(f"driven by {hand.holder}: {hand.operation or 'no operation'}")
             progress.begin()
 
-        async with opened() as quarterdeck:
-            await quarterdeck.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)
+        await face.follow(name, timeout=timeout, told=told, watchers=(progress,), onlooker=progress)

@@ -15,7 +15,7 @@ from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
-from quarterdeck.engine.preflight.reach import require_in_reach
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status.facts import Status
 from quarterdeck.engine.status.onlooking import Onlooker
 from quarterdeck.engine.workspace import operations
@@ -54,7 +54,7 @@ async def drilled(
     tell: Callable[[str], None] = lambda _: None,
 ) -> Drill:
     """Make a drill. See ``Quarterdeck.drill``."""
-    await require_in_reach(home, await operations.existing(home.store, name))
+    await require_plane_in_reach(home, name)
     onlooker = Onlooker(home=home, name=name)
     async with hold_lease(home.store, LEASE, asker.who, wait=_STANDING_BY), AsyncExitStack() as stack:
         stack.push_async_callback(onlooker.close)

@@ -21,7 +21,7 @@ from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_o
 from quarterdeck.drills.finding import Finding, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine.notices.conditions import DISKS_WELL
-from quarterdeck.engine.preflight.reach import manager_of, require_in_reach
+from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
 from quarterdeck.engine.status.facts import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
@@ -69,8 +69,7 @@ class DrillPlan:
 
 async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
     """What a drill would strike, and what is to be said against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
-    plane = await operations.existing(home.store, name)
-    await require_in_reach(home, plane)
+    await require_plane_in_reach(home, name)
     return await planned_on(home, wish, hold, await look(home, name))
 
 

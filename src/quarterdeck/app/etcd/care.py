@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from quarterdeck.app.etcd import alarms, authentication, strays
+from datetime import UTC, datetime, timedelta
+
+from quarterdeck.actions.addresses import client_urls
+from quarterdeck.app.etcd import alarms, strays
 from quarterdeck.app.etcd.alarms import Disarming
 from quarterdeck.app.etcd.strays import MemberRemoval
-from quarterdeck.engine.preflight.reach import require_in_reach
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.etcd.auth import ROOT
+from quarterdeck.model.clusters import CALLED
+from quarterdeck.pki.issuing import issue_etcd_user
+from quarterdeck.stores.port import EventType
+
+#: How long the certificate of the user root is valid, which is kept nowhere.
+_ROOT_LIFETIME = timedelta(minutes=10)
 
 
 class EtcdCare:
@@ -26,7 +37,7 @@ class EtcdCare:
         Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member, for
         the leader, and where the other voters would be no healthy quorum, Unavailable where no quorum answers.
         """
-        await self._require_in_reach(name)
+        await require_plane_in_reach(self._home, name)
         return await strays.planned(self._home, name, member)
 
     async def remove_member(self, removal: MemberRemoval) -> None:
@@ -42,7 +53,7 @@ class EtcdCare:
         Raises PreconditionFailed where members differ or could not be compared, and where no alarm that is on can be
         turned off; Unavailable where no quorum answers.
         """
-        await self._require_in_reach(name)
+        await require_plane_in_reach(self._home, name)
         return await alarms.planned(self._home, name)
 
     async def disarm(self, disarming: Disarming) -> None:
@@ -56,8 +67,11 @@ class EtcdCare:
 
         Raises Unavailable where no quorum answers.
         """
-        await self._require_in_reach(name)
-        await authentication.disable(self._home, name)
-
-    async def _require_in_reach(self, name: str) -> None:
-        await require_in_reach(self._home, await operations.existing(self._home.store, name))
+        await require_plane_in_reach(self._home, name)
+        async with open_plane(self._home, name) as plane:
+            root = issue_etcd_user(plane.secrets, ROOT, datetime.now(UTC), lifetime=_ROOT_LIFETIME)
+            for cluster in plane.memory.clusters:
+                await plane.etcd.disable_authentication(client_urls(plane, cluster), root)
+                words = f"authentication is off in {CALLED[cluster]}"
+                told = Happening("AuthenticationDisabled", words, EventType.NORMAL)
+                await self._home.store.record(told.event(name, plane.clock()))

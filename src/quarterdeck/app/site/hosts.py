@@ -1,4 +1,4 @@
-"""The hosts of ssh sites: more of them, fewer, others in the place of those that died; sites that are gone for good."""
+"""The hosts of ssh sites: set up, added, removed, replaced where they died; and sites that are gone for good."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import cordons
 from quarterdeck.app.site.host_checks import require_fit
 from quarterdeck.drills.refusals import dangers
+from quarterdeck.drivers import ssh
 from quarterdeck.engine.status.facts import look
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
@@ -32,34 +33,137 @@ from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.stores.amend import amend
 
+#: How lines of public keys begin.
+_KEY_KINDS = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
 
-async def added(home: Home, name: str, hosts: Sequence[Host], name_server: Callable[[], Awaitable[Path]]) -> Checked:
-    """Have a site have more hosts; what is to be looked at there. ``name_server`` gets the program of DNS servers.
 
-    Raises NotFound, Conflict, InvalidInput, Unavailable where a DNS server cannot be started, and PreconditionFailed
-    for a host that planes cannot be on, by what 'site check' says of it.
+def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = (), probe: bool = False) -> str:
+    """What root is to run on a host, so that ``user`` can be logged in as with any of these public ``keys`` (lines, as
+    files have them) and may do what quarterdeck does. ``paths``: where volumes may be besides its own folder.
+    ``probe``: that user may make connections through the host's sshd as well, as clients of a probe from there do.
+
+    Raises InvalidInput for what is no public key.
     """
-    change = _Change(home, f"adding hosts to site {name}", name, lambda seen: (*seen.hosts, *hosts))
-    site, changed = await change.allowed()
-    checked = await require_fit(home, change.doing, changed, [each.name for each in hosts])
-    await start_new_name_servers(home, site, changed, name_server)
-    await change.made(site, changed)
-    return checked
+    lines = [line.strip() for each in keys for line in each.splitlines() if line.strip()]
+    if not lines or not all(line.startswith(_KEY_KINDS) and len(line.split()) > 1 for line in lines):
+        raise InvalidInput(
+            "making the script that sets up a host", "that is no public key", "name a file such as id.pub"
+        )
+    return ssh.bootstrap_script(user, lines, paths, probe=probe)
 
 
-async def require_spare(home: Home, name: str, host: str) -> Host:
-    """A host of which no plane has anything, but for load balancers where addresses float, if all planes are served
-    well by the others. Raises NotFound, InvalidInput, Conflict.
+async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
+    """Run the script on a host, as a user who may; what it said. Raises Unavailable when the host cannot be reached,
+    PreconditionFailed when that user may not.
     """
-    doing = f"removing host {host} from site {name}"
-    site = await home.site(name)
-    spec = _spec(doing, site)
-    found = _host(doing, spec, host)
-    others = _with(doing, site, _others(spec, host))
-    await _require_safe(home, site, others, f"'site drain {name} {host}' first", spare_edge=host)
-    if MachineRole.EDGE in found.roles:
-        await _require_served_without(home, doing, name, found.machines[MachineRole.EDGE])
-    return found
+    return await ssh.bootstrapped(login, address, script)
+
+
+class Hosts:
+    """The half of ``Quarterdeck.sites`` that is about hosts, and about sites of hosts."""
+
+    def __init__(self, home: Home, asker: Asker, name_server: Callable[[], Awaitable[Path]]) -> None:
+        """``name_server`` gets the program of DNS servers."""
+        self._home = home
+        self._asker = asker
+        self._name_server = name_server
+
+    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
+        """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
+        (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
+        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer, or
+        a DNS server cannot be started).
+        """
+        change = _Change(self._home, f"adding hosts to site {name}", name, lambda seen: (*seen.hosts, *hosts))
+        site, changed = await change.allowed()
+        checked = await require_fit(self._home, change.doing, changed, [each.name for each in hosts])
+        await start_new_name_servers(self._home, site, changed, self._name_server)
+        await change.made(site, changed)
+        return checked
+
+    async def require_spare(self, name: str, host: str) -> Host:
+        """A host of which no plane has anything, but for load balancers where addresses float, if all planes are served
+        well by the others. Raises NotFound, InvalidInput, Conflict that says who has what.
+        """
+        doing = f"removing host {host} from site {name}"
+        site = await self._home.site(name)
+        spec = _spec(doing, site)
+        found = _host(doing, spec, host)
+        others = _with(doing, site, _others(spec, host))
+        await _require_safe(self._home, site, others, f"'site drain {name} {host}' first", spare_edge=host)
+        if MachineRole.EDGE in found.roles:
+            await _require_served_without(self._home, doing, name, found.machines[MachineRole.EDGE])
+        return found
+
+    async def remove_host(self, name: str, host: str, *, forget: bool = False) -> None:
+        """Take a host out of a site, after what quarterdeck has there; ``forget``: that stays, for one that is gone.
+        Raises what ``require_spare`` does, Unavailable when it does not answer: it is cordoned then.
+        """
+        doing = f"removing host {host} from site {name}"
+        found = await self.require_spare(name, host)
+        if MachineRole.CONTROL in found.roles:  # nobody may be put there from now on
+            await cordons.cordon_site(self._home, name, host, self._asker)
+            await self.require_spare(name, host)
+        site, edge = await self._home.site(name), MachineRole.EDGE in found.roles
+        next_step = "have it answer, or --forget it if it is gone for good"
+        try:
+            if edge:  # its addresses go over first, and nobody puts anything there from then on
+                await _taken_out(self._home, doing, name, found, forget=forget)
+                next_step = "it is of the site no more: see docs/ssh.md for what may be left on it"
+            if not forget:
+                spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
+                await self._home.sites.destroy(site.model_copy(update={"spec": spec}))
+        except Unavailable as error:
+            raise Unavailable(doing, error.seen, next_step) from error
+        if not edge:
+            await _taken_out(self._home, doing, name, found, forget=forget)
+
+    async def replace_host(
+        self, name: str, host: str, *, address: str | None = None, login: SshLogin
+    ) -> Checked | None:
+        """Have a host be reached elsewhere, or otherwise; what ``check`` says of it that is to be looked at (None: it
+        was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
+        something at its address, PreconditionFailed where planes cannot be on it.
+
+        A member of etcd is where its seat is: at the host's address of then. So that one stays as long as a plane has
+        anything there. One that died with its address is replaced by a new host, by another name.
+        """
+        doing = f"replacing host {host} of site {name}"
+        _host(doing, _spec(doing, await self._home.site(name)), host)
+
+        def other(each: Host) -> Host:
+            return each if each.name != host else _reached(doing, each, address, login)
+
+        change = _Change(self._home, doing, name, lambda seen: tuple(map(other, seen.hosts)))
+        advice = f"add the new one by another name ('site machines add {name}'), and remove {host} once it is empty"
+        site, changed = await change.allowed(advice)
+        if changed.spec == site.spec:
+            return None
+        checked = await require_fit(self._home, doing, changed, (host,))
+        await start_new_name_servers(self._home, site, changed, self._name_server)
+        await change.made(site, changed)
+        return checked
+
+    async def require_forgettable(self, name: str) -> Sequence[str]:
+        """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local
+        site), Conflict that names the planes which are there.
+
+        What runs there, or may be in the hands of clients, must not be forgotten: a plane would wait for it for ever.
+        """
+        doing = f"forgetting site {name}"
+        site, planes = await self._home.site(name), await self._home.store.list(ControlPlane)
+        if not isinstance(site.spec, SshSpec):
+            raise InvalidInput(doing, "its machines are on this host", f"'site remove {name}'")
+        there = sorted(each.metadata.name for each in planes if _is_at(each, name))
+        if there:
+            raise Conflict(doing, f"in use by {', '.join(there)}", "migrate or delete them first")
+        await require_names_kept_without(self._home, site, planes)
+        return tuple(words for _, words in sorted(used_machines(name, planes).items()))
+
+    async def forget(self, name: str) -> None:
+        """Have the home have a site no more; its hosts stay as they are. Raises what ``require_forgettable`` does."""
+        await self.require_forgettable(name)
+        await self._home.store.delete(Site, name)
 
 
 async def _require_served_without(home: Home, doing: str, site: str, edge: str) -> None:
@@ -76,90 +180,19 @@ async def _require_served_without(home: Home, doing: str, site: str, edge: str) 
         raise Conflict(doing, "; ".join(why), "have the other hosts of role edge be well first, or add one")
 
 
-async def removed(home: Home, name: str, host: str, asker: Asker, *, forget: bool) -> None:
-    """Take a host out of a site, after what quarterdeck has there unless that is to stay.
-
-    Raises what ``require_spare`` does, Unavailable when it does not answer: it is cordoned then.
-    """
-    doing = f"removing host {host} from site {name}"
-    found = await require_spare(home, name, host)
-    if MachineRole.CONTROL in found.roles:  # nobody may be put there from now on
-        await cordons.cordon_site(home, name, host, asker)
-        await require_spare(home, name, host)
-    site, edge = await home.site(name), MachineRole.EDGE in found.roles
-    next_step = "have it answer, or --forget it if it is gone for good"
-    try:
-        if edge:  # its addresses go over first, and nobody puts anything there from then on
-            await _taken_out(home, doing, name, found, forget=forget)
-            next_step = "it is of the site no more: see docs/ssh.md for what may be left on it"
-        if not forget:
-            spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
-            await home.sites.destroy(site.model_copy(update={"spec": spec}))
-    except Unavailable as error:
-        raise Unavailable(doing, error.seen, next_step) from error
-    if not edge:
-        await _taken_out(home, doing, name, found, forget=forget)
-
-
 async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: bool) -> None:
     change = _Change(home, doing, name, lambda seen: _others(seen, host.name))
     site, changed = await change.allowed(spare_edge=host.name)
     await change.made(site, changed, gone=tuple(host.machines.values()) if forget else ())
 
 
-async def replaced(
-    home: Home,
-    name: str,
-    host: str,
-    name_server: Callable[[], Awaitable[Path]],
-    *,
-    address: str | None,
-    login: SshLogin,
-) -> Checked | None:
-    """Have a host be reached elsewhere, or otherwise; what is to be looked at there (None: that is no news). Raises
-    NotFound, InvalidInput, Conflict, and PreconditionFailed as ``added`` does.
-
-    A member of etcd is where its seat is: at the host's address of then. So that one stays as long as a plane has
-    anything there. One that died with its address is replaced by a new host, by another name.
-    """
-    doing = f"replacing host {host} of site {name}"
-    _host(doing, _spec(doing, await home.site(name)), host)
-    given = login.model_dump(exclude_none=True)
-
-    def other(each: Host) -> Host:
-        if each.name != host:
-            return each
-        changed: dict[str, object] = {"ssh": each.ssh.model_copy(update=given)}
-        if address is not None:
-            changed["address"] = address
-        with explained(doing, Host):
-            return Host.model_validate({**each.model_dump(), **changed})
-
-    change = _Change(home, doing, name, lambda seen: tuple(map(other, seen.hosts)))
-    advice = f"add the new one by another name ('site machines add {name}'), and remove {host} once it is empty"
-    site, changed = await change.allowed(advice)
-    if changed.spec == site.spec:
-        return None
-    checked = await require_fit(home, doing, changed, (host,))
-    await start_new_name_servers(home, site, changed, name_server)
-    await change.made(site, changed)
-    return checked
-
-
-async def require_forgettable(home: Home, name: str) -> Sequence[str]:
-    """What planes have left at a site that is gone for good, in words. Raises NotFound, InvalidInput, Conflict.
-
-    What runs there, or may be in the hands of clients, must not be forgotten: a plane would wait for it for ever.
-    """
-    doing = f"forgetting site {name}"
-    site, planes = await home.site(name), await home.store.list(ControlPlane)
-    if not isinstance(site.spec, SshSpec):
-        raise InvalidInput(doing, "its machines are on this host", f"'site remove {name}'")
-    there = sorted(each.metadata.name for each in planes if _is_at(each, name))
-    if there:
-        raise Conflict(doing, f"in use by {', '.join(there)}", "migrate or delete them first")
-    await require_names_kept_without(home, site, planes)
-    return tuple(words for _, words in sorted(used_machines(name, planes).items()))
+def _reached(doing: str, host: Host, address: str | None, login: SshLogin) -> Host:
+    """A host that is reached by what is given of these, and else as before."""
+    changed: dict[str, object] = {"ssh": host.ssh.model_copy(update=login.model_dump(exclude_none=True))}
+    if address is not None:
+        changed["address"] = address
+    with explained(doing, Host):
+        return Host.model_validate({**host.model_dump(), **changed})
 
 
 def _is_at(plane: ControlPlane, site: str) -> bool:

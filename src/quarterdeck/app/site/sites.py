@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.cordons import told
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import cordons
-from quarterdeck.app.site import host_checks, storage
-from quarterdeck.app.site import hosts as site_hosts
+from quarterdeck.app.site import host_checks
 from quarterdeck.app.site.host_checks import require_fit
+from quarterdeck.app.site.hosts import Hosts, require_names_kept_without
 from quarterdeck.engine.preflight.reach import require_in_lab
-from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
-from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.engine.workspace.routing import reroute
 from quarterdeck.engine.workspace.site_use import (
     require_distinct,
@@ -27,10 +24,12 @@ from quarterdeck.engine.workspace.site_use import (
     require_safe_change,
     require_unused,
 )
-from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.promises import Promise
-from quarterdeck.model.units import Machine, MachineRole
+from quarterdeck.model.units import Machine, MachineRole, MachineState
+from quarterdeck.sites.port import ChecksStorage
+from quarterdeck.sites.port import Site as SitePort
 
 
 class Change(StrEnum):
@@ -60,14 +59,8 @@ class Used:
     cordoned: str = ""
 
 
-class Sites:
+class Sites(Hosts):
     """The sites of an open home: ``Quarterdeck.sites``."""
-
-    def __init__(self, home: Home, asker: Asker, name_server: Callable[[], Awaitable[Path]]) -> None:
-        """``name_server`` gets the program of DNS servers."""
-        self._home = home
-        self._asker = asker
-        self._name_server = name_server
 
     async def list(self) -> Mapping[str, Site]:
         """All sites by name."""
@@ -164,7 +157,7 @@ class Sites:
         """The site, if it can be removed. Raises NotFound, Conflict that names the planes which use it."""
         site, planes = await self._home.site(name), await self._home.store.list(ControlPlane)
         require_unused(name, planes)
-        await site_hosts.require_names_kept_without(self._home, site, planes)
+        await require_names_kept_without(self._home, site, planes)
         return site
 
     async def remove(self, name: str) -> None:
@@ -172,44 +165,31 @@ class Sites:
         await self._home.sites.destroy(await self.require_unused(name))
         await self._home.store.delete(Site, name)
 
-    def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
-        """Try the commands of a storage class, on two machines: see ``storage.tried``. Raises as that says."""
-        return storage.tried(self._home, name, storage_class, machines)
+    async def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
+        """Whether the commands of a site's storage class keep what they promise, with a volume of its own on two
+        machines: the named ones, or any two that answer, of one zone if there are such.
 
-    async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
-        """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
-        (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
-        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer, or
-        a DNS server cannot be started).
+        Raises NotFound, InvalidInput, PreconditionFailed where there are no such commands, Unavailable.
         """
-        return await site_hosts.added(self._home, name, hosts, self._name_server)
+        doing = f"trying storage class {storage_class} of site {name}"
+        site = self._home.sites.open(await self._home.site(name))
+        if not isinstance(site, ChecksStorage):
+            raise PreconditionFailed(doing, "its volumes are attached by no commands of yours", "see docs/storage.md")
+        if machines and len(machines) != 2:
+            raise InvalidInput(doing, f"{len(machines)} machines are named", "name two, or none")
+        first, second = machines or await _two(doing, site)
+        async for each in site.check_storage(storage_class, f"check-{uuid.uuid4().hex[:8]}", first, second):
+            yield each
 
-    async def require_spare(self, name: str, host: str) -> Host:
-        """A host of which no plane has anything. Raises NotFound, InvalidInput, Conflict that says who has what."""
-        return await site_hosts.require_spare(self._home, name, host)
 
-    async def remove_host(self, name: str, host: str, *, forget: bool = False) -> None:
-        """Take a host out of a site, with all that quarterdeck has there; ``forget``: that stays, for one that is gone.
-        Raises what ``require_spare`` does, Unavailable when it does not answer.
-        """
-        await site_hosts.removed(self._home, name, host, self._asker, forget=forget)
-
-    async def replace_host(
-        self, name: str, host: str, *, address: str | None = None, login: SshLogin
-    ) -> Checked | None:
-        """Have a host be reached elsewhere, or otherwise; what ``check`` says of it that is to be looked at (None: it
-        was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
-        something at its address, PreconditionFailed where planes cannot be on it.
-        """
-        return await site_hosts.replaced(self._home, name, host, self._name_server, address=address, login=login)
-
-    async def require_forgettable(self, name: str) -> Sequence[str]:
-        """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local
-        site), Conflict that names the planes which are there.
-        """
-        return await site_hosts.require_forgettable(self._home, name)
-
-    async def forget(self, name: str) -> None:
-        """Have the home have a site no more; its hosts stay as they are. Raises what ``require_forgettable`` does."""
-        await self.require_forgettable(name)
-        await self._home.store.delete(Site, name)
+async def _two(doing: str, site: SitePort) -> tuple[str, str]:
+    up = [
+        each
+        for each in await site.machines()
+        if each.role is MachineRole.CONTROL and each.state is MachineState.UP and each.declared
+    ]
+    pairs = [(one, other) for at, one in enumerate(up) for other in up[at + 1 :]]
+    if not pairs:
+        raise Unavailable(doing, f"it takes two machines, and {len(up)} answer")
+    one, other = min(pairs, key=lambda pair: pair[0].zone != pair[1].zone)
+    return one.name, other.name

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import typer
 from pydantic import JsonValue
 
 from quarterdeck.app import Certificate, RenewCertificates
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.commands.moves import change, planned
-from quarterdeck.cli.context import Output, run
-from quarterdeck.cli.opening import go_inside_to_drive, opened
+from quarterdeck.cli.asking import change, planned
+from quarterdeck.cli.context import Output
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 
-app = typer.Typer(help="The certificates of a plane.", no_args_is_help=True)
+app = group("The certificates of a plane.")
 
 
 @app.command("list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List every certificate of a plane: whose it is, what it is for, and until when it holds."""
-
-    async def ask() -> tuple[Certificate, ...]:
-        async with opened() as quarterdeck:
-            return await quarterdeck.certificates(name)
-
     now = datetime.now(UTC)
-    rows = [_row(each, now, output) for each in run(ask())]
+    rows = [_row(each, now, output) for each in call(lambda face: face.certificates(name))]
     show(rows, ("whose", "for", "until", "days left"), output, wide=("certificate",))
 
 
 def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonValue]:
     days = found.days_left(now)
-    if output in (Output.JSON, Output.YAML):
+    if output.is_document:
         return {
             "replica": found.replica or None,
             "certificate": found.name,
@@ -56,5 +51,5 @@ def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonVal
 def renew(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Issue all certificates anew but the authorities', and have one replica after the other take them up."""
     go_inside_to_drive(name)
-    examined = run(planned(RenewCertificates(name)))
+    examined = planned(RenewCertificates(name))
     change(examined, f"renew the certificates of plane {name}?", yes=yes, detached=detached, output=output)

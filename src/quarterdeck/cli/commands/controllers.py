@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.app import SetHeld
-from quarterdeck.cli.arguments import Name, OutputOption
-from quarterdeck.cli.commands import handing, verifying
-from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
+from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.app import Examined, HandBack, HandOver, SetHeld
+from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
+from quarterdeck.cli.asking import change, planned
+from quarterdeck.cli.commands.verifying import verify
+from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import go_inside_to_drive
 from quarterdeck.cli.output import show
+from quarterdeck.cli.plan_text import print_examined
 
 _COLUMNS = ("set", "owner", "guarded by", "held by", "since", "renewed", "transitions")
 _WIDE = ("lock", "controllers", "identity")
 
-app = typer.Typer(help="Which manager runs which controllers.", no_args_is_help=True)
+SetName = Annotated[str, typer.Option("--set", help="The set's name.", show_default=False)]
+From = Annotated[Manager, typer.Option("--from", help="The manager that runs it.", show_default=False)]
+To = Annotated[Manager, typer.Option("--to", help="The manager that is to run it.", show_default=False)]
+Downtime = Annotated[
+    bool,
+    typer.Option("--downtime-allowed", help="The managers of all replicas may stop at once: the shorter way."),
+]
 
-
-@app.callback()
-def group() -> None:
-    """Which manager runs which controllers."""
+app = group("Which manager runs which controllers.")
 
 
 @app.command("list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List a plane's sets: who runs each, and which lock guards it. Exit code 1 if one is not run by its owner."""
     go_inside(name)
-
-    async def ask() -> tuple[SetHeld, ...]:
-        async with looking() as looks:
-            return await looks.controllers(name)
-
-    found = run(ask())
-    if not found and output in (Output.TABLE, Output.WIDE):
-        out.print(f"plane {name} declares no sets of controllers")
-        return
-    show([_row(each, output) for each in found], _COLUMNS, output, wide=_WIDE)
+    found = look(lambda looks: looks.controllers(name))
+    rows = [_row(each, output) for each in found]
+    show(rows, _COLUMNS, output, wide=_WIDE, empty=f"plane {name} declares no sets of controllers")
     for each in found:
         for why in each.why:
-            err.print(f"set {each.name}: {why}", highlight=False, markup=False, soft_wrap=True)
+            plain(f"set {each.name}: {why}", err)
     if not all(each.well for each in found):
         raise typer.Exit(1)
 
@@ -56,7 +59,7 @@ def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
         "transitions": found.transitions,
         "controllers": [*found.controllers],
     }
-    if output in (Output.JSON, Output.YAML):
+    if output.is_document:
         since = found.since.isoformat() if found.since is not None else None
         return {**row, "since": since, "renewedSecondsAgo": found.renewed_ago, "well": found.well, "why": [*found.why]}
     ago = f"{max(0.0, found.renewed_ago):.0f}s ago" if found.renewed_ago is not None else None
@@ -70,5 +73,63 @@ def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
     }
 
 
-for command in (handing.plan, handing.move, handing.rollback, verifying.verify):
-    app.command()(command)
+@app.command()
+def plan(
+    name: Name,
+    which: SetName,
+    source: From,
+    target: To,
+    downtime_allowed: Downtime = False,
+    no_trial: NoTrial = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what handing a set over comes to: every check, and every step. Changes nothing."""
+    if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
+        print_examined(examined, output)
+
+
+@app.command()
+def move(
+    name: Name,
+    which: SetName,
+    source: From,
+    target: To,
+    downtime_allowed: Downtime = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    no_trial: NoTrial = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Hand a set from one manager to another, while the plane serves: plan, question, progress, report."""
+    if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
+        question = f"hand set {which} of plane {name} to the {target}?"
+        change(examined, question, yes=yes, detached=detached, output=output)
+
+
+@app.command()
+def rollback(
+    name: Name,
+    which: SetName,
+    downtime_allowed: Downtime = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    no_trial: NoTrial = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Hand a set back to the manager that had it before. Possible at any moment."""
+    go_inside_to_drive(name)
+    examined = planned(HandBack(name, which, downtime_allowed), trial=not no_trial)
+    change(examined, f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
+
+
+def _examined(asked: HandOver, *, trial: bool) -> Examined | None:
+    """What it comes to; None, and that is said, where nothing is to be done."""
+    go_inside_to_drive(asked.name)
+    examined = planned(asked, trial=trial)
+    if examined.needed:
+        return examined
+    out.print(f"the {asked.target} runs set {asked.controller_set} of plane {asked.name}, as wanted: nothing to do")
+    return None
+
+
+app.command()(verify)

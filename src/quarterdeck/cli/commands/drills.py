@@ -3,46 +3,32 @@
 from __future__ import annotations
 
 import signal
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import JsonValue
 from rich.markup import escape
-from typer.core import TyperGroup
-from typing_extensions import override
 
 from quarterdeck.api.drill import Drill, DrillPhase
 from quarterdeck.api.values import seconds_in
-from quarterdeck.app import Wish
-from quarterdeck.app.components import named
+from quarterdeck.app import Quarterdeck, Wish
+from quarterdeck.app.words import named
 from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
-from quarterdeck.cli.opening import go_inside_to_drive, opened
-from quarterdeck.cli.output import show, show_one
+from quarterdeck.cli.context import Output, err, go_inside, look
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, go_inside_to_drive
+from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
 from quarterdeck.cli.work import confirm, ended_by
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail
 
-
-class Drills(TyperGroup):
-    """``drill NAME`` is short for ``drill run NAME``."""
-
-    @override
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """See click: a name that is no command is that of a plane."""
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            args = ["run", *args]
-        return super().parse_args(ctx, args)
-
-
 _WHOSE = "Whose; without it another one each time, and for slow-disk that of who leads its etcd."
-app = typer.Typer(
-    cls=Drills,
-    help="Failure drills: 'drill NAME --fail machine' has something fail for real, measures what comes of it, and makes"
+app = group(
+    "Failure drills: 'drill NAME --fail machine' has something fail for real, measures what comes of it, and makes"
     " it well again.",
-    no_args_is_help=True,
+    default="run",
 )
 
 
@@ -72,17 +58,10 @@ def run_(
     seconds = _seconds(hold) if hold else None
     go_inside_to_drive(name)
     wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
-    lasting = run(_planned(name, wish, seconds, dangerous=dangerous))
+    lasting = _planned(name, wish, seconds, dangerous=dangerous)
     confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
-    made = run(_made(name, wish, seconds, dangerous=dangerous))
-    if output in (Output.JSON, Output.YAML):
-        show_one(_fact(made), output)
-    else:
-        show([_row(made)], _COLUMNS, output, wide=_WIDE)
-        for each in made.status.failures:
-            err.print(f"[yellow]failed[/yellow] {escape(each)}", highlight=False, soft_wrap=True)
-        for each in (*((made.status.message,) if made.status.message else ()), *made.status.left):
-            err.print(each, highlight=False, soft_wrap=True)
+    made = _made(name, wish, seconds, dangerous=dangerous)
+    emit(_fact(made), output, lambda: _print(made, output))
     if made.status.phase is not DrillPhase.PASSED:
         raise typer.Exit(1)
 
@@ -91,24 +70,22 @@ def run_(
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List a plane's last drills, and what came of each."""
     go_inside(name)
-
-    async def ask() -> tuple[Drill, ...]:
-        async with looking() as looks:
-            return await looks.drills(name)
-
-    found = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        show([_fact(each) for each in found], (), output)
-    elif not found:
-        out.print(f"plane {name} had no drill yet; make one with 'quarterdeck drill {name} --fail unit'")
-    else:
-        show([_row(each) for each in found], _COLUMNS, output, wide=_WIDE)
+    rows = [_fact(each) if output.is_document else _row(each) for each in look(lambda looks: looks.drills(name))]
+    empty = f"plane {name} had no drill yet; make one with 'quarterdeck drill {name} --fail unit'"
+    show(rows, _COLUMNS, output, wide=_WIDE, empty=empty)
 
 
-async def _planned(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> float:
+def _print(made: Drill, output: Output) -> None:
+    show([_row(made)], _COLUMNS, output, wide=_WIDE)
+    for each in made.status.failures:
+        err.print(f"[yellow]failed[/yellow] {escape(each)}", highlight=False, soft_wrap=True)
+    for each in (*((made.status.message,) if made.status.message else ()), *made.status.left):
+        err.print(each, highlight=False, soft_wrap=True)
+
+
+def _planned(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> float:
     """Tell what is to come, and for how many seconds at most. Raises PreconditionFailed."""
-    async with opened() as quarterdeck:
-        plan = await quarterdeck.plan_drill(name, wish, hold=hold)
+    plan = call(lambda face: face.plan_drill(name, wish, hold=hold))
     for each in plan.struck:
         err.print(f"to come: {each}", highlight=False, soft_wrap=True)
     for each in plan.dangers:
@@ -117,13 +94,15 @@ async def _planned(name: str, wish: Wish, hold: float | None, *, dangerous: bool
     return plan.hold
 
 
-async def _made(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> Drill:
+def _made(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> Drill:
     def tell(words: str) -> None:
         err.print(words, highlight=False, soft_wrap=True)
 
-    with ended_by(signal.SIGTERM, signal.SIGHUP):
-        async with opened() as quarterdeck:
-            return await quarterdeck.drill(name, wish, hold=hold, dangerous=dangerous, tell=tell)
+    async def drill(face: Quarterdeck) -> Drill:
+        with ended_by(signal.SIGTERM, signal.SIGHUP):
+            return await face.drill(name, wish, hold=hold, dangerous=dangerous, tell=tell)
+
+    return call(drill)
 
 
 def _seconds(text: str) -> float:

@@ -7,31 +7,22 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.app import Disarming, MemberHash, MemberRemoval
+from quarterdeck.app import MemberHash
 from quarterdeck.cli.arguments import Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
-from quarterdeck.cli.opening import opened
+from quarterdeck.cli.context import Output, err, go_inside, look, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
 
-app = typer.Typer(help="The etcd of a plane.", no_args_is_help=True)
-
-
-@app.callback()
-def group() -> None:
-    """The etcd of a plane."""
+app = group("The etcd of a plane.")
 
 
 @app.command()
 def check(name: Name, output: OutputOption = Output.TABLE) -> None:
     """Compare the data of all members, by a hash of all keys. Exit code 1 if any differs, or did not answer."""
     go_inside(name)
-
-    async def ask() -> tuple[MemberHash, ...]:
-        async with looking() as looks:
-            return await looks.compare(name)
-
-    found = run(ask())
+    found = look(lambda looks: looks.compare(name))
     show([_row(each, output) for each in found], ("etcd", "member", "revision", "hash", "same"), output)
     for line in _advice(name, found):
         err.print(line, highlight=False, soft_wrap=True)
@@ -49,21 +40,11 @@ def remove_member(
     unless the voters that are left are a healthy quorum.
     """
     go_inside(name)
-
-    async def planned() -> MemberRemoval:
-        async with opened() as quarterdeck:
-            return await quarterdeck.etcd.plan_member_removal(name, member)
-
-    removal = run(planned())
+    removal = call(lambda face: face.etcd.plan_member_removal(name, member))
     left = f"{removal.healthy} of the {removal.voters} voters that are left are healthy"
     out.print(f"{removal.told} belongs to no replica of plane {name}; {left}", highlight=False, soft_wrap=True)
     confirm(f"remove member {removal.member:x} from the etcd of plane {name}?", yes=yes)
-
-    async def removed() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.etcd.remove_member(removal)
-
-    run(removed())
+    call(lambda face: face.etcd.remove_member(removal))
     out.print(f"member {removal.member:x} is removed", highlight=False)
 
 
@@ -73,12 +54,7 @@ def disarm(name: Name, yes: Yes = False) -> None:
     NOSPACE once all members have room. Compares the members first, then asks.
     """
     go_inside(name)
-
-    async def planned() -> Disarming:
-        async with opened() as quarterdeck:
-            return await quarterdeck.etcd.plan_disarming(name)
-
-    disarming = run(planned())
+    disarming = call(lambda face: face.etcd.plan_disarming(name))
     if not disarming.alarms:
         out.print(f"no alarm is on in the etcd of plane {name}")
         return
@@ -86,12 +62,7 @@ def disarm(name: Name, yes: Yes = False) -> None:
         err.print(each, highlight=False, soft_wrap=True)
     told = " and ".join(disarming.told)
     confirm(f"turn off {told} of plane {name}?", yes=yes)
-
-    async def disarmed() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.etcd.disarm(disarming)
-
-    run(disarmed())
+    call(lambda face: face.etcd.disarm(disarming))
     out.print(f"turned off {told} of plane {name}", highlight=False, soft_wrap=True)
 
 
@@ -100,24 +71,18 @@ def disable_auth(name: Name, yes: Yes = False) -> None:
     """Turn off the authentication of etcd, which keeps apiservers and quarterdeck out. Users and roles of etcd stay."""
     go_inside(name)
     confirm(f"disable authentication in the etcd of plane {name}?", yes=yes)
-
-    async def disable() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.etcd.disable_authentication(name)
-
-    run(disable())
+    call(lambda face: face.etcd.disable_authentication(name))
     out.print(f"authentication is off in the etcd of plane {name}: its apiservers serve again within a minute")
 
 
 def _row(found: MemberHash, output: Output) -> dict[str, JsonValue]:
-    documents = output in (Output.JSON, Output.YAML)
     told = f"{found.hash:08x}" if found.hash is not None else None
     return {
         "etcd": found.cluster,
         "member": found.replica,
         "revision": found.revision,
         "hash": told,
-        "same": found.same if documents else {True: "yes", False: "no", None: "unknown"}[found.same],
+        "same": found.same if output.is_document else {True: "yes", False: "no", None: "unknown"}[found.same],
     }
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
-from quarterdeck.cli.context import Output, out, run
-from quarterdeck.cli.opening import opened
+from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
 from quarterdeck.files import write_atomic
 
-if TYPE_CHECKING:
-    from quarterdeck.report.schema import Report
-
-app = typer.Typer()
+app = group()
 
 
 class ReportOutput(StrEnum):
@@ -42,11 +40,7 @@ def report(
     from quarterdeck.report.schema import dump
     from quarterdeck.report.text import render_text
 
-    async def ask() -> Report:
-        async with opened() as quarterdeck:
-            return await quarterdeck.report(name, operation)
-
-    made = run(ask())
+    made = call(lambda face: face.report(name, operation))
     if output is ReportOutput.TEXT:
         out.print(render_text(made))
         return
@@ -66,12 +60,7 @@ def report(
 @app.command()
 def history(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List what was asked of a plane, and how it went."""
-
-    async def ask() -> tuple[Operation, ...]:
-        async with opened() as quarterdeck:
-            return await quarterdeck.history(name)
-
-    rows = [_row(each) for each in run(ask())]
+    rows = [_row(each) for each in look(lambda looks: looks.history(name))]
     show(rows, ("operation", "type", "from", "to", "phase", "took", "by"), output, wide=("started", "message"))
 
 

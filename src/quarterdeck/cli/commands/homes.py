@@ -12,10 +12,11 @@ from quarterdeck.app import key_file, sealed
 from quarterdeck.app.sealed import KEY_FILE, Key, read_key
 from quarterdeck.cli.arguments import Yes
 from quarterdeck.cli.context import here, out
+from quarterdeck.cli.groups import group
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
 
-app = typer.Typer(help=f"The home: seal the keys in its store by a key file ({KEY_FILE}).", no_args_is_help=True)
+app = group(f"The home: seal the keys in its store by a key file ({KEY_FILE}).")
 
 _WRITE_DOWN = "keep a copy of the key file elsewhere: without it nobody, you included, gets at the planes' keys"
 

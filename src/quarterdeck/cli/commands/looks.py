@@ -8,35 +8,34 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.looking import summary
+from quarterdeck.app.looking import Looks, summary
 from quarterdeck.cli.arguments import MaybeName, OutputOption
-from quarterdeck.cli.context import Output, go_inside, looking, out, run
-from quarterdeck.cli.output import document, show, show_one
+from quarterdeck.cli.context import Output, go_inside, look
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.output import document, emit, show
 from quarterdeck.cli.plane_text import age, print_status, row
 from quarterdeck.errors import InvalidInput
 
-app = typer.Typer()
+app = group()
 
 
 @app.command("get")
 def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """List planes, or print one as it was declared."""
 
-    async def ask() -> list[ControlPlane]:
-        async with looking() as looks:
-            return [await looks.plane(name)] if name is not None else list(await looks.planes())
+    async def planes(looks: Looks) -> list[ControlPlane]:
+        return [await looks.plane(name)] if name is not None else list(await looks.planes())
 
-    found = run(ask())
-    if output in (Output.JSON, Output.YAML):
+    found = look(planes)
+    if output.is_document:
         document(found, output)
-    elif not found and name is None:
-        out.print("no planes; create one with 'quarterdeck create NAME'")
     else:
         show(
             [row(each) for each in found],
             ("name", "site", "replicas", "version", "ready", "age"),
             output,
             wide=("endpoint", "etcd"),
+            empty="no planes; create one with 'quarterdeck create NAME'",
         )
 
 
@@ -61,16 +60,8 @@ def status(
         step = "give the name of one, or --watch to see all; 'quarterdeck get' lists them"
         raise InvalidInput("looking at a plane", "no plane is named", step)
     go_inside(name)
-
-    async def ask() -> dict[str, JsonValue]:
-        async with looking() as looks:
-            return summary(await looks.examine(name))
-
-    fact = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        show_one(fact, output)
-    else:
-        print_status(fact, output)
+    fact = summary(look(lambda looks: looks.examine(name)))
+    emit(fact, output, lambda: print_status(fact, output))
     if not fact["healthy"]:
         raise typer.Exit(1)
 
@@ -78,19 +69,15 @@ def status(
 @app.command()
 def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """Print what is so of planes, said once however often it was seen."""
-
-    async def ask() -> list[dict[str, JsonValue]]:
-        async with looking() as looks:
-            return [
-                {
-                    "last seen": age(each.last),
-                    "plane": each.plane,
-                    "type": str(each.type),
-                    "reason": each.reason,
-                    "count": each.count,
-                    "message": each.message,
-                }
-                for each in await looks.events(name)
-            ]
-
-    show(run(ask()), ("last seen", "plane", "type", "reason", "count", "message"), output)
+    rows: list[dict[str, JsonValue]] = [
+        {
+            "last seen": age(each.last),
+            "plane": each.plane,
+            "type": str(each.type),
+            "reason": each.reason,
+            "count": each.count,
+            "message": each.message,
+        }
+        for each in look(lambda looks: looks.events(name))
+    ]
+    show(rows, ("last seen", "plane", "type", "reason", "count", "message"), output)

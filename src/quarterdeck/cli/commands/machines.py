@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from pydantic import JsonValue
-from typer.core import TyperGroup
-from typing_extensions import override
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.cli.arguments import OutputOption, SiteName, Yes
-from quarterdeck.cli.checks import print_odd
-from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out, run
-from quarterdeck.cli.files import text_of
-from quarterdeck.cli.opening import opened
+from quarterdeck.cli.arguments import OutputOption, SiteName, Yes, text_of
+from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
+from quarterdeck.cli.plan_text import print_odd
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.findings import Checked
 
-
-class ListedByDefault(TyperGroup):
-    """Lists where a site is named and no command."""
-
-    @override
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """``SITE`` is ``list SITE``."""
-        plain = bool(args) and args[0] not in (*self.commands, *ctx.help_option_names)
-        return super().parse_args(ctx, ["list", *args] if plain else args)
-
-
-app = typer.Typer(help="A site's machines: 'machines SITE' lists them.", no_args_is_help=True, cls=ListedByDefault)
+app = group("A site's machines: 'machines SITE' lists them.", default="list")
 
 HostName = Annotated[str, typer.Argument(help="The host's name, see 'site show'.", show_default=False)]
 
@@ -40,34 +26,22 @@ HostName = Annotated[str, typer.Argument(help="The host's name, see 'site show'.
 @app.command("list")
 def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     """List a site's machines, their state, and what is on them."""
-    _inside(name)
-
-    async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as quarterdeck:
-            return [
-                {
-                    "name": each.machine.name,
-                    "zone": each.machine.zone,
-                    "role": str(each.machine.role),
-                    "address": each.machine.address,
-                    "state": str(each.machine.state),
-                    "why": each.machine.why or None,
-                    "replicas": each.replica,
-                    "cordoned": each.cordoned or None,
-                }
-                for each in await quarterdeck.sites.machines(name)
-            ]
-
-    show(run(ask()), ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
-
-
-def _inside(name: str) -> None:
-    async def network() -> Isolation:
-        async with opened() as quarterdeck:
-            return (await quarterdeck.sites.get(name)).spec.network
-
-    if must_go_inside() and run(network()) is Isolation.NETNS:
+    if must_go_inside() and call(lambda face: face.sites.get(name)).spec.network is Isolation.NETNS:
         enter_lab()
+    rows: list[dict[str, JsonValue]] = [
+        {
+            "name": each.machine.name,
+            "zone": each.machine.zone,
+            "role": str(each.machine.role),
+            "address": each.machine.address,
+            "state": str(each.machine.state),
+            "why": each.machine.why or None,
+            "replicas": each.replica,
+            "cordoned": each.cordoned or None,
+        }
+        for each in call(lambda face: face.sites.machines(name))
+    ]
+    show(rows, ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
 
 
 @app.command()
@@ -83,12 +57,7 @@ def add(
         if field in given.model_fields_set:
             seen = f"{written}: that of a site that exists is changed by 'apply -f'"
             raise InvalidInput(f"reading {inventory}", seen, "leave it out")
-
-    async def ask() -> Checked:
-        async with opened() as quarterdeck:
-            return await quarterdeck.sites.add_hosts(name, given.declared)
-
-    print_odd(run(ask()))
+    print_odd(call(lambda face: face.sites.add_hosts(name, given.declared)))
     out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
 
 
@@ -100,15 +69,10 @@ def remove(
     yes: Yes = False,
 ) -> None:
     """Take a host of which no plane has anything out of a site. What quarterdeck has there is removed."""
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.sites.require_spare(name, host)
-            how = "leave what is on it" if forget else "remove what quarterdeck has there"
-            confirm(f"take host {host} out of site {name}, and {how}?", yes=yes)
-            await quarterdeck.sites.remove_host(name, host, forget=forget)
-
-    run(ask())
+    call(lambda face: face.sites.require_spare(name, host))
+    how = "leave what is on it" if forget else "remove what quarterdeck has there"
+    confirm(f"take host {host} out of site {name}, and {how}?", yes=yes)
+    call(lambda face: face.sites.remove_host(name, host, forget=forget))
     out.print(f"host {host} is of site {name} no more")
 
 
@@ -136,13 +100,7 @@ def replace(
         raise InvalidInput(doing, "nothing of it is said", "--address, --host, --port, --user, --identity-file")
     with explained(doing, SshLogin):
         login = SshLogin.model_validate(said)
-
-    async def ask() -> Checked | None:
-        async with opened() as quarterdeck:
-            return await quarterdeck.sites.replace_host(name, host, address=address, login=login)
-
-    checked = run(ask())
-    if checked is not None:
-        print_odd(checked)
+    checked = call(lambda face: face.sites.replace_host(name, host, address=address, login=login))
+    print_odd(checked)
     news = "was reached so already" if checked is None else "is reached as you say"
     out.print(f"host {host} of site {name} {news}")

@@ -7,18 +7,16 @@ from typing import Annotated
 import typer
 
 from quarterdeck.api.differences import differences, shown
-from quarterdeck.api.operation import Operation
-from quarterdeck.app import Abort, Examined, Migrate, Request, Scale, Verdict
+from quarterdeck.app import Abort, Examined, Migrate, Scale
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
-from quarterdeck.cli.context import Output, err, out, run
-from quarterdeck.cli.opening import go_inside_to_drive, opened
-from quarterdeck.cli.output import document
-from quarterdeck.cli.plan_text import print_forecast
-from quarterdeck.cli.watching import probed_drive, write_report
-from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.cli.asking import asked, bring_about, change, planned, show_examined
+from quarterdeck.cli.context import Output, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import go_inside_to_drive
+from quarterdeck.cli.work import confirm, follow, probed_drive
 from quarterdeck.errors import InvalidInput
 
-app = typer.Typer()
+app = group()
 
 
 @app.command()
@@ -43,14 +41,14 @@ def migrate(
     if probe and detached:
         raise InvalidInput(f"migrating plane {name}", "--probe and --detach exclude each other", "use one of them")
 
-    examined = run(planned(Migrate(name, to, replicas, allow_distance)))
+    examined = planned(Migrate(name, to, replicas, allow_distance))
     if not examined.needed:
         out.print(f"plane {name} is at {to} already, and as wanted: nothing to do")
         return
     show_examined(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
     if probe:
-        run(probed_drive(name, quiet=quiet, ask=lambda: asked(examined), host=probe_from))
+        probed_drive(name, quiet=quiet, ask=lambda face: asked(face, examined), host=probe_from)
     else:
         bring_about(examined, detached=detached)
 
@@ -65,60 +63,12 @@ def scale(
 ) -> None:
     """Give a plane another number of replicas, where it is, while it serves: plan, question, progress, report."""
     go_inside_to_drive(name)
-    examined = run(planned(Scale(name, replicas)))
+    examined = planned(Scale(name, replicas))
     if not examined.needed:
         count = f"{replicas} replica{'s' if replicas > 1 else ''}"
         out.print(f"plane {name} has {count}, as wanted: nothing to do")
         return
     change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
-
-
-def change(examined: Examined, question: str, *, yes: bool, detached: bool, output: Output) -> None:
-    """Show what a request comes to, ask, and bring it about."""
-    show_examined(examined, output)
-    confirm(question, yes=yes)
-    bring_about(examined, detached=detached, output=output)
-
-
-def bring_about(examined: Examined, *, detached: bool, output: Output = Output.TABLE) -> None:
-    """Ask for what was examined, and drive the plane: here, to the report, or by a process of its own."""
-    operation = run(asked(examined))
-    if detached:
-        if output in (Output.JSON, Output.YAML):
-            document((operation,), output)
-            detach(examined.name, tell=err)
-        else:
-            detach(examined.name)
-        return
-    run(follow(examined.name))
-    run(write_report(operation, output=output))
-
-
-async def planned(request: Request, *, trial: bool = True) -> Examined:
-    """A request, checked and simulated."""
-    async with opened(trial=trial) as quarterdeck:
-        return await quarterdeck.plan(request)
-
-
-async def asked(examined: Examined) -> Operation:
-    """Put down what was examined."""
-    async with opened() as quarterdeck:
-        operation = await quarterdeck.ask(examined)
-    assert operation is not None, "something is to be done"
-    return operation
-
-
-def show_examined(examined: Examined, output: Output = Output.TABLE) -> None:
-    """Print what every check found, and the plan. Raises PreconditionFailed for what must not be. Where documents are
-    wanted, the plan is not printed: the report is the only one.
-    """
-    if not examined.refused:
-        for each in examined.findings:
-            mark = "[green]✓[/green]" if each.verdict is Verdict.OK else "[yellow]![/yellow]"
-            err.print(f"{mark} {each.check}: {each.seen}", highlight=False)
-    examined.require()
-    if examined.forecast is not None and output in (Output.TABLE, Output.WIDE):
-        print_forecast(examined.forecast, output)
 
 
 @app.command()
@@ -129,7 +79,7 @@ def wait(
 ) -> None:
     """Be there until a plane is as wanted: follow the process that drives it, or drive it if none does."""
     go_inside_to_drive(name)
-    run(follow(name, timeout=timeout))
+    follow(name, timeout=timeout)
     if not quiet:
         out.print(f"plane {name} is as wanted")
 
@@ -138,19 +88,14 @@ def wait(
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Take back the operation that is under way, whatever it changes. Possible at any moment."""
     go_inside_to_drive(name)
-
-    examined = run(planned(Abort(name)))
+    examined = planned(Abort(name))
     if examined.needed:
         assert examined.under_way is not None
         undone = examined.under_way.metadata.name
         confirm(f"abort {undone} and go back to {_taken_back(examined)}?", yes=yes)
-    operation = run(asked(examined))
-    if detached:
-        detach(name)
-        return
-    run(follow(name))
-    run(write_report(operation))
-    out.print(f"plane {name} is back")
+    bring_about(examined, detached=detached)
+    if not detached:
+        out.print(f"plane {name} is back")
 
 
 def _taken_back(examined: Examined) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,30 +15,41 @@ from quarterdeck.api.documents import Declared, load
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.api.site import Site
-from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION, seconds_in
-from quarterdeck.app import Apply, Create, Delete, DryRun, Examined
-from quarterdeck.app.components import named
+from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
+from quarterdeck.app import Apply, Create, Delete, Examined, Quarterdeck
 from quarterdeck.app.logs import Tail
-from quarterdeck.cli.arguments import PROGRAM, Detach, FileOption, Name, NoTrial, OutputOption, Yes
-from quarterdeck.cli.checks import print_odd
-from quarterdeck.cli.context import Output, go_inside, note_plane, out, run
-from quarterdeck.cli.files import text_of
-from quarterdeck.cli.opening import opened, tidy, wait_inside
-from quarterdeck.cli.output import show_one
-from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast
+from quarterdeck.app.words import named
+from quarterdeck.cli.arguments import (
+    PROGRAM,
+    Detach,
+    FileOption,
+    Name,
+    NoTrial,
+    OutputOption,
+    ReplicaCount,
+    Yes,
+    text_of,
+    time_of,
+)
+from quarterdeck.cli.asking import planned
+from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, tidy, wait_inside
+from quarterdeck.cli.output import emit
+from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow, gone
 from quarterdeck.errors import Gone, InvalidInput
 from quarterdeck.files import write_secret
 from quarterdeck.model.components import Component
 
-app = typer.Typer()
+app = group()
 
 
 @app.command()
 def create(
     name: Annotated[str, typer.Argument(help="The new plane's name: a DNS label.", show_default=False)],
     site: Annotated[str, typer.Option(help="Where it is to be.")] = "east",
-    replicas: Annotated[int, typer.Option(help="1, 3, 5 or 7.")] = 3,
+    replicas: ReplicaCount = 3,
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
     no_trial: NoTrial = False,
     detached: Detach = False,
@@ -46,12 +57,7 @@ def create(
     """Create a highly available control plane, without writing a file."""
     with explained(f"creating plane {name}", ControlPlane):
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
-
-    async def ask() -> None:
-        async with opened(trial=not no_trial) as quarterdeck:
-            await quarterdeck.ask(Create(plane))
-
-    run(ask())
+    call(lambda face: face.ask(Create(plane)), trial=not no_trial)
     _work(name, detached=detached)
     if not detached:
         out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} -f {name}.kubeconfig")
@@ -62,7 +68,7 @@ def _work(name: str, *, detached: bool) -> None:
     if detached:
         detach(name)
     elif not wait_inside(name):
-        run(follow(name))
+        follow(name)
 
 
 @app.command()
@@ -81,29 +87,29 @@ def apply(
         _dry_run(resources, file, output, trial=not no_trial)
         return
 
-    async def ask() -> list[str]:
-        changed: list[str] = []
-        async with opened(trial=not no_trial) as quarterdeck:
-            for resource in resources:
-                name = resource.metadata.name
-                if isinstance(resource, Site):
-                    applied = await quarterdeck.sites.apply(resource)
-                    if applied.checked is not None:
-                        print_odd(applied.checked)
-                    out.print(f"site {name} {applied.change}")
-                else:
-                    plane = _declared(resource, file)
-                    examined = await quarterdeck.prepare(Apply(plane))
-                    out.print(f"plane {name} {_became(await quarterdeck.ask(examined))}")
-                    print_findings(examined.findings)
-                    changed.append(name)
-        return changed
+    async def applied(face: Quarterdeck) -> list[str]:
+        """The planes of the file, in its order."""
+        return [each.metadata.name for each in resources if await _applied(face, each, file)]
 
-    for name in run(ask()):
+    for name in call(applied, trial=not no_trial):
         if len(resources) == 1:
             _work(name, detached=detached)
         else:
             detach(name)
+
+
+async def _applied(face: Quarterdeck, resource: Declared, file: Path) -> bool:
+    """Apply one resource, and say what became of it. Whether it is a plane, which is to be driven now."""
+    name = resource.metadata.name
+    if isinstance(resource, Site):
+        applied = await face.sites.apply(resource)
+        print_odd(applied.checked)
+        out.print(f"site {name} {applied.change}")
+        return False
+    examined = await face.prepare(Apply(_declared(resource, file)))
+    out.print(f"plane {name} {_became(await face.ask(examined))}")
+    print_findings(examined.findings)
+    return True
 
 
 def _declared(resource: Declared, file: Path) -> ControlPlane:
@@ -117,21 +123,20 @@ def _dry_run(resources: Sequence[Declared], file: Path, output: Output, *, trial
     planes = [_declared(each, file) for each in resources if not isinstance(each, Site)]
     sites = [each for each in resources if isinstance(each, Site)]
 
-    async def ask() -> tuple[dict[str, str], list[Examined]]:
-        async with opened(trial=trial) as quarterdeck:
-            applied = {each.name: str((await quarterdeck.sites.apply(each, dry_run=True)).change) for each in sites}
-            return applied, [await quarterdeck.plan(Apply(each)) for each in planes]
+    async def supposed(face: Quarterdeck) -> tuple[dict[str, str], list[Examined]]:
+        applied = {each.name: str((await face.sites.apply(each, dry_run=True)).change) for each in sites}
+        return applied, [await face.plan(Apply(each)) for each in planes]
+
+    def text() -> None:
+        for name, became in applied.items():
+            out.print(f"site {name} would be {became}")
+        for each in examined:
+            print_examined(each, output)
 
     if planes and not sites and len(planes) == 1:
         go_inside(planes[0].name)
-    applied, examined = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        show_one({"sites": {**applied}, "planes": [examined_fact(each) for each in examined]}, output)
-        return
-    for name, became in applied.items():
-        out.print(f"site {name} would be {became}")
-    for each in examined:
-        print_examined(each, output)
+    applied, examined = call(supposed, trial=trial)
+    emit({"sites": {**applied}, "planes": [examined_fact(each) for each in examined]}, output, text)
 
 
 def _became(operation: Operation | None) -> str:
@@ -154,14 +159,9 @@ def plan(
         raise InvalidInput(f"planning for plane {name}", "-f excludes --to and --replicas", "use one of them")
     go_inside(name)
     if file is not None:
-        print_examined(_planned(_of_plane(name, file), trial=not no_trial), output)
-        return
-
-    async def ask() -> DryRun:
-        async with opened() as quarterdeck:
-            return await quarterdeck.forecast(name, to=to, replicas=replicas)
-
-    print_forecast(run(ask()), output)
+        print_examined(planned(Apply(_of_plane(name, file)), trial=not no_trial), output)
+    else:
+        print_forecast(call(lambda face: face.forecast(name, to=to, replicas=replicas)), output)
 
 
 def _of_plane(name: str, file: Path) -> ControlPlane:
@@ -174,32 +174,19 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-def _planned(declared: ControlPlane, *, trial: bool) -> Examined:
-    async def ask() -> Examined:
-        async with opened(trial=trial) as quarterdeck:
-            return await quarterdeck.plan(Apply(declared))
-
-    return run(ask())
-
-
 @app.command()
 def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Delete a plane and all its data."""
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.plane(name)
-            confirm(f"delete plane {name} and all its data?", yes=yes)
-            await quarterdeck.ask(Delete(name))
-
-    run(ask())
+    look(lambda looks: looks.plane(name))
+    confirm(f"delete plane {name} and all its data?", yes=yes)
+    call(lambda face: face.ask(Delete(name)))
     try:
         _work(name, detached=detached)
     except (Gone, typer.Exit):
-        if not run(gone(name)):  # a manager may have been quicker than this command came to look
+        if not gone(name):  # a manager may have been quicker than this command came to look
             raise
     if not detached:
-        run(tidy())
+        tidy()
         out.print(f"plane {name} is gone")
 
 
@@ -208,12 +195,7 @@ def kubeconfig(
     name: Name, file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it there, 0600.")] = None
 ) -> None:
     """Print a kubeconfig for plain kubectl. It stays right before, during and after a migration."""
-
-    async def ask() -> str:
-        async with opened() as quarterdeck:
-            return await quarterdeck.kubeconfig(name)
-
-    text = run(ask())
+    text = call(lambda face: face.kubeconfig(name))
     if file is None:
         sys.stdout.write(text)
     else:
@@ -232,12 +214,11 @@ def logs(
     """Print the last lines that a plane's programs wrote."""
     go_inside(name)
 
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            async for each in quarterdeck.logs(name, replica=replica, component=component, lines=lines):
-                _print_tail(name, each)
+    async def tails(face: Quarterdeck) -> None:
+        async for each in face.logs(name, replica=replica, component=component, lines=lines):
+            _print_tail(name, each)
 
-    run(ask())
+    call(tails)
 
 
 def _print_tail(plane: str, tail: Tail) -> None:
@@ -245,7 +226,7 @@ def _print_tail(plane: str, tail: Tail) -> None:
         out.print(f"{plane}/{tail.replica} {tail.component}: no output", highlight=False, soft_wrap=True)
         return
     out.print(f"[bold]== {tail.replica} {tail.component}[/bold]")
-    out.print(tail.text, highlight=False, markup=False, soft_wrap=True)
+    plain(tail.text)
 
 
 @app.command()
@@ -258,26 +239,13 @@ def pause(
     """Have nothing changed by quarterdeck until 'resume', or for some time. What runs goes on running."""
     until = None
     if for_ is not None:
-        try:
-            until = datetime.now(UTC) + timedelta(seconds=seconds_in(for_))
-        except (ValueError, OverflowError) as error:
-            raise InvalidInput(f"pausing plane {name}", f"--for: {error}", "give a time such as 2h") from None
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.pause(name, until=until)
-
-    run(ask())
+        until = datetime.now(UTC) + time_of(f"pausing plane {name}", "--for", for_, such_as="2h")
+    call(lambda face: face.pause(name, until=until))
     out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
 
 
 @app.command()
 def resume(name: Name) -> None:
     """End a pause, and bring the plane to what is wanted."""
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.resume(name)
-
-    run(ask())
+    call(lambda face: face.resume(name))
     _work(name, detached=False)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
-from quarterdeck.cli.context import Output, err, go_inside, out, run
-from quarterdeck.cli.opening import opened
-from quarterdeck.cli.watching import tell as tell_failure
+from quarterdeck.cli.context import Output, err, go_inside, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call
+from quarterdeck.cli.output import emit
+from quarterdeck.cli.work import tell_failure
 
 if TYPE_CHECKING:
-    from quarterdeck.app import ProbeResult, Summary
+    from quarterdeck.app import ProbeResult, Quarterdeck, Summary
 
-app = typer.Typer()
+app = group()
 
 
 @app.command()
@@ -28,16 +30,14 @@ def probe(
 ) -> None:
     """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
     go_inside(name)
-    result = run(_probe(name, seconds, rate, host))
-    if output in (Output.JSON, Output.YAML):
-        out.print_json(result.since(result.started).model_dump_json(exclude={"samples"}))
-    else:
-        _print(result)
+    result = call(lambda face: _probe(face, name, seconds, rate, host))
+    found = result.since(result.started).model_dump(mode="json", exclude={"samples"})
+    emit(found, output, lambda: _print(result))
     if result.failed or result.writes.lost or result.watches.missed:
         raise typer.Exit(1)
 
 
-async def _probe(name: str, seconds: float | None, rate: float, host: str | None) -> ProbeResult:
+async def _probe(face: Quarterdeck, name: str, seconds: float | None, rate: float, host: str | None) -> ProbeResult:
     with err.status("starting clients") as line:
 
         def tell(summary: Summary) -> None:
@@ -46,10 +46,7 @@ async def _probe(name: str, seconds: float | None, rate: float, host: str | None
                 f"longest stall {summary.stall_ms:.0f} ms, {summary.per_second:.0f}/s"
             )
 
-        async with (
-            opened() as quarterdeck,
-            quarterdeck.probing(name, rate=rate, host=host, on_summary=tell, on_failure=tell_failure) as session,
-        ):
+        async with face.probing(name, rate=rate, host=host, on_summary=tell, on_failure=tell_failure) as session:
             try:
                 await session.look(seconds)
             except asyncio.CancelledError:  # Ctrl-C ends the probe, not its result

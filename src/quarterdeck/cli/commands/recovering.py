@@ -9,12 +9,13 @@ from pydantic import JsonValue
 
 from quarterdeck.app import LostQuorum, Survivor
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, looking, out, run
-from quarterdeck.cli.opening import go_inside_to_drive, opened
+from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm, detach, follow
 
-app = typer.Typer()
+app = group()
 
 _COLUMNS = ("replica", "machine", "term", "committed", "applied", "revision", "hash", "chosen")
 
@@ -36,31 +37,20 @@ def recover(
     question, progress. All data of before is kept.
     """
     go_inside_to_drive(name)
-
-    async def ask() -> LostQuorum:
-        async with looking() as looks:
-            return await looks.lost_quorum(name)
-
-    lost = run(ask())
+    lost = look(lambda looks: looks.lost_quorum(name))
     show([_row(each, output) for each in lost.survivors], _COLUMNS, output)
     for line in _lines(lost):
         typer.echo(line, err=True)
     confirm(f"begin epoch {lost.epoch} of the etcd of plane {name}, and give up what only the others have?", yes=yes)
-
-    async def consent() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.recover(lost, even_if_others_live=even_if_others_live)
-
-    run(consent())
+    call(lambda face: face.recover(lost, even_if_others_live=even_if_others_live))
     if detached:
         detach(name)
         return
-    run(follow(name))
+    follow(name)
     out.print(f"plane {name} is as wanted again; what it had before is kept on its machines: see 'events {name}'")
 
 
 def _row(found: Survivor, output: Output) -> dict[str, JsonValue]:
-    documents = output in (Output.JSON, Output.YAML)
     return {
         "replica": found.replica,
         "machine": found.machine,
@@ -69,7 +59,7 @@ def _row(found: Survivor, output: Output) -> dict[str, JsonValue]:
         "applied": found.applied,
         "revision": found.revision,
         "hash": f"{found.hash:08x}" if found.hash is not None else None,
-        "chosen": found.chosen if documents else "yes" if found.chosen else "no",
+        "chosen": found.chosen if output.is_document else "yes" if found.chosen else "no",
     }
 
 

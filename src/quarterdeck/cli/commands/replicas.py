@@ -9,41 +9,33 @@ from pydantic import JsonValue
 
 from quarterdeck.app import Replace, ReplicaFacts
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.commands.moves import change, planned
-from quarterdeck.cli.context import Output, go_inside, out, run
-from quarterdeck.cli.opening import go_inside_to_drive, opened
+from quarterdeck.cli.asking import change, planned
+from quarterdeck.cli.context import Output, go_inside, look, out
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plane_text import age
 
-app = typer.Typer(help="The replicas of a plane: each is one machine's share of it.", no_args_is_help=True)
+app = group("The replicas of a plane: each is one machine's share of it.")
 
 
 @app.command("list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List a plane's replicas: where each is, what it runs, and how it is."""
     go_inside(name)
-
-    async def ask() -> tuple[ReplicaFacts, ...]:
-        async with opened() as quarterdeck:
-            return await quarterdeck.replicas(name)
-
-    found = run(ask())
-    if not found and output in (Output.TABLE, Output.WIDE):
-        out.print(f"plane {name} has no replicas yet")
-        return
+    rows = [_row(each, output) for each in look(lambda looks: looks.replicas(name))]
     columns = ("replica", "site", "zone", "machine", "member", "health", "ready", "revision", "current", "age")
-    show([_row(each, output) for each in found], columns, output, wide=("volumes",))
+    show(rows, columns, output, wide=("volumes",), empty=f"plane {name} has no replicas yet")
 
 
 def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
-    documents = output in (Output.JSON, Output.YAML)
     current: JsonValue = fact.current
-    if not documents:
+    if not output.is_document:
         words = {True: "yes", False: "no, to be changed", None: None}
         current = "no, to be replaced" if fact.condemned else words[fact.current]
         current = f"{current or 'unknown'}, cordoned" if fact.cordoned else current
     ready: JsonValue = fact.ready
-    if not documents:
+    if not output.is_document:
         ready = {True: "yes", False: "no", None: "unknown"}[fact.ready]
     row: dict[str, JsonValue] = {
         "replica": fact.name,
@@ -57,7 +49,7 @@ def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
         "current": current,
         "volumes": "reattachable" if fact.reattachable else "local",
     }
-    if documents:
+    if output.is_document:
         return {**row, "toBeReplaced": fact.condemned, "cordoned": fact.cordoned or None, "since": fact.since}
     return {**row, "age": age(fact.since) if fact.since is not None else None}
 
@@ -74,7 +66,7 @@ def replace(
 ) -> None:
     """Exchange a replica for a new one, also one that is well: plan, question, progress, report."""
     go_inside_to_drive(name)
-    examined = run(planned(Replace(name, replica)))
+    examined = planned(Replace(name, replica))
     which = f"replica {replica}" if replica is not None else "all replicas"
     if not examined.needed:
         out.print(f"{which} of plane {name} is to be replaced already: see 'wait {name}'")
@@ -88,20 +80,12 @@ WhichReplica = Annotated[str, typer.Argument(help="Which replica.", show_default
 @app.command()
 def cordon(name: Name, replica: WhichReplica) -> None:
     """Have a replica left as it is: healing does not touch it, nor does any change, until it is uncordoned."""
-
-    async def ask() -> bool:
-        async with opened() as quarterdeck:
-            return await quarterdeck.cordon(name, replica)
-
-    out.print(f"replica {replica} of plane {name} is cordoned{'' if run(ask()) else ' already'}")
+    news = call(lambda face: face.cordon(name, replica))
+    out.print(f"replica {replica} of plane {name} is cordoned{'' if news else ' already'}")
 
 
 @app.command()
 def uncordon(name: Name, replica: WhichReplica) -> None:
     """Take a replica's cordon back."""
-
-    async def ask() -> bool:
-        async with opened() as quarterdeck:
-            return await quarterdeck.uncordon(name, replica)
-
-    out.print(f"replica {replica} of plane {name} {'is cordoned no more' if run(ask()) else 'was not cordoned'}")
+    news = call(lambda face: face.uncordon(name, replica))
+    out.print(f"replica {replica} of plane {name} {'is cordoned no more' if news else 'was not cordoned'}")

@@ -1,11 +1,15 @@
-"""The command that keeps all planes: serve."""
+"""The command that keeps all planes: serve. Its log, and what it tells the service manager of the host."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
+import socket
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
@@ -15,10 +19,9 @@ import typer
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, asker, home_key, inside_argv
 from quarterdeck.cli.context import INSIDE, here, run
-from quarterdeck.cli.logged import LoggedProgress
-from quarterdeck.cli.notify import notify
+from quarterdeck.cli.groups import group
 
-app = typer.Typer()
+app = group()
 
 
 class LogFormat(StrEnum):
@@ -104,3 +107,42 @@ def _log(log_format: LogFormat) -> structlog.typing.FilteringBoundLogger:
     )
     made: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     return made
+
+
+@dataclass
+class LoggedProgress:
+    """A ``Progress`` for the log: that programs are fetched, or sent to hosts, and how it ended. ``clock``: seconds."""
+
+    log: structlog.typing.FilteringBoundLogger
+    clock: Callable[[], float] = time.monotonic
+    _since: dict[str, float] = field(default_factory=dict)
+
+    def start(self, task: str, total: int | None) -> None:
+        """See ``Progress``."""
+        self._since[task] = self.clock()
+        self.log.info(task, **({} if total is None else {"bytes": total}))
+
+    def resize(self, task: str, total: int) -> None:
+        """See ``Progress``: how it ended says it."""
+
+    def advance(self, task: str, done: int) -> None:
+        """See ``Progress``: a log has no bars."""
+
+    def finish(self, task: str, outcome: str) -> None:
+        """See ``Progress``."""
+        self.log.info(task, outcome=outcome, seconds=round(self.clock() - self._since.pop(task), 1))
+
+    def note(self, line: str) -> None:
+        """See ``Progress``."""
+        self.log.info(line)
+
+
+def notify(state: str) -> None:
+    """Tell the service manager how this process is (sd_notify(3)): ``READY=1``, ``WATCHDOG=1``, ... Without
+    NOTIFY_SOCKET there is none to be told.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as channel:
+        channel.sendto(state.encode(), f"\0{address[1:]}" if address.startswith("@") else address)

@@ -6,22 +6,21 @@ import getpass
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import Yes
-from quarterdeck.cli.context import here, looking, out, run
+from quarterdeck.cli.context import here, look, out, plain
+from quarterdeck.cli.groups import group
 from quarterdeck.cli.service_files import Service, service
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.runner import run_blocking
 
-app = typer.Typer(help="The service that keeps all planes, and starts them at boot.", no_args_is_help=True)
+app = group("The service that keeps all planes, and starts them at boot.")
 
 _RUNS = Path("/run/systemd/system")
 #: Seconds for a program that may ask a person for a password.
@@ -59,7 +58,7 @@ def install(
         out.print(f"planes are kept by {made.name}.service; see 'quarterdeck service status'")
     else:
         lines = [*_others(made), made.line]
-        out.print(made.line, highlight=False, markup=False, soft_wrap=True)
+        plain(made.line)
         confirm(f"add this line to the crontab of {getpass.getuser()}?", yes=yes)
         log = made.home / "log"
         with file_errors(f"making {log}"):
@@ -78,17 +77,12 @@ def status(system: System = None) -> None:
     else:
         there = made.mark in _crontab()
         out.print(f"crontab: {'installed' if there else 'not installed'}")
-    keepers = run(_keepers())
+    keepers = look(lambda looks: looks.managers())
     for network, holder in keepers.items():
         out.print(f"planes on {network} are kept by {holder}", soft_wrap=True)
     if not keepers:
         out.print("nobody keeps planes now: see 'quarterdeck service install' and 'quarterdeck serve'")
         raise typer.Exit(1)
-
-
-async def _keepers() -> Mapping[Isolation, str]:
-    async with looking() as looks:
-        return await looks.managers()
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Commands on sites."""
+"""Commands on sites, and on their storage classes."""
 
 from __future__ import annotations
 
@@ -13,23 +13,20 @@ from pydantic import JsonValue
 from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
 from quarterdeck.api.site import Isolation, LocalSpec, Site
-from quarterdeck.app import Drain
-from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes
-from quarterdeck.cli.checks import print_checked, print_odd
+from quarterdeck.app import Quarterdeck
+from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes, text_of
 from quarterdeck.cli.commands.machines import app as machines_app
-from quarterdeck.cli.commands.storage import try_storage
-from quarterdeck.cli.context import Output, err, out, run
-from quarterdeck.cli.files import text_of
-from quarterdeck.cli.opening import go_inside_for_site, opened
+from quarterdeck.cli.context import Output, err, out, plain, run
+from quarterdeck.cli.groups import group
+from quarterdeck.cli.opening import call, go_inside_for_site
 from quarterdeck.cli.output import show
-from quarterdeck.cli.plan_text import print_forecast
+from quarterdeck.cli.plan_text import print_checked, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Checked
 
-app = typer.Typer(help="Places with machines, zones and storage classes.", no_args_is_help=True)
+app = group("Places with machines, zones and storage classes.")
 app.add_typer(machines_app, name="machines")
-app.command("test-storage")(try_storage)
 
 
 class Driver(StrEnum):
@@ -41,31 +38,50 @@ class Driver(StrEnum):
 
 MachineName = Annotated[str | None, typer.Argument(help="Which machine; all of the site without one.")]
 
+ClassName = Annotated[str, typer.Argument(metavar="CLASS", help="The storage class.", show_default=False)]
+Machines = Annotated[list[str] | None, typer.Option("--machine", help="Two, to try it on; else any that answer.")]
+
+
+@app.command("test-storage")
+def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = None) -> None:
+    """Try the commands of a storage class with a volume of its own: a line for each thing that they must promise."""
+
+    async def tried(face: Quarterdeck) -> int:
+        broken = 0
+        async for each in face.sites.test_storage(name, storage_class, tuple(machine or ())):
+            broken += not each.kept
+            plain(f"kept    {each.words}" if each.kept else f"BROKEN  {each.words}: {each.seen}")
+        return broken
+
+    if broken := call(tried):
+        words = "1 promise is" if broken == 1 else f"{broken} promises are"
+        raise PreconditionFailed(f"trying storage class {storage_class}", f"{words} not kept", "see docs/storage.md")
+    out.print("not tried: detach while a host does not answer", highlight=False)
+
 
 @app.command("list")
 def list_(output: OutputOption = Output.TABLE) -> None:
     """List the sites."""
 
-    async def ask() -> list[dict[str, JsonValue]]:
-        async with opened() as quarterdeck:
-            planes = await quarterdeck.planes()
-            return [
-                {
-                    "name": name,
-                    "driver": site.spec.driver,
-                    "isolation": str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
-                    "zones": [*site.spec.zones],
-                    "machines": site.spec.machines_in(site.spec.zones),
-                    "classes": [each.name for each in site.spec.storage_classes],
-                    "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
-                    "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
-                    "cordoned": [each.machine or "all" for each in site.spec.cordons],
-                }
-                for name, site in (await quarterdeck.sites.list()).items()
-            ]
+    async def rows(face: Quarterdeck) -> list[dict[str, JsonValue]]:
+        planes = await face.planes()
+        return [
+            {
+                "name": name,
+                "driver": site.spec.driver,
+                "isolation": str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
+                "zones": [*site.spec.zones],
+                "machines": site.spec.machines_in(site.spec.zones),
+                "classes": [each.name for each in site.spec.storage_classes],
+                "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
+                "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
+                "cordoned": [each.machine or "all" for each in site.spec.cordons],
+            }
+            for name, site in (await face.sites.list()).items()
+        ]
 
     columns = ("name", "driver", "isolation", "zones", "machines", "classes", "planes", "cordoned")
-    show(run(ask()), columns, output, wide=("reattachable",))
+    show(call(rows), columns, output, wide=("reattachable",))
 
 
 DriverOption = Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")]
@@ -113,11 +129,7 @@ def add(
         }
         site = _of_this_host(doing, name, spec)
 
-    async def ask() -> Checked:
-        async with opened() as quarterdeck:
-            return await quarterdeck.sites.add(site)
-
-    print_odd(run(ask()))
+    print_odd(call(lambda face: face.sites.add(site)))
     out.print(f"site {name} added")
 
 
@@ -149,15 +161,8 @@ def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], dr
 @app.command("show")
 def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
     """Print a site as it was declared."""
-
-    site = run(_site(name))
-    text = dump_json([site]) if output is Output.JSON else dump_yaml([site])
-    out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
-
-
-async def _site(name: str) -> Site:
-    async with opened() as quarterdeck:
-        return await quarterdeck.sites.get(name)
+    site = call(lambda face: face.sites.get(name))
+    plain(dump_json([site]) if output is Output.JSON else dump_yaml([site]), end="")
 
 
 @app.command()
@@ -176,13 +181,11 @@ def check(
     if (name is None) == (inventory is None):
         raise InvalidInput(doing, "name a site, or an --inventory of hosts that are none yet")
 
-    async def ask() -> Checked:
-        async with opened() as quarterdeck:
-            if name is not None:
-                return await quarterdeck.sites.check(await quarterdeck.sites.get(name))
-            return await quarterdeck.sites.check(_of_hosts(doing, "hosts", inventory))
+    async def check_hosts(face: Quarterdeck) -> Checked:
+        site = await face.sites.get(name) if name is not None else _of_hosts(doing, "hosts", inventory)
+        return await face.sites.check(site)
 
-    checked = run(ask())
+    checked = call(check_hosts)
     print_checked(checked, output)
     if checked.refused:
         raise typer.Exit(PreconditionFailed.exit_code)
@@ -206,7 +209,7 @@ def bootstrap(
 ) -> None:
     """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
     from quarterdeck.api.sites.hosts import SshLogin
-    from quarterdeck.app.site.bootstrapping import bootstrap_script, bootstrapped
+    from quarterdeck.app.site.hosts import bootstrap_script, bootstrapped
 
     doing = f"setting up host {host}"
     with explained(doing, SshLogin):
@@ -214,10 +217,10 @@ def bootstrap(
         way = SshLogin(host=host, user=login, port=port)
     text = bootstrap_script(user=user, keys=[text_of(key or _own_key(doing))], paths=path or (), probe=probe)
     if not apply:
-        out.print(text, end="", highlight=False, markup=False, soft_wrap=True)
+        plain(text, end="")
         return
     confirm(f"on host {host}, make user {user}, who may run quarterdeck's script as root?", yes=yes)
-    out.print(f"host {host}: {run(bootstrapped(way, host, text))}", highlight=False, markup=False, soft_wrap=True)
+    plain(f"host {host}: {run(bootstrapped(way, host, text))}")
 
 
 def _own_key(doing: str) -> Path:
@@ -233,52 +236,34 @@ def _own_key(doing: str) -> Path:
 @app.command()
 def remove(name: SiteName, yes: Yes = False) -> None:
     """Remove a site that no plane uses."""
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            await quarterdeck.sites.require_unused(name)
-            confirm(f"remove site {name} and its machines?", yes=yes)
-            await quarterdeck.sites.remove(name)
-
-    run(ask())
+    call(lambda face: face.sites.require_unused(name))
+    confirm(f"remove site {name} and its machines?", yes=yes)
+    call(lambda face: face.sites.remove(name))
     out.print(f"site {name} removed")
 
 
 @app.command()
 def forget(name: SiteName, yes: Yes = False) -> None:
     """Take a site of hosts that are gone for good out of this home, and leave its hosts as they are."""
-
-    async def ask() -> None:
-        async with opened() as quarterdeck:
-            left = await quarterdeck.sites.require_forgettable(name)
-            more = f" ({'; '.join(left)})" if left else ""
-            confirm(f"forget site {name}, and all that may be on its hosts{more}?", yes=yes)
-            await quarterdeck.sites.forget(name)
-
-    run(ask())
+    left = call(lambda face: face.sites.require_forgettable(name))
+    more = f" ({'; '.join(left)})" if left else ""
+    confirm(f"forget site {name}, and all that may be on its hosts{more}?", yes=yes)
+    call(lambda face: face.sites.forget(name))
     out.print(f"site {name} forgotten; what is on its hosts is there still")
 
 
 @app.command()
 def cordon(name: SiteName, machine: MachineName = None) -> None:
     """Have no new replica be put on a machine, or on any of the site. What is there goes on."""
-
-    async def ask() -> bool:
-        async with opened() as quarterdeck:
-            return await quarterdeck.sites.cordon(name, machine)
-
-    out.print(f"{_what(name, machine)} cordoned{'' if run(ask()) else ' already'}")
+    news = call(lambda face: face.sites.cordon(name, machine))
+    out.print(f"{_what(name, machine)} cordoned{'' if news else ' already'}")
 
 
 @app.command()
 def uncordon(name: SiteName, machine: MachineName = None) -> None:
     """Take a cordon back; without a machine all of the site's."""
-
-    async def ask() -> bool:
-        async with opened() as quarterdeck:
-            return await quarterdeck.sites.uncordon(name, machine)
-
-    out.print(f"{_what(name, machine)} {'cordoned no more' if run(ask()) else 'not cordoned'}")
+    news = call(lambda face: face.sites.uncordon(name, machine))
+    out.print(f"{_what(name, machine)} {'cordoned no more' if news else 'not cordoned'}")
 
 
 def _what(name: str, machine: str | None) -> str:
@@ -289,7 +274,7 @@ def _what(name: str, machine: str | None) -> str:
 def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detached: Detach = False) -> None:
     """Cordon a machine, and have every replica on it, of every plane, exchanged for one elsewhere while all serve."""
     go_inside_for_site(name)
-    planned = run(_drain(name, machine))
+    planned = call(lambda face: face.plan_drain(name, machine))
     planned.require()
     for each in planned.planes:
         err.print(f"plane {each.name}:")
@@ -297,29 +282,14 @@ def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detache
             print_forecast(each.forecast, Output.TABLE)
     planes = ", ".join(each.name for each in planned.planes) or "no plane"
     confirm(f"drain {planned.what}: exchange replicas of {planes}?", yes=yes)
-    run(_asked(planned))
+    call(lambda face: face.drain(planned))
     for each in planned.planes:
         if detached:
             detach(each.name)
         else:
-            run(follow(each.name))
+            follow(each.name)
     if planned.served:
         out.print(f"the load balancers of site {name} go on: clients of {', '.join(planned.served)} may use them")
-    still = () if detached else run(_left(name, machine))
+    still = () if detached else call(lambda face: face.left_to_drain(name, machine))
     so = f"still there: {', '.join(still)}" if still else "cordoned"
     out.print(f"{planned.what}: {so}")
-
-
-async def _drain(name: str, machine: str | None) -> Drain:
-    async with opened() as quarterdeck:
-        return await quarterdeck.plan_drain(name, machine)
-
-
-async def _asked(planned: Drain) -> None:
-    async with opened() as quarterdeck:
-        await quarterdeck.drain(planned)
-
-
-async def _left(name: str, machine: str | None) -> tuple[str, ...]:
-    async with opened() as quarterdeck:
-        return await quarterdeck.left_to_drain(name, machine)

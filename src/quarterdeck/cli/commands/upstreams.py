@@ -12,9 +12,10 @@ from quarterdeck.app import Programs
 from quarterdeck.cli.arguments import OutputOption
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.groups import group
 from quarterdeck.cli.output import show
 
-app = typer.Typer(help="The programs that control planes run on.", no_args_is_help=True)
+app = group("The programs that control planes run on.")
 
 Kubernetes = Annotated[str | None, typer.Option("--kubernetes", help="A Kubernetes version.")]
 Etcd = Annotated[str | None, typer.Option("--etcd", help="An etcd version.")]

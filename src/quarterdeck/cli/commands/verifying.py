@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.values import seconds_in
-from quarterdeck.cli.arguments import Name, OutputOption, operations
-from quarterdeck.cli.context import Output, err, go_inside, looking, out, run
-from quarterdeck.cli.output import show_one, table
+from quarterdeck.cli.arguments import Name, OutputOption, operations, time_of
+from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
+from quarterdeck.cli.output import emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.handover.verdicts import Finding, Holder, Outside, Verdict
 
@@ -52,31 +51,16 @@ def verify(
 
     Exit code 0: it is proven that none did; 1: two did, or one did without a lock; 6: it cannot be told.
     """
+    doing = f"verifying controllers of plane {name}"
     if since is not None and operation is not None:
-        raise InvalidInput(f"verifying controllers of plane {name}", "both --since and --operation", "give one of them")
-    back = timedelta(seconds=_seconds(name, "--since", since)) if since is not None else None
-    apart = _seconds(name, "--slack", slack)
+        raise InvalidInput(doing, "both --since and --operation", "give one of them")
+    back = time_of(doing, "--since", since, such_as="10m") if since is not None else None
+    apart = time_of(doing, "--slack", slack, such_as="10m").total_seconds()
     go_inside(name)
-
-    async def ask() -> Verification:
-        async with looking() as looks:
-            return await looks.verify(name, since=back, operation=operation, slack=apart)
-
-    found = run(ask())
-    if output in (Output.JSON, Output.YAML):
-        show_one(_document(found), output)
-    else:
-        _print(found)
+    found = look(lambda looks: looks.verify(name, since=back, operation=operation, slack=apart))
+    emit(_document(found), output, lambda: _print(found))
     if code := _CODES[found.finding]:
         raise typer.Exit(code)
-
-
-def _seconds(name: str, option: str, given: str) -> float:
-    try:
-        return timedelta(seconds=seconds_in(given)).total_seconds()
-    except (ValueError, OverflowError) as error:
-        doing = f"verifying controllers of plane {name}"
-        raise InvalidInput(doing, f"{option}: {error}", "give a time such as 10m") from None
 
 
 def _print(found: Verification) -> None:
@@ -89,7 +73,7 @@ def _print(found: Verification) -> None:
             table([_row(holder) for holder in _holders(each)], _COLUMNS)
         out.print(f"[{_STYLES[each.finding]}]{sentence(each)}[/]", highlight=False, soft_wrap=True)
         for line in _details(each):
-            err.print(f"  {line}", highlight=False, markup=False, soft_wrap=True)
+            plain(f"  {line}", err)
 
 
 def sentence(verdict: Verdict) -> str:

@@ -9,9 +9,10 @@ from contextlib import aclosing
 
 from rich.live import Live
 
+from quarterdeck.app.looking import Looks
 from quarterdeck.app.watching import Watched
 from quarterdeck.cli.change_lines import ChangeLines
-from quarterdeck.cli.context import Output, go_inside, go_inside_for_all, looking, out, run
+from quarterdeck.cli.context import Output, go_inside, go_inside_for_all, look, out, plain
 from quarterdeck.cli.screen import screen
 from quarterdeck.errors import InvalidInput
 
@@ -28,20 +29,23 @@ def watch(name: str | None, output: Output) -> None:
         go_inside(name)
     try:
         if output is Output.JSON:
-            run(_each(name, _documents()))
+            _each(name, _documents())
         elif out.is_terminal:
             with Live(console=out, auto_refresh=False, screen=True, vertical_overflow="ellipsis") as live:
-                run(_each(name, lambda seen: live.update(screen(seen, one=name is not None), refresh=True)))
+                _each(name, lambda seen: live.update(screen(seen, one=name is not None), refresh=True))
         else:
-            run(_each(name, _lines()))
+            _each(name, _lines())
     except KeyboardInterrupt:
         return
 
 
-async def _each(name: str | None, show: Show) -> None:
-    async with looking() as looks, aclosing(looks.watching(name)) as moments:
-        async for seen in moments:
-            show(seen)
+def _each(name: str | None, show: Show) -> None:
+    async def watched(looks: Looks) -> None:
+        async with aclosing(looks.watching(name)) as moments:
+            async for seen in moments:
+                show(seen)
+
+    look(watched)
 
 
 def _lines() -> Show:
@@ -49,7 +53,7 @@ def _lines() -> Show:
 
     def show(seen: tuple[Watched, ...]) -> None:
         for line in changes.lines(seen):
-            out.print(f"{time.strftime('%H:%M:%S')}  {line}", soft_wrap=True, highlight=False, markup=False)
+            plain(f"{time.strftime('%H:%M:%S')}  {line}")
 
     return show
 
@@ -62,6 +66,6 @@ def _documents() -> Show:
             document = {**(each.facts or {"name": each.name}), "trouble": each.trouble or None}
             if told.get(each.name) != document:
                 told[each.name] = document
-                out.print(json.dumps(document), soft_wrap=True, highlight=False, markup=False)
+                plain(json.dumps(document))
 
     return show

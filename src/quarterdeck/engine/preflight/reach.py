@@ -27,6 +27,11 @@ async def require_in_reach(home: Home, plane: ControlPlane) -> None:
         await require_in_lab(home, f"reaching the machines of plane {plane.metadata.name}")
 
 
+async def require_plane_in_reach(home: Home, name: str) -> None:
+    """The same for the plane of that name. Raises Gone as well."""
+    await require_in_reach(home, await operations.existing(home.store, name))
+
+
 async def require_in_lab(home: Home, doing: str) -> None:
     """Raise PreconditionFailed unless this process is in one of the networks of the home's lab."""
     if not await networks.holds_us(home.folder):

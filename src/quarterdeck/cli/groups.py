@@ -1,0 +1,51 @@
+"""Groups of commands: what they all have alike."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typing_extensions import override
+
+
+class Group(TyperGroup):
+    """A group whose commands all take ``--yes``, whether or not they have something to ask: scripts need not know.
+
+    ``default``: the command that is meant where the first word is neither a command nor a call for help; "": none is.
+    """
+
+    default = ""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        for each in self.commands.values():
+            if isinstance(each, TyperCommand) and not any("--yes" in param.opts for param in each.params):
+                each.params.append(_yes())
+
+    @override
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command first where none is named."""
+        if self.default and args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def group(text: str = "", *, default: str = "") -> typer.Typer:
+    """A group of commands with this help. ``default``: see ``Group``."""
+    kind = type("DefaultGroup", (Group,), {"default": default}) if default else Group
+    return typer.Typer(cls=kind, help=text or None, no_args_is_help=True)
+
+
+def _yes() -> Any:
+    """The option that changes nothing: typer makes options of functions alone."""
+    made = typer.Typer()
+    made.command()(_nothing_to_ask)
+    (option,) = (each for each in typer.main.get_command(made).params if each.name == "yes")
+    option.expose_value = False
+    return option
+
+
+def _nothing_to_ask(
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; this command never does.")] = False,
+) -> None: ...
