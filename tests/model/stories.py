@@ -9,9 +9,13 @@ from functools import cache
 from model.worlds import empty, settled
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import MemberFact, Membership
+from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.members import Swap
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
+from quarterdeck.model.steps.members import Swap, TransferLeadership
 from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
@@ -20,6 +24,13 @@ from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
 
 Stop = Callable[[Truth, Plan], bool]
+#: The kinds of steps by which a replica is healed.
+HEALING_STEPS = (
+    *(NoteDown, NoteAiling, Condemn, Pardon, CordonMachine),
+    *(AttachVolumes, ReviveUnit, RestartUnit, TransferLeadership, StopUnit),
+)
+#: The kinds of steps by which a revision rolls through a plane.
+ROLLING_STEPS = (StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
 
 
 def kind(step: Step) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import Stop, about_to, after_round, is_done, kind, planned, steps_until, until
+from model.stories import HEALING_STEPS, Stop, about_to, after_round, is_done, kind, planned, steps_until, until
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
@@ -15,11 +15,10 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.attaching import AttachVolumes
-from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
-from quarterdeck.model.steps.members import AddLearner, TransferLeadership
+from quarterdeck.model.steps.healing import Condemn
+from quarterdeck.model.steps.members import AddLearner
 from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
@@ -219,42 +218,14 @@ def test_the_events_etcd_spares_nobody_without_whom_the_others_are_no_quorum() -
         later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.revived)
     )
     late = until(struck, about_to(Condemn))
-    assert all(
-        each.alone
-        for each in planned(
-            observe(late),
-            NoteDown,
-            NoteAiling,
-            Condemn,
-            Pardon,
-            CordonMachine,
-            AttachVolumes,
-            ReviveUnit,
-            RestartUnit,
-            TransferLeadership,
-            StopUnit,
-        ).steps
-        if isinstance(each, Condemn)
-    )
+    assert all(each.alone for each in planned(observe(late), *HEALING_STEPS).steps if isinstance(each, Condemn))
     world = observe(late)
     assert world.events_membership is not None
     members = tuple(
         replace(each, lag=None) if each.replica == "east-3" else each for each in world.events_membership.members
     )
     world = replace(world, events_membership=replace(world.events_membership, members=members))
-    assert not planned(
-        world,
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    assert not planned(world, *HEALING_STEPS).steps
     assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are no healthy quorum without it"}
 
 

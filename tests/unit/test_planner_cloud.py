@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import planned, told, whats, with_fact, with_unit
+from model.stories import ROLLING_STEPS, planned, told, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, settled
 from support.components import ALWAYS
 from support.golden import Golden
 
 from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due
@@ -46,7 +45,7 @@ def adopting(truth: Truth) -> list[str]:
 def first() -> Truth:
     """The first replica has it, and it runs."""
     truth = asked()
-    (step,) = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    (step,) = planned(observe(truth), *ROLLING_STEPS).steps
     truth = apply(truth, step)
     (start,) = planned(observe(truth), StartUnit).steps
     return apply(truth, start)
@@ -57,7 +56,7 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
     assert adopting(truth) == ["east-2"]
     world = observe(truth)
     assert not costs_nothing(world, world.memory.replica("east-2"), frozenset({CLOUD}))
-    after = apply(truth, planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps[0])
+    after = apply(truth, planned(world, *ROLLING_STEPS).steps[0])
     assert [told(each) for each in planned(observe(after), StartUnit).steps] == [f"StartUnit {CLOUD} of east-2"]
     assert adopting(after) == [], "the next one waits until it runs"
 
@@ -65,13 +64,7 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
 def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Golden) -> None:
     def silent(component: Component) -> Outcome:
         said = frozenset({component})
-        return planned(
-            with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)),
-            StopUnit,
-            RestartUnit,
-            TransferLeadership,
-            AdoptRevision,
-        )
+        return planned(with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)), *ROLLING_STEPS)
 
     assert adopting(first()) == ["east-3"]
     assert not silent(CLOUD).steps

@@ -6,7 +6,19 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, all_told, is_done, planned, steps_until, told, until, whats, with_fact, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    about_to,
+    all_told,
+    is_done,
+    planned,
+    steps_until,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_unit,
+)
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 from support.golden import Golden
 
@@ -18,7 +30,7 @@ from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, ForgetCluster, NoteCreated, NoteMembers, ReleaseMember
-from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap
 from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
@@ -91,18 +103,14 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["east-1", "east-2", "east-3"])
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str, golden: Golden) -> None:
-    assert all_told(planned(about_to_rest(), StopUnit, RestartUnit, TransferLeadership, AdoptRevision))
-    outcome = planned(
-        of_events(about_to_rest(), name, Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    assert all_told(planned(about_to_rest(), *ROLLING_STEPS))
+    outcome = planned(of_events(about_to_rest(), name, Health.SUSPECT), *ROLLING_STEPS)
     golden(whats(outcome))
     assert not outcome.steps
 
 
 def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> None:
-    outcome = planned(
-        replace(about_to_rest(), events_membership=None), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(replace(about_to_rest(), events_membership=None), *ROLLING_STEPS)
     golden(whats(outcome))
 
 
@@ -112,13 +120,9 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
     stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
     for step in plan(observe(stopped)).now:
         stopped = apply(stopped, step)
-    outcome = planned(
-        of_events(observe(stopped), "east-2", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(of_events(observe(stopped), "east-2", Health.SUSPECT), *ROLLING_STEPS)
     assert [type(step) for step in outcome.steps] == [AdoptRevision]
-    outcome = planned(
-        of_events(observe(asked), "east-1", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(of_events(observe(asked), "east-1", Health.SUSPECT), *ROLLING_STEPS)
     golden(whats(outcome))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import planned, told, whats, with_fact, with_unit
+from model.stories import ROLLING_STEPS, planned, told, whats, with_fact, with_unit
 from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -12,9 +12,8 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
@@ -61,7 +60,7 @@ def test_all_come_to_what_lies_between_before_the_first_comes_to_what_is_wanted(
 
 def test_where_nobody_minds_all_stop_and_come_to_what_is_wanted_at_once() -> None:
     truth = asked(together=True)
-    first = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    first = planned(observe(truth), *ROLLING_STEPS).steps
     assert {(each.replica, each.component) for each in first if isinstance(each, StopUnit)} == {
         (f"east-{number}", component) for number in (1, 2, 3) for component in (KUBE, CLOUD)
     }
@@ -126,7 +125,7 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
             units=tuple((each, UnitState.UNKNOWN) for each in NAMED),
         ),
     )
-    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
+    now = planned(world, *ROLLING_STEPS)
     assert now.steps == ()
     golden(whats(now))
     for component in (KUBE, CLOUD):
@@ -138,6 +137,6 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
 
 def test_a_person_s_replica_is_not_stopped_for_it(golden: Golden) -> None:
     world = replace(observe(asked(together=True)), cordoned=("east-3",))
-    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
+    now = planned(world, *ROLLING_STEPS)
     assert now.steps == ()
     golden(whats(now))

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, kind, planned, steps_until, until, whats, with_fact, with_member
+from model.stories import (
+    HEALING_STEPS,
+    about_to,
+    is_done,
+    kind,
+    planned,
+    steps_until,
+    until,
+    whats,
+    with_fact,
+    with_member,
+)
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 from support.golden import Golden
 
@@ -20,11 +31,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.attaching import AttachVolumes
-from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
-from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.healing import NoteAiling
 from quarterdeck.model.steps.revisions import RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
+from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
@@ -121,19 +130,7 @@ def test_it_has_its_whole_time_and_no_more() -> None:
 
 
 def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> None:
-    (step,) = planned(
-        seen(HEALING.lagging, **LAGS),
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    (step,) = planned(seen(HEALING.lagging, **LAGS), *HEALING_STEPS).steps
     assert isinstance(step, ReviveUnit)
     golden(step.why)
 
@@ -141,47 +138,14 @@ def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> N
 def test_it_is_noted_first_and_then_waited_for(golden: Golden) -> None:
     world = replace(seen(**LAGS), memory=replace(seen().memory, ailing=()))
     assert steps_of(world) == ["NoteAiling"]
-    golden(
-        whats(
-            planned(
-                seen(**LAGS),
-                NoteDown,
-                NoteAiling,
-                Condemn,
-                Pardon,
-                CordonMachine,
-                AttachVolumes,
-                ReviveUnit,
-                RestartUnit,
-                TransferLeadership,
-                StopUnit,
-            )
-        )
-    )
+    golden(whats(planned(seen(**LAGS), *HEALING_STEPS)))
     assert not plan(seen(**LAGS)).done
 
 
 def test_with_healing_off_nothing_is_noted() -> None:
     off = with_member(observe(plane(replace(HEALING, budget=0))), "east-2", lambda it: replace(it, **LAGS))  # type: ignore[arg-type]
     assert steps_of(off) == []
-    assert (
-        whats(
-            planned(
-                off,
-                NoteDown,
-                NoteAiling,
-                Condemn,
-                Pardon,
-                CordonMachine,
-                AttachVolumes,
-                ReviveUnit,
-                RestartUnit,
-                TransferLeadership,
-                StopUnit,
-            )
-        )
-        == ()
-    )
+    assert whats(planned(off, *HEALING_STEPS)) == ()
 
 
 UNKNOWN = (
@@ -215,19 +179,7 @@ KNOWN = (
 def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
     assert ailing(view(world)) == ()
-    (step,) = planned(
-        world,
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    (step,) = planned(world, *HEALING_STEPS).steps
     assert isinstance(step, NoteAiling)
     assert step.units == ()
 

@@ -7,7 +7,18 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import led_by, planned, told, until, whats, with_balancers, with_fact, with_member, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    led_by,
+    planned,
+    told,
+    until,
+    whats,
+    with_balancers,
+    with_fact,
+    with_member,
+    with_unit,
+)
 from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -16,9 +27,7 @@ from quarterdeck.model.components import NAMED, Component, Programs
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
@@ -93,7 +102,7 @@ def test_what_depends_on_a_program_stops_with_it(restart: tuple[Component, ...],
 
 
 def test_a_change_that_no_program_is_made_from_is_adopted_as_it_is() -> None:
-    (step,) = planned(asked(), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    (step,) = planned(asked(), *ROLLING_STEPS).steps
     assert isinstance(step, AdoptRevision)
     assert step.revision == NEW
 
