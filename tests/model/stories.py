@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any, TypeVar
 
 from model.worlds import empty, settled
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.membership import MemberFact, Membership
+from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
@@ -23,6 +25,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
 
+W = TypeVar("W", World, Truth)
 Stop = Callable[[Truth, Plan], bool]
 #: The kinds of steps by which a replica is healed.
 HEALING_STEPS = (
@@ -112,11 +115,40 @@ def serving(replicas: int = 3) -> World:
     return observe(settled(empty("east", replicas)))
 
 
-def with_member(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
-    """The world with one member seen otherwise."""
+def with_memory(world: W, **facts: Any) -> W:
+    """The world, or the truth, with these facts remembered otherwise."""
+    return replace(world, memory=replace(world.memory, **facts))
+
+
+def with_membership(world: World, cluster: Cluster = Cluster.MAIN, **facts: Any) -> World:
+    """The world with these facts of the members of a cluster seen otherwise."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    seen = replace(known, **facts)
+    return replace(world, membership=seen) if cluster is Cluster.MAIN else replace(world, events_membership=seen)
+
+
+def with_member(
+    world: World, name: str, change: Callable[[MemberFact], MemberFact], cluster: Cluster = Cluster.MAIN
+) -> World:
+    """The world with one member of a cluster seen otherwise."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    members = tuple(change(each) if each.replica == name else each for each in known.members)
+    return with_membership(world, cluster, members=members)
+
+
+def without_member(world: World, name: str) -> World:
+    """The world in which a replica is no member of the main cluster."""
     assert world.membership is not None
-    members = tuple(change(each) if each.replica == name else each for each in world.membership.members)
-    return replace(world, membership=replace(world.membership, members=members))
+    return with_membership(world, members=tuple(each for each in world.membership.members if each.replica != name))
+
+
+def joined_by(world: World, *members: MemberFact, cluster: Cluster = Cluster.MAIN) -> World:
+    """The world with more members of a cluster."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    return with_membership(world, cluster, members=(*known.members, *members))
 
 
 def with_fact(world: World, name: str, change: Callable[[ReplicaFact], ReplicaFact]) -> World:
@@ -139,11 +171,9 @@ def with_balancers(world: World, *balancers: BalancerFact) -> World:
     return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
 
 
-def led_by(world: World, name: str) -> World:
-    """The world with another leader."""
-    membership: Membership | None = world.membership
-    assert membership is not None
-    return replace(world, membership=replace(membership, leader=name))
+def led_by(world: World, name: str | None) -> World:
+    """The world with another leader, or with none that is known."""
+    return with_membership(world, leader=name)
 
 
 def steps_until_done(truth: Truth) -> list[tuple[float, Step]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import with_fact
+from model.stories import with_fact, with_member, with_membership, with_memory
 from model.worlds import empty, settled
 from support.golden import Golden
 
@@ -32,11 +32,7 @@ def warnings(world: World) -> set[tuple[str, str]]:
 
 
 def member(world: World, replica: str, health: Health) -> World:
-    assert world.membership is not None
-    members = tuple(
-        replace(each, health=health) if each.replica == replica else each for each in world.membership.members
-    )
-    return replace(world, membership=replace(world.membership, members=members))
+    return with_member(world, replica, lambda member: replace(member, health=health))
 
 
 def test_of_a_plane_that_is_well_only_who_leads_and_where_is_told(world: World) -> None:
@@ -72,19 +68,18 @@ def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World,
 
 def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) -> None:
     replicas = tuple(replace(each, started=False) if each.name == "east-2" else each for each in world.memory.replicas)
-    joining = replace(world, memory=replace(world.memory, replicas=replicas))
+    joining = with_memory(world, replicas=replicas)
     assert warnings(member(joining, "east-2", Health.DOWN)) == set()
     assert warnings(member(joining, "east-2", Health.UNREACHABLE)) == set()
 
 
 def test_alarms_are_told(world: World, golden: Golden) -> None:
-    assert world.membership is not None
-    full = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    full = with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
     ((reason, message),) = warnings(replace(full, plane_name="alpha"))
     assert reason == "Alarm"
     golden(message.split(";")[0])
     golden(message)
-    differ = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))
+    differ = with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",))
     ((_, message),) = warnings(replace(differ, plane_name="alpha"))
     golden(message)
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import HEALING_STEPS, Stop, about_to, after_round, is_done, kind, planned, steps_until, until
+from model.stories import (
+    HEALING_STEPS,
+    Stop,
+    about_to,
+    after_round,
+    is_done,
+    kind,
+    planned,
+    steps_until,
+    until,
+    with_member,
+    with_memory,
+)
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
@@ -220,11 +232,7 @@ def test_the_events_etcd_spares_nobody_without_whom_the_others_are_no_quorum() -
     late = until(struck, about_to(Condemn))
     assert all(each.alone for each in planned(observe(late), *HEALING_STEPS).steps if isinstance(each, Condemn))
     world = observe(late)
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, lag=None) if each.replica == "east-3" else each for each in world.events_membership.members
-    )
-    world = replace(world, events_membership=replace(world.events_membership, members=members))
+    world = with_member(world, "east-3", lambda member: replace(member, lag=None), Cluster.EVENTS)
     assert not planned(world, *HEALING_STEPS).steps
     assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are no healthy quorum without it"}
 
@@ -380,7 +388,7 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     world = failing(observe(plane()), Component.APISERVER, "east-2")
     ((record, component),) = ailing(view(world))
     assert (record.name, component) == ("east-2", Component.APISERVER)
-    noted = replace(world, memory=replace(world.memory, ailing=(("kube-apiserver of east-2", world.now),)))
+    noted = with_memory(world, ailing=(("kube-apiserver of east-2", world.now),))
     # The step is tried again: nothing fails at this moment.
     assert len(ailing(view(replace(noted, failing=())))) == 1
     assert [kind(each) for each in heal(view(replace(noted, now=noted.now + 1.0))).steps] == []

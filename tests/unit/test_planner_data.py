@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, planned, serving, told, until, whats, with_fact
+from model.stories import (
+    about_to,
+    is_done,
+    planned,
+    serving,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_membership,
+    with_memory,
+)
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -81,7 +92,7 @@ def test_who_never_had_the_data_has_lost_none() -> None:
     """A replica that was placed, or is about to join, while no quorum answers."""
     world = replace(without_data(serving(1), "east-1"), membership=None)
     new = tuple(replace(record, started=False) for record in world.memory.replicas)
-    world = replace(world, memory=replace(world.memory, replicas=new))
+    world = with_memory(world, replicas=new)
     assert withhold(view(world)) == Outcome()
 
 
@@ -123,12 +134,12 @@ def test_one_member_with_the_data_of_another_cluster_costs_the_plane_no_more_tha
 
 def at(world: World, cluster: int, revision: int) -> World:
     assert isinstance(world.membership, Membership)
-    return replace(world, membership=replace(world.membership, cluster_id=cluster, revision=revision))
+    return with_membership(world, cluster_id=cluster, revision=revision)
 
 
 def test_the_cluster_is_written_down_with_what_else_is_written_when_it_is_first_read() -> None:
     world = at(serving(3), 0x1F, 7)
-    founded = replace(world, memory=replace(world.memory, created=False))
+    founded = with_memory(world, created=False)
     steps = plan(founded).now
     assert [type(step) for step in steps] == [NoteCreated, NoteCluster]
     memory = Memory()
@@ -140,7 +151,7 @@ def test_the_cluster_is_written_down_with_what_else_is_written_when_it_is_first_
 @pytest.mark.parametrize("known", [0, 0x1F])
 def test_that_a_cluster_goes_on_is_no_reason_to_write_nor_for_a_plane_to_be_less_than_as_wanted(known: int) -> None:
     world = serving(3)
-    world = replace(world, memory=replace(world.memory, cluster_id=known, revision=100))
+    world = with_memory(world, cluster_id=known, revision=100)
     assert plan(at(world, 0x1F, 1_000_000)).done
 
 
@@ -157,8 +168,7 @@ def test_a_remembered_revision_never_falls() -> None:
 @pytest.mark.parametrize("step", [AddLearner, Promote, Swap])
 def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step: type[AddLearner]) -> None:
     world = observe(until(moving(3, 3), about_to(step)))
-    assert world.membership is not None
-    raised = replace(world, membership=replace(world.membership, alarms=(f"memberID:17 alarm:{alarm} ",)))
+    raised = with_membership(world, alarms=(f"memberID:17 alarm:{alarm} ",))
     seen = plan(raised)
     assert not any(isinstance(each, step) for each in seen.now)
     assert alarm in whats(seen)[0]
@@ -167,21 +177,18 @@ def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step:
 
 def test_what_serves_goes_on_serving_while_etcd_has_an_alarm() -> None:
     world = serving(3)
-    assert world.membership is not None
     dead = with_fact(
         world, "east-2", lambda fact: replace(fact, units=((Component.ETCD, UnitState.RUNNING),), ready=False)
     )
-    assert dead.membership is not None
-    raised = replace(dead, membership=replace(dead.membership, alarms=("memberID:17 alarm:NOSPACE ",)))
+    raised = with_membership(dead, alarms=("memberID:17 alarm:NOSPACE ",))
     assert "StartUnit kube-apiserver of east-2" in of(raised)
 
 
 def test_a_plane_with_an_alarm_is_not_as_wanted() -> None:
     world = serving(3)
-    assert world.membership is not None
     assert plan(world).done
-    assert not plan(replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))).done
-    assert plan(replace(world, membership=replace(world.membership, alarms=("etcdserver: no leader",)))).done
+    assert not plan(with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",))).done
+    assert plan(with_membership(world, alarms=("etcdserver: no leader",))).done
 
 
 # --- and back -------------------------------------------------------------------------------------------------------

@@ -17,6 +17,9 @@ from model.stories import (
     until,
     whats,
     with_fact,
+    with_member,
+    with_membership,
+    with_memory,
     with_unit,
 )
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
@@ -80,11 +83,7 @@ def moves(replicas: int = 3) -> Truth:
 
 def of_events(world: World, name: str, health: Health) -> World:
     """The world with one member of the events' cluster seen otherwise."""
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, health=health) if each.replica == name else each for each in world.events_membership.members
-    )
-    return replace(world, events_membership=replace(world.events_membership, members=members))
+    return with_member(world, name, lambda member: replace(member, health=health), Cluster.EVENTS)
 
 
 def about_to_rest() -> World:
@@ -199,7 +198,7 @@ def test_a_member_of_a_cluster_of_before_is_stale() -> None:
     world = observe(going_off())
     now = ClusterMemory(epoch=1, bootstrap=("east-1",))
     for events, stale in ((now, False), (replace(now, epoch=2), True), (replace(now, bootstrap=()), True)):
-        assert is_stale(replace(world, memory=replace(world.memory, events=events)), has) is stale
+        assert is_stale(with_memory(world, events=events), has) is stale
     assert not is_stale(world, record("east-1"))
 
 
@@ -307,16 +306,13 @@ def test_another_class_of_the_events_volume_is_another_replica() -> None:
         replace(each, events=replace(each.events, storage_class="slow") if each.events else None)
         for each in truth.memory.replicas
     )
-    world = observe(replace(truth, memory=replace(truth.memory, replicas=records)))
+    world = observe(with_memory(truth, replicas=records))
     assert view(replace(world, events_class="slow")).outdated == frozenset()
     assert view(replace(world, events_class="fast")).outdated == {"east-1", "east-2", "east-3"}
 
 
 def test_alarms_of_either_cluster_keep_replicas_from_being_exchanged() -> None:
-    world = observe(moves())
-    assert world.events_membership is not None
-    full = replace(world.events_membership, alarms=("memberID:1 alarm:NOSPACE ",))
-    now = plan(replace(world, events_membership=full))
+    now = plan(with_membership(observe(moves()), Cluster.EVENTS, alarms=("memberID:1 alarm:NOSPACE ",)))
     assert all(isinstance(step, SetBackends) for step in now.now)
     assert any("NOSPACE" in each for each in whats(now))
 

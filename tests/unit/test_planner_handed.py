@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import ROLLING_STEPS, planned, told, whats, with_fact, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    planned,
+    told,
+    whats,
+    with_fact,
+    with_membership,
+    with_memory,
+    with_unit,
+    without_member,
+)
 from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -37,7 +47,7 @@ def of(world: World, **revisions: str) -> World:
     """The world with replicas of other revisions, by their number."""
     names = {f"east-{name.removeprefix('r')}": revision for name, revision in revisions.items()}
     replicas = tuple(replace(each, revision=names.get(each.name, each.revision)) for each in world.memory.replicas)
-    return replace(world, memory=replace(world.memory, replicas=replicas))
+    return with_memory(world, replicas=replicas)
 
 
 def story(truth: Truth) -> list[str]:
@@ -89,9 +99,7 @@ def test_who_goes_back_halfway_goes_the_way_that_it_came() -> None:
 def test_who_can_do_no_harm_any_more_is_waited_for_by_nobody() -> None:
     """Its machine is dead, and it was taken out: its record stays until the machine is back."""
     world = of(observe(asked()), r1=FORMER, r2=BETWEEN, r3=BETWEEN)
-    assert world.membership is not None
-    rest = tuple(each for each in world.membership.members if each.replica != "east-1")
-    gone = replace(world, membership=replace(world.membership, members=rest, leader="east-2"))
+    gone = with_membership(without_member(world, "east-1"), leader="east-2")
     assert next_revision(world) == BETWEEN
     assert next_revision(gone) == NEW
     assert view(gone).kept_from(gone.memory.replica("east-2")) == ()
@@ -99,10 +107,10 @@ def test_who_can_do_no_harm_any_more_is_waited_for_by_nobody() -> None:
 
 def test_what_does_not_run_of_what_lies_between_is_given_up_and_all_is_as_before() -> None:
     world = of(observe(asked()), r1=BETWEEN)
-    given_up = replace(world, memory=replace(world.memory, rejected=Rejection(revision=BETWEEN, why="it ends")))
+    given_up = with_memory(world, rejected=Rejection(revision=BETWEEN, why="it ends"))
     assert wanted_revision(given_up) == FORMER
     last = of(given_up, r1=NEW, r2=BETWEEN, r3=BETWEEN)
-    last = replace(last, memory=replace(last.memory, rejected=Rejection(revision=NEW, why="it ends")))
+    last = with_memory(last, rejected=Rejection(revision=NEW, why="it ends"))
     assert wanted_revision(last) == BETWEEN
 
 

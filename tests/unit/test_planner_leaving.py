@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, dead, learner, left, placed, seen, viewed, voters_at
-from model.stories import all_told, told, whats
+from model.stories import all_told, joined_by, told, whats
 from support.golden import Golden
 
 from quarterdeck.model.membership import Health, MemberFact
@@ -34,9 +34,8 @@ DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
 
 def with_stray(*, is_learner: bool) -> View:
     world = seen(*voters_at("east", 3), learner("west-1"), to="west", count=1)
-    assert world.membership is not None
     stray = MemberFact(id=99, replica="", learner=is_learner, health=SUSPECT)
-    return view(replace(world, membership=replace(world.membership, members=(*world.membership.members, stray))))
+    return view(joined_by(world, stray))
 
 
 def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_people(golden: Golden) -> None:

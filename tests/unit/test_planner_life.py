@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import about_to, after_round, doing, is_done, steps_until, told, until, whats, with_fact
+from model.stories import about_to, after_round, doing, is_done, steps_until, told, until, whats, with_fact, with_memory
 from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
@@ -84,7 +84,7 @@ def test_a_founder_that_its_machine_does_not_start_by_itself_is_started_again_un
         return [told(step) for step in plan(world).now]
 
     assert refused(truth) == ["StartUnit etcd of east-1"]
-    assert refused(replace(truth, memory=replace(truth.memory, created=True))) == []
+    assert refused(with_memory(truth, created=True)) == []
 
 
 def test_a_cluster_that_is_silent_is_never_founded_again(golden: Golden) -> None:

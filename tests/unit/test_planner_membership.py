@@ -18,6 +18,7 @@ from model.stories import (
     whats,
     with_fact,
     with_member,
+    with_memory,
 )
 from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
@@ -73,7 +74,7 @@ def test_a_learner_starts_when_the_one_before_answers_its_peers() -> None:
     world = observe(until(after_round(truth, plan(observe(truth))), about_to(StartUnit)))
     assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-5"]
     silent = with_fact(world, "west-4", lambda fact: replace(fact, peer_up=False))
-    silent = replace(silent, memory=replace(silent.memory, replicas=tuple(map(_unstarted, silent.memory.replicas))))
+    silent = with_memory(silent, replicas=tuple(map(_unstarted, silent.memory.replicas)))
     unheard = with_member(silent, "west-4", lambda member: replace(member, health=Health.SUSPECT))
     assert not any(isinstance(step, StartUnit) for step in plan(unheard).now)
 
@@ -84,7 +85,7 @@ def test_a_learner_that_got_its_own_publication_in_a_snapshot_is_restarted_once(
     assert late.member is not None
     truth = truth.with_replica("west-5", replace(late, member=replace(late.member, unserved=UNSERVED)))
     unstarted = tuple(replace(each, started=each.name != "west-5") for each in truth.memory.replicas)
-    truth = replace(truth, memory=replace(truth.memory, replicas=unstarted))
+    truth = with_memory(truth, replicas=unstarted)
     assert doing(truth) == ["RestartUnit etcd of west-5"]
     world = observe(truth)
     for spared in (
@@ -254,7 +255,7 @@ def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membe
     back = until(replace(away, slots=wanted("east", 3)), lambda now, _: "east-7" in now.healthy)
     assert back.machine_of("east-7") == back.machine_of("east-1")
     shared = tuple(replace(record, seat=None) for record in back.memory.replicas)
-    back = replace(back, memory=replace(back.memory, replicas=shared))
+    back = with_memory(back, replicas=shared)
     assert not any("east-1" in step for step in doing(replace(back, mute=frozenset({ETCD}))))
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, planned, told, until, whats, with_balancers, with_fact
+from model.stories import about_to, planned, told, until, whats, with_balancers, with_fact, with_memory
 from model.worlds import empty, moving
 from support.golden import Golden
 
@@ -129,7 +129,7 @@ def alone(world: World) -> World:
 def with_all_wanted(world: World) -> World:
     """Nothing of the source is left, but its load balancer."""
     records = tuple(each for each in world.memory.replicas if each.site == "west")
-    return replace(world, memory=replace(world.memory, replicas=records))
+    return with_memory(world, replicas=records)
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,8 @@ def test_the_record_gets_this_drivers_token_before_anything_is_taken_away(world:
     "world",
     [
         pytest.param(replace(moved(), also=("east",)), id="one leads elsewhere"),
-        pytest.param(
-            replace(moved(), memory=replace(moved().memory, unsettled=("east",))), id="one may have led elsewhere"
-        ),
-        pytest.param(replace(moved(), memory=replace(moved().memory, served_site="east")), id="one leads nowhere yet"),
+        pytest.param(with_memory(moved(), unsettled=("east",)), id="one may have led elsewhere"),
+        pytest.param(with_memory(moved(), served_site="east"), id="one leads nowhere yet"),
     ],
 )
 def test_all_dns_servers_must_answer_the_same(world: World, golden: Golden) -> None:
@@ -181,13 +179,9 @@ def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written
             with_fact(moved(), "west-5", lambda fact: replace(fact, ready=False)), id="a wanted apiserver is not ready"
         ),
         pytest.param(replace(moved(), record="east"), id="the name leads elsewhere"),
-        pytest.param(
-            replace(moved(), memory=replace(moved().memory, served_site="east")), id="nothing says since when"
-        ),
+        pytest.param(with_memory(moved(), served_site="east"), id="nothing says since when"),
         pytest.param(replace(moved(), also=("north",)), id="a DNS server leads where nothing is"),
-        pytest.param(
-            replace(moved(), memory=replace(moved().memory, unsettled=("north",))), id="a DNS server may have led there"
-        ),
+        pytest.param(with_memory(moved(), unsettled=("north",)), id="a DNS server may have led there"),
         pytest.param(with_balancers(moved(), balancer("west", "east-1", "west-4")), id="a wanted one gets no clients"),
         pytest.param(
             with_balancers(moved(), replace(balancer("west", *EVERYONE), alike=False)), id="an edge sends to others"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import doing, is_done, told, until, whats, with_fact
+from model.stories import doing, is_done, told, until, whats, with_fact, with_memory
 from model.worlds import empty, settled
 from support.components import having
 from support.golden import Golden
@@ -46,7 +46,7 @@ def with_power(truth: Truth, power: Power, *replicas: str) -> Truth:
 def left_of_three(power: Power = DEAD, consent: Consent = NO) -> Truth:
     """East-1 is left of three; nothing else is."""
     truth = replace(settled(empty("east", 3)), consent=consent)
-    truth = replace(truth, memory=replace(truth.memory, revision=1))
+    truth = with_memory(truth, revision=1)
     return with_power(truth, power, "east-2", "east-3")
 
 
@@ -207,13 +207,13 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
 @pytest.mark.parametrize("consent", [Consent(epoch=2), Consent(epoch=0), Consent(automatic=True)])
 def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
     truth = left_of_three(consent=consent)
-    truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
+    truth = with_memory(truth, quorum_lost=truth.now)
     assert doing(truth) == []
 
 
 def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
     noted = left_of_three(CUT_OFF, YES)
-    noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
+    noted = with_memory(noted, quorum_lost=0.0)
     assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
@@ -223,7 +223,7 @@ def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> Non
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
     patience = left_of_three().settings.patience
     lost = left_of_three(consent=Consent(automatic=True))
-    lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
+    lost = with_memory(lost, quorum_lost=0.0)
     assert doing(replace(lost, now=patience - 1)) == []
     assert doing(replace(lost, now=patience))[0].startswith("BeginEpoch")
     cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
@@ -234,7 +234,7 @@ def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majo
 def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
     truth = left_of_three(consent=Consent(automatic=True))
     assert doing(truth) == ["NoteQuorum"]
-    truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
+    truth = with_power(with_memory(truth, quorum_lost=0.0), Power.ON, "east-2")
     truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
     assert truth.elected is not None
 
@@ -242,7 +242,7 @@ def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
 def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     """Of five, two are left, and only one has said yet how far it is."""
     truth = with_power(replace(settled(empty("east", 5)), consent=YES), DEAD, "east-3", "east-4", "east-5")
-    truth = replace(truth, memory=replace(truth.memory, quorum_lost=0.0))
+    truth = with_memory(truth, quorum_lost=0.0)
     world = observe(truth)
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []

@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, told, until, with_balancers, with_fact
+from model.stories import about_to, joined_by, told, until, with_balancers, with_fact, with_memory
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.membership import MemberFact
+from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.steps.placing import ReleaseReplica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
@@ -39,7 +39,7 @@ def half_dark(world: World, site: str) -> World:
 
 
 def held(world: World, *sites: str) -> World:
-    return replace(world, memory=replace(world.memory, held=tuple((site, 0.0) for site in sites)))
+    return with_memory(world, held=tuple((site, 0.0) for site in sites))
 
 
 # --- replicas -------------------------------------------------------------------------------------------------------
@@ -57,10 +57,8 @@ def released(world: World) -> list[str]:
 
 def test_what_is_no_member_any_more_is_released_and_nothing_else() -> None:
     assert released(moved()) == list(EAST)
-    membership = moved().membership
-    assert membership is not None
-    again = MemberFact(id=99, replica="east-2", learner=True, health=membership.members[0].health)
-    listed = replace(moved(), membership=replace(membership, members=(*membership.members, again)))
+    again = MemberFact(id=99, replica="east-2", learner=True, health=Health.HEALTHY)
+    listed = joined_by(moved(), again)
     assert released(listed) == ["east-1", "east-3"]
 
 
@@ -97,7 +95,7 @@ def test_the_last_record_that_names_a_site_stays_while_a_load_balancer_may_be_le
 
 def test_a_load_balancer_that_may_be_left_is_named_when_all_replicas_are_released() -> None:
     records = tuple(each for each in moved().memory.replicas if each.site == "west")
-    world = replace(moved(), memory=replace(moved().memory, replicas=records))
+    world = with_memory(moved(), replicas=records)
     assert release(view(held(dark(world, "east"), "east"))) == ((), (UNSEEN,))
 
 

@@ -17,6 +17,8 @@ from model.stories import (
     with_balancers,
     with_fact,
     with_member,
+    with_membership,
+    with_memory,
     with_unit,
 )
 from model.worlds import FORMER, NEW, changing
@@ -186,10 +188,7 @@ def ill(name: str) -> dict[str, Callable[[World], World]]:
             world, replace(world.balancer("east"), healthy=frozenset())
         ),
         "nobody knows who is a member": lambda world: replace(world, membership=None),
-        "members disagree about the data": lambda world: replace(
-            world,
-            membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)),  # type: ignore[type-var]
-        ),
+        "members disagree about the data": lambda world: with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",)),
         "the name leads elsewhere": lambda world: replace(world, record="west"),
     }
 
@@ -207,8 +206,7 @@ def test_nobody_rests_while_the_others_cannot_do_without(why: str, golden: Golde
 
 def test_a_quota_may_be_raised_while_there_is_no_room() -> None:
     world = asked(ETCD)
-    assert world.membership is not None
-    full = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    full = with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
     assert rests(full) is not None
 
 
@@ -288,7 +286,7 @@ def test_an_apiserver_without_its_member_says_nothing() -> None:
 def test_where_nobody_runs_another_revision_there_is_nothing_to_go_back_to() -> None:
     world = first(APISERVER)
     all_new = tuple(replace(record, revision=NEW) for record in world.memory.replicas)
-    assert planned(replace(world, memory=replace(world.memory, replicas=all_new)), RejectRevision).steps == ()
+    assert planned(with_memory(world, replicas=all_new), RejectRevision).steps == ()
 
 
 def test_across_sites_nothing_is_given_up() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_unit
+from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_memory, with_unit
 from model.worlds import moving
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -215,7 +215,7 @@ def test_what_is_not_known_to_run_is_not_stopped() -> None:
 
 def drained(world: World, since: float, *names: str) -> World:
     """These get no new connections since some seconds ago."""
-    return replace(world, memory=replace(world.memory, draining=tuple((name, world.now - since) for name in names)))
+    return with_memory(world, draining=tuple((name, world.now - since) for name in names))
 
 
 def test_apiservers_stop_when_they_have_drained(golden: Golden) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import planned, told, until, with_fact, with_member, with_unit
+from model.stories import planned, told, until, with_fact, with_member, with_membership, with_memory, with_unit
 from model.worlds import FORMER, NEW, changing, creating
 from support.golden import Golden
 
@@ -108,8 +108,7 @@ def unread(world: World) -> World:
 
 
 def alarmed(world: World) -> World:
-    assert world.membership is not None
-    return replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE",)))
+    return with_membership(world, alarms=("memberID:1 alarm:NOSPACE",))
 
 
 def another_down(world: World) -> World:
@@ -156,7 +155,7 @@ def test_what_is_ready_in_the_end_or_was_with_another_replica_is_not_given_up() 
     assert noted(with_fact(world, name(world), lambda fact: replace(fact, ready=True))) == ()
     other = next(record.name for record in world.memory.replicas if record.revision == FORMER)
     records = tuple(replace(each, revision=NEW) if each.name == other else each for each in world.memory.replicas)
-    assert noted(replace(world, memory=replace(world.memory, replicas=records))) == ()
+    assert noted(with_memory(world, replicas=records)) == ()
 
 
 def test_nothing_is_noted_of_a_program_that_the_change_does_not_touch_or_where_nothing_is_given_up() -> None:
@@ -234,5 +233,5 @@ def test_founders_are_not_blamed_while_one_of_them_does_not_run_or_is_not_seen(g
     silent = replace(world.replica("east-2"), machine=MachineState.UNREACHABLE, units=unknown, quiet=())
     unseen_one = with_fact(world, "east-2", lambda _: silent)
     assert noted(unseen_one) == ()
-    (told, *_) = plan(replace(unseen_one, memory=replace(unseen_one.memory, unready=()))).waiting
+    (told, *_) = plan(with_memory(unseen_one, unready=())).waiting
     golden(told.what)

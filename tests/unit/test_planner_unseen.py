@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.faults import BEHIND
-from model.stories import about_to, doing, is_done, told, until, whats, with_fact, with_member
+from model.stories import about_to, doing, is_done, joined_by, told, until, whats, with_fact, with_member
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -123,9 +123,8 @@ def test_the_member_that_goes_is_not_counted_with_the_rest() -> None:
 
 
 def with_stray(world: World, *, learner: bool) -> World:
-    assert world.membership is not None
     stray = MemberFact(id=99, replica="", learner=learner, health=Health.SUSPECT)
-    return replace(world, membership=replace(world.membership, members=(*world.membership.members, stray)))
+    return joined_by(world, stray)
 
 
 def test_a_learner_that_no_record_names_is_removed() -> None:
