@@ -84,10 +84,6 @@ def test_a_member_that_still_runs_on_files_that_were_deleted_under_it_may_be_par
     assert of(world) == []
 
 
-def test_one_of_three_that_lost_its_data_is_exchanged_as_ever() -> None:
-    assert of(without_data(serving(3), "east-2")) == ["PlaceReplica east-4"]
-
-
 def test_who_never_had_the_data_has_lost_none() -> None:
     """A replica that was placed, or is about to join, while no quorum answers."""
     world = replace(without_data(serving(1), "east-1"), membership=None)
@@ -148,13 +144,6 @@ def test_the_cluster_is_written_down_with_what_else_is_written_when_it_is_first_
     assert (memory.created, memory.cluster_id, memory.revision) == (True, 0x1F, 7)
 
 
-@pytest.mark.parametrize("known", [0, 0x1F])
-def test_that_a_cluster_goes_on_is_no_reason_to_write_nor_for_a_plane_to_be_less_than_as_wanted(known: int) -> None:
-    world = serving(3)
-    world = with_memory(world, cluster_id=known, revision=100)
-    assert plan(at(world, 0x1F, 1_000_000)).done
-
-
 def test_a_remembered_revision_never_falls() -> None:
     memory = replace(Memory(), cluster_id=1, revision=100)
     step = NoteCluster(site="", why="", cluster_id=1, revision=90)
@@ -173,15 +162,6 @@ def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step:
     assert not any(isinstance(each, step) for each in seen.now)
     assert alarm in whats(seen)[0]
     assert not seen.done
-
-
-def test_what_serves_goes_on_serving_while_etcd_has_an_alarm() -> None:
-    world = serving(3)
-    dead = with_fact(
-        world, "east-2", lambda fact: replace(fact, units=((Component.ETCD, UnitState.RUNNING),), ready=False)
-    )
-    raised = with_membership(dead, alarms=("memberID:17 alarm:NOSPACE ",))
-    assert "StartUnit kube-apiserver of east-2" in of(raised)
 
 
 def test_a_plane_with_an_alarm_is_not_as_wanted() -> None:

@@ -165,10 +165,6 @@ def test_a_dns_server_that_only_we_can_tell_is_told_once_the_name_leads_where_it
     assert goes_to(replace(away, amiss="")) == [], "others tell each other"
 
 
-def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written_down() -> None:
-    assert whats(record(view(replace(moved(), torn="DNS server 192.0.2.5 port 53 gives no answer")))) == ()
-
-
 # --- which clients lose nothing when apiservers are drained ---------------------------------------------------------
 
 
@@ -179,6 +175,7 @@ def test_a_dns_server_that_gives_no_answer_is_not_waited_for_once_all_is_written
             with_fact(moved(), "west-5", lambda fact: replace(fact, ready=False)), id="a wanted apiserver is not ready"
         ),
         pytest.param(replace(moved(), record="east"), id="the name leads elsewhere"),
+        pytest.param(replace(moved(), record=None, record_known=False), id="it is not known where the name leads"),
         pytest.param(with_memory(moved(), served_site="east"), id="nothing says since when"),
         pytest.param(replace(moved(), also=("north",)), id="a DNS server leads where nothing is"),
         pytest.param(with_memory(moved(), unsettled=("north",)), id="a DNS server may have led there"),

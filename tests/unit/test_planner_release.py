@@ -13,7 +13,7 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.steps.placing import ReleaseReplica
-from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.rules.release import release, take_down
 from quarterdeck.planner.rules.traffic import let_go
@@ -60,12 +60,6 @@ def test_what_is_no_member_any_more_is_released_and_nothing_else() -> None:
     again = MemberFact(id=99, replica="east-2", learner=True, health=Health.HEALTHY)
     listed = joined_by(moved(), again)
     assert released(listed) == ["east-1", "east-3"]
-
-
-def test_what_does_not_answer_is_left_and_named(golden: Golden) -> None:
-    deaf = with_fact(moved(), "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
-    assert released(deaf) == ["east-1", "east-3"]
-    golden(release(view(deaf))[1])
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,10 @@ def health(name: str, seen: Health) -> Change:
     return lambda world: with_member(world, name, lambda member: replace(member, health=seen))
 
 
+def learns(name: str) -> Change:
+    return lambda world: with_member(world, name, lambda member: replace(member, learner=True))
+
+
 def without_data(name: str) -> Change:
     return lambda world: with_fact(world, name, lambda fact: replace(fact, has_data=False))
 
@@ -106,6 +110,7 @@ def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_
     "change",
     [
         pytest.param(health("east-2", Health.SUSPECT), id="its member does not follow"),
+        pytest.param(learns("east-2"), id="its member only listens"),
         pytest.param(unreachable("east-2"), id="its machine does not answer"),
     ],
 )

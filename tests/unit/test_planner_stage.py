@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, planned, serving, told, whats, with_balancers, with_fact, with_member, with_memory
+from model.stories import led_by, planned, serving, whats, with_balancers, with_fact, with_member, with_memory
 from model.worlds import changing, wanted
 from support.golden import Golden
 
@@ -214,10 +214,6 @@ def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, 
     machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
     said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
     golden(f"{said.what};")
-
-
-def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
-    assert [told(step) for step in planned(asked(), PlaceReplica).steps] == ["PlaceReplica east-4"]
 
 
 def test_who_waits_for_a_machine_says_why_it_does_not_answer(golden: Golden) -> None:

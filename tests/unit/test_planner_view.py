@@ -355,14 +355,6 @@ def zones(now: View) -> list[str]:
     return [slot.zone for slot in now.missing]
 
 
-def test_every_slot_has_one_replica_and_no_replica_two() -> None:
-    twice = Seen("east-5", slot=wanted("east", 1)[0], member=False, listed=False, started=False)
-    now = viewed(*east(2), twice, to="east", count=3)
-    assert names(now) == ["east-1", "east-2"]
-    assert zones(now) == ["c"]
-    assert [record.name for record in now.unwanted] == ["east-5"]
-
-
 def test_the_slots_of_other_zones_are_left_by_a_replica_that_fills_one() -> None:
     """At the target of a move, where nobody stands in for what is to be placed."""
     now = viewed(Seen("east-1"), BEGUN, to="west", count=5)
