@@ -22,8 +22,10 @@ from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.view import view
 
 W = TypeVar("W", World, Truth)
 Stop = Callable[[Truth, Plan], bool]
@@ -91,6 +93,19 @@ def after_round(truth: Truth, now: Plan) -> Truth:
     for step in now.now:
         truth = apply(truth, step)
     return truth if now.now else tick(truth)
+
+
+def later(truth: Truth, ticks: int) -> Truth:
+    """What is planned is done, or time passes, until so many ticks are over."""
+    end = truth.now + ticks
+    while (now := plan(observe(truth))).now or truth.now < end:
+        truth = after_round(truth, now)
+    return truth
+
+
+def why_not(truth: Truth) -> dict[str, str]:
+    """Why what is not well is left as it is, by its name."""
+    return dict(held_back(view(observe(truth))))
 
 
 def steps_until(truth: Truth, stop: Stop, *, rounds: int = 300) -> list[str]:

@@ -9,12 +9,13 @@ from model.stories import (
     HEALING_STEPS,
     Stop,
     about_to,
-    after_round,
     is_done,
     kind,
+    later,
     planned,
     steps_until,
     until,
+    why_not,
     with_member,
     with_memory,
 )
@@ -72,20 +73,8 @@ def sick(truth: Truth, component: Component, name: str) -> Truth:
     return replace(hung(truth, component, name), sick=truth.sick | {(machine, component)})
 
 
-def later(truth: Truth, ticks: int) -> Truth:
-    """What is planned is done, or time passes, until so many ticks are over."""
-    end = truth.now + ticks
-    while (now := plan(observe(truth))).now or truth.now < end:
-        truth = after_round(truth, now)
-    return truth
-
-
 def healed(truth: Truth) -> int:
     return len(truth.memory.healed)
-
-
-def why_not(truth: Truth) -> dict[str, str]:
-    return dict(held_back(view(observe(truth))))
 
 
 @pytest.mark.parametrize("component", PROGRAMS, ids=str)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import after_round, is_done, steps_until, told, until, whats, with_member, with_memory
+from model.stories import (
+    is_done,
+    later,
+    steps_until,
+    told,
+    until,
+    whats,
+    why_not,
+    with_member,
+    with_memory,
+)
 from model.worlds import ZONES, empty, settled, wanted
 from support.golden import Golden
 
@@ -47,20 +57,8 @@ def dead(truth: Truth, *replicas: str, power: Power = Power.OFF) -> Truth:
     return with_power(truth, power, *(truth.memory.replica(each).machine for each in replicas))
 
 
-def later(truth: Truth, ticks: int) -> Truth:
-    """What is planned is done, or time passes, until so many ticks are over."""
-    end = truth.now + ticks
-    while (now := plan(observe(truth))).now or truth.now < end:
-        truth = after_round(truth, now)
-    return truth
-
-
 def condemned(truth: Truth) -> list[str]:
     return [each.replica for each in truth.memory.condemned]
-
-
-def why_not(truth: Truth) -> dict[str, str]:
-    return dict(held_back(view(observe(truth))))
 
 
 @pytest.mark.parametrize("power", [Power.OFF, Power.FROZEN], ids=str)

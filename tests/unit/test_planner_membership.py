@@ -63,21 +63,20 @@ def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
     assert truth.home == "east"
 
 
-def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
-    truth = until(moving(3, 3), about_to(Swap))
-    assert "Swap(Promote west-6, RemoveMember east-1)" in doing(truth)
-
-
-def test_one_to_three_swaps_by_promotions_alone_and_before_any_apiserver() -> None:
-    truth = until(moving(1, 3), about_to(Swap))
-    assert doing(truth) == ["Swap(Promote west-2, Promote west-3)"]
-    assert truth.serving == {"east-1"}
-
-
-def test_three_to_one_serves_before_it_swaps() -> None:
-    truth = until(moving(3, 1), about_to(Swap))
-    assert truth.serving == {"west-4"}
-    assert doing(truth) == ["Swap(RemoveMember east-1, RemoveMember east-2, RemoveMember east-3)"]
+@pytest.mark.parametrize(
+    ("replicas", "to", "swap", "serving"),
+    [
+        pytest.param(3, 3, "Promote west-6, RemoveMember east-1", {"west-4", "west-5"}, id="promotes and removes"),
+        pytest.param(1, 3, "Promote west-2, Promote west-3", {"east-1"}, id="promotes before any apiserver"),
+        pytest.param(
+            3, 1, "RemoveMember east-1, RemoveMember east-2, RemoveMember east-3", {"west-4"}, id="removes alone"
+        ),
+    ],
+)
+def test_the_swap_of_each_kind_of_move(replicas: int, to: int, swap: str, serving: set[str]) -> None:
+    truth = until(moving(replicas, to), about_to(Swap))
+    assert f"Swap({swap})" in doing(truth)
+    assert truth.serving == serving
 
 
 def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_swap() -> None:

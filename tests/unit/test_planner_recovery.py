@@ -29,7 +29,7 @@ from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.survivors import Fate, loss, survivors
+from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
 from quarterdeck.planner.view import view
 
 NO, YES = Consent(), Consent(epoch=1)
@@ -64,6 +64,13 @@ def word(replica: str, applied: int, revision: int = 5, **said: object) -> Membe
     return replace(made, **said)
 
 
+def speaking(world: World) -> Survivors:
+    """What is left where some members speak for themselves."""
+    found = survivors(world)
+    assert found is not None
+    return found
+
+
 def of(world: World) -> list[str]:
     return [told(step) for step in plan(world).now]
 
@@ -80,8 +87,7 @@ def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is
 
 
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
-    found = survivors(observe(left_of_three()))
-    assert found is not None
+    found = speaking(observe(left_of_three()))
     assert found.lost
     assert found.best.replica == "east-1"
     assert (found.of(Fate.ALIVE), found.of(Fate.DEAD)) == (("east-1",), ("east-2", "east-3"))
@@ -89,16 +95,14 @@ def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
 
 
 def test_machines_that_do_not_answer_are_not_dead() -> None:
-    found = survivors(observe(left_of_three(CUT_OFF)))
-    assert found is not None
+    found = speaking(observe(left_of_three(CUT_OFF)))
     assert found.of(Fate.CUT_OFF) == ("east-2", "east-3")
     assert found.others_may_live
 
 
 def test_one_that_does_not_answer_is_no_quorum_by_itself() -> None:
     truth = with_power(with_power(settled(empty("east", 3)), DEAD, "east-2"), CUT_OFF, "east-3")
-    found = survivors(observe(truth))
-    assert found is not None
+    found = speaking(observe(truth))
     assert found.lost
     assert not found.others_may_live
 
@@ -109,8 +113,7 @@ def test_a_quorum_that_only_has_to_be_started_is_not_lost() -> None:
     for name in ("east-2", "east-3"):
         units = tuple((each, UnitState.STOPPED) for each in NAMED)
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, units=units, has_data=True))  # noqa: B023
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
     assert of(world) == ["StartUnit etcd of east-2", "StartUnit etcd of east-3"]
 
@@ -119,21 +122,18 @@ def test_data_that_is_gone_is_as_dead_as_a_machine_and_data_that_is_not_seen_is_
     world = observe(left_of_three())
     for name in ("east-2", "east-3"):
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, has_data=False))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.lost
     for name in ("east-2", "east-3"):
         world = with_fact(world, name, lambda fact: replace(fact, has_data=None))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
 
 
 def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> None:
     world = observe(left_of_three(consent=YES))
     world = replace(world, words=(word("east-1", 7, follows=True),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
     assert not any(isinstance(step, BeginEpoch) for step in plan(world).now)
 
@@ -141,8 +141,7 @@ def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> Non
 def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
     world = observe(left_of_three())
     world = replace(world, words=(word("east-1", 7, voters=("east-1", "", "")),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.others_may_live
 
 
@@ -150,22 +149,19 @@ def test_who_has_applied_most_survives_whatever_its_name_and_term() -> None:
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     five = tuple(f"east-{each}" for each in range(1, 6))
     said = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
-    found = survivors(replace(world, words=said))
-    assert found is not None
+    found = speaking(replace(world, words=said))
     assert [each.replica for each in found.words] == ["east-2", "east-1"]
 
 
 def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
     """It does not say who votes: all that were members and are not known to be learners may."""
     world = replace(observe(left_of_three(consent=YES)), words=(word("east-1", 9, learner=True, voters=()),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.fates == (("east-2", Fate.DEAD), ("east-3", Fate.DEAD))
     assert found.lost
     assert of(world)[0].startswith("BeginEpoch")
     both = replace(world, words=(*world.words, word("east-2", 9)))
-    found = survivors(both)
-    assert found is not None
+    found = speaking(both)
     assert found.best.replica == "east-2", "of those that have as much, one that was asked to keep it"
 
 
@@ -173,8 +169,7 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     memory = world.memory.with_replica("east-2", lambda record: replace(record, differs=True))
     world = replace(world, memory=memory, words=(word("east-1", 9), word("east-2", 12)))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.best.replica == "east-1"
 
 

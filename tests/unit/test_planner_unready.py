@@ -111,6 +111,10 @@ def alarmed(world: World) -> World:
     return with_membership(world, alarms=("memberID:1 alarm:NOSPACE",))
 
 
+def stopped(world: World) -> World:
+    return with_unit(world, name(world), APISERVER, UnitState.STOPPED)
+
+
 def another_down(world: World) -> World:
     other = next(record.name for record in world.memory.replicas if record.revision == FORMER)
     return with_member(world, other, lambda member: replace(member, health=Health.DOWN))
@@ -125,6 +129,7 @@ def another_down(world: World) -> World:
         pytest.param(APISERVER, silent(stuck(APISERVER)), id="it is not known whether it is ready"),
         pytest.param(ETCD, unwell(stuck(ETCD), Health.UNREACHABLE), id="the leader hears it"),
         pytest.param(ETCD, another_down(stuck(ETCD)), id="another member is down"),
+        pytest.param(APISERVER, stopped(stuck(APISERVER)), id="it was stopped"),
         *(
             pytest.param(each, change(stuck(each)), id=f"{each}: {why}")
             for each in (ETCD, APISERVER)
@@ -143,11 +148,6 @@ def test_the_time_begins_anew_when_something_else_may_be_the_reason(component: C
 
 def test_the_time_begins_anew_after_an_alarm() -> None:
     assert noted(alarmed(stuck(APISERVER))) == ()
-
-
-def test_the_time_begins_anew_after_a_stop() -> None:
-    world = stuck(APISERVER)
-    assert noted(with_unit(world, name(world), APISERVER, UnitState.STOPPED)) == ()
 
 
 def test_what_is_ready_in_the_end_or_was_with_another_replica_is_not_given_up() -> None:
