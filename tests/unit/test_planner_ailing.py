@@ -37,7 +37,7 @@ from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.healing import heal, held_back
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import apiserver_of, etcd_of
@@ -380,8 +380,8 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     noted = with_memory(world, ailing=(("kube-apiserver of east-2", world.now),))
     # The step is tried again: nothing fails at this moment.
     assert len(ailing(view(replace(noted, failing=())))) == 1
-    assert [kind(each) for each in heal(view(replace(noted, now=noted.now + 1.0))).steps] == []
-    (step,) = heal(view(replace(noted, now=noted.now + 2.0))).steps
+    assert [kind(each) for each in planned(replace(noted, now=noted.now + 1.0), *HEALING_STEPS).steps] == []
+    (step,) = planned(replace(noted, now=noted.now + 2.0), *HEALING_STEPS).steps
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
     assert ailing(view(replace(world, failing=()))) == (), "a mere start is none"

@@ -20,7 +20,6 @@ from quarterdeck.planner.ailing import is_due
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
-from quarterdeck.planner.rules.rolling import roll
 from quarterdeck.planner.rules.serving import dismiss
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -39,7 +38,7 @@ def asked(replicas: int = 3, *, broken: Component | None = None, has: str = NEW)
 
 def adopting(truth: Truth) -> list[str]:
     """Who adopts the next revision now."""
-    return [each.replica for each in roll(view(observe(truth))).steps if isinstance(each, AdoptRevision)]
+    return [each.replica for each in planned(observe(truth), AdoptRevision).steps if isinstance(each, AdoptRevision)]
 
 
 def first() -> Truth:
@@ -74,7 +73,7 @@ def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Go
 
 @pytest.mark.parametrize("state", [UnitState.FAILED, UnitState.STOPPED, UnitState.UNKNOWN])
 def test_nor_does_it_go_on_where_it_does_not_run(state: UnitState) -> None:
-    assert roll(view(with_unit(observe(first()), "east-2", CLOUD, state))).steps == ()
+    assert planned(with_unit(observe(first()), "east-2", CLOUD, state), *ROLLING_STEPS).steps == ()
 
 
 def test_a_single_replica_gets_it_where_it_is() -> None:
@@ -116,7 +115,7 @@ def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_sa
 
 def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -> None:
     truth = asked(has=FORMER)
-    (step,) = roll(view(observe(truth))).steps
+    (step,) = planned(observe(truth), *ROLLING_STEPS).steps
     assert isinstance(step, StopUnit)
     assert (step.component, step.replica) == (CLOUD, "east-2")
     done = settled(truth)

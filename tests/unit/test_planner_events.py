@@ -146,7 +146,7 @@ def test_events_are_given_up_without_a_quorum_of_their_members() -> None:
 
 def test_a_cluster_is_forgotten_when_nothing_that_runs_keeps_events_there() -> None:
     before = until(going_off(), lambda truth, now: [each.revision for each in truth.memory.replicas].count(NEW) == 2)
-    assert not dissolve(view(observe(before))).steps
+    assert not planned(observe(before), ForgetCluster).steps
     after = until(before, about_to(ForgetCluster))
     assert {each.revision for each in after.memory.replicas} == {NEW}
 
@@ -162,7 +162,7 @@ def test_what_is_left_on_a_machine_that_does_not_answer_is_a_leftover(golden: Go
     truth = until(going_off(), about_to(ReleaseMember))
     off = tuple(replace(each, power=Power.OFF) if each.name == "east-a1" else each for each in truth.machines)
     world = observe(replace(truth, machines=off))
-    assert "ReleaseMember east-1" not in all_told(dissolve(view(world)))
+    assert "ReleaseMember east-1" not in all_told(planned(world))
     _, leftovers = release(view(world))
     golden(leftovers)
 

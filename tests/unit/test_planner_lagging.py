@@ -40,7 +40,7 @@ from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.healing import heal, held_back
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
@@ -95,7 +95,7 @@ LAGS = {"lagging": True, "lag": 5_000}
 
 
 def steps_of(world: World) -> list[str]:
-    return [kind(step) for step in heal(view(world)).steps]
+    return [kind(step) for step in planned(world, *HEALING_STEPS).steps]
 
 
 # --- a voter --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.traffic import NoteLifetime, SetRecord, StopBalancer
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner.rules.notes import note
 from quarterdeck.planner.rules.traffic import let_go, may_drain, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
@@ -293,10 +292,10 @@ def test_it_is_written_down_once() -> None:
     world = replace(moved(), record_ttl=60.0)
     for ttl in (60.0, None):
         world = remembered(replace(world, record_ttl=ttl))
-        assert not any(isinstance(step, NoteLifetime) for step in note(view(world)).steps)
+        assert not any(isinstance(step, NoteLifetime) for step in planned(world, NoteLifetime).steps)
 
 
 def test_a_shorter_time_than_wanted_lets_go_of_nothing_early() -> None:
     world = replace(moved(), record_ttl=0.5)
     assert world.lifetime == world.settings.ttl
-    assert not any(isinstance(step, NoteLifetime) for step in note(view(world)).steps)
+    assert not any(isinstance(step, NoteLifetime) for step in planned(world, NoteLifetime).steps)

@@ -6,17 +6,17 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, joined_by, told, until, with_balancers, with_fact, with_memory
+from model.stories import about_to, joined_by, planned, told, until, with_balancers, with_fact, with_memory
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.rules.release import release, take_down
-from quarterdeck.planner.rules.traffic import let_go
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -144,9 +144,11 @@ def test_a_load_balancer_that_does_not_run_and_that_its_machine_knows_of_goes_wi
 def test_a_load_balancer_in_a_crash_loop_goes_from_a_site_that_the_plane_has_left() -> None:
     north = BalancerFact(site="north", running=False, left=True)
     world = held(moved())
-    assert "north" in [step.site for step in let_go(view(with_balancers(world, *world.balancers, north))).steps]
+    assert "north" in [
+        step.site for step in planned(with_balancers(world, *world.balancers, north), StopBalancer).steps
+    ]
     gone = with_balancers(world, *world.balancers, replace(north, left=False))
-    assert "north" not in [step.site for step in let_go(view(gone)).steps]
+    assert "north" not in [step.site for step in planned(gone, StopBalancer).steps]
 
 
 @pytest.mark.parametrize("state", [UnitState.RUNNING, UnitState.FAILED, UnitState.STOPPING])

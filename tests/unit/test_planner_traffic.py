@@ -8,6 +8,7 @@ from model.stories import (
     about_to,
     after_round,
     doing,
+    planned,
     told,
     until,
     whats,
@@ -23,7 +24,7 @@ from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackend
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.traffic import backends, let_go, may_drain
+from quarterdeck.planner.rules.traffic import let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import DNS, edge, second
 from quarterdeck.planner.simulated.truth import Truth
@@ -176,9 +177,9 @@ def test_where_the_quorum_is_there_is_a_load_balancer_to_go_back_to_while_the_on
     assert let_go(view(nowhere)).steps == ()
     assert [step.site for step in let_go(view(world)).steps] == ["east"]
     without = with_balancers(nowhere, BalancerFact(site="east", running=False))
-    assert "east" in [step.site for step in backends(view(without)).steps]
+    assert "east" in [step.site for step in planned(without, SetBackends).steps]
     fixed = replace(without, front="west")
-    assert "east" not in [step.site for step in backends(view(fixed)).steps], "a fixed address goes nowhere"
+    assert "east" not in [step.site for step in planned(fixed, SetBackends).steps], "a fixed address goes nowhere"
 
 
 def test_what_counts_is_the_load_balancer_that_the_name_leads_to() -> None:
@@ -192,7 +193,7 @@ def test_what_counts_is_the_load_balancer_that_the_name_leads_to() -> None:
 def test_while_there_is_no_name_the_load_balancer_that_it_will_lead_to_is_enough() -> None:
     world = replace(name_has_moved(), record=None)
     world = with_balancers(world, BalancerFact(site="east", running=False))
-    assert "east" not in [step.site for step in backends(view(world)).steps]
+    assert "east" not in [step.site for step in planned(world, SetBackends).steps]
 
 
 def floating(**changed: frozenset[str]) -> Truth:
