@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from cryptography import x509
 from pydantic import SecretStr
+from support.resources import with_spec
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import elsewhere
@@ -30,8 +31,7 @@ async def small() -> SmallPlane:
     made = await small_plane(replicas=1)
     resource = made.plane.resource
     endpoint = Endpoint.model_validate({"mode": "address", "address": A, "leadsTo": "promoted"}, strict=False)
-    spec = resource.spec.model_copy(update={"endpoint": endpoint})
-    made.plane.resource = resource.model_copy(update={"spec": spec})
+    made.plane.resource = with_spec(resource, endpoint=endpoint)
     return made
 
 

@@ -12,6 +12,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 from support.golden import Golden
 from support.joining_lab import JoiningLab
+from support.resources import with_spec
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import server_address
@@ -51,7 +52,7 @@ BOUND = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:cloud-con
 
 def asked(cloud: CloudControllerManager | None) -> ControlPlane:
     plane = new_control_plane("demo", site="east")
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"cloud_controller_manager": cloud})})
+    return with_spec(plane, cloud_controller_manager=cloud)
 
 
 def program(path: Path, content: bytes, mode: int = 0o755) -> CloudControllerManager:

@@ -12,6 +12,7 @@ import pytest
 from fakes.store import MemoryStore
 from loop.clock import Clock, lived
 from support.golden import Golden
+from support.resources import with_spec, with_status
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -109,7 +110,7 @@ class Lab:
 
     async def scale(self, name: str, replicas: int = 5) -> None:
         def scaled(plane: ControlPlane) -> ControlPlane:
-            return plane.model_copy(update={"spec": plane.spec.model_copy(update={"replicas": replicas})})
+            return with_spec(plane, replicas=replicas)
 
         await amend(self.store, ControlPlane, name, scaled)
 
@@ -181,7 +182,7 @@ async def test_a_keeper_s_own_writes_do_not_wake_it_from_its_pause(lab: Lab) -> 
 
     def counted(plane: ControlPlane) -> ControlPlane:
         offset = (plane.status.port_offset or 0) + 1
-        return plane.model_copy(update={"status": plane.status.model_copy(update={"port_offset": offset})})
+        return with_status(plane, port_offset=offset)
 
     engine = lab.another("manager")
     writes = Writes(engine.home, engine.asker, engine.clocks, trouble={"bad": Corrupt("reading", "is damaged")})
@@ -209,7 +210,7 @@ async def test_planes_that_come_are_kept_and_those_that_go_are_left(lab: Lab) ->
 @life
 async def test_a_site_that_changes_and_an_operation_that_is_put_down_are_news_for_the_planes(lab: Lab) -> None:
     def with_zones(site: Site) -> Site:
-        return site.model_copy(update={"spec": site.spec.model_copy(update={"zones": ("a", "b")})})
+        return with_spec(site, zones=("a", "b"))
 
     await lab.create("one", "two")
     lab.start()

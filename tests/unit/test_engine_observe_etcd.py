@@ -9,6 +9,7 @@ import pytest
 from fakes.etcd import FakeEtcd
 from fakes.etcd_cluster import Member
 from support.fake_plane import FakePlane, host_of
+from support.resources import with_status
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
@@ -281,12 +282,8 @@ async def test_a_joiner_whose_machine_dies_is_down_too_and_gets_a_moment_to_begi
     """Its leader hears nothing of it either; a look at one that is only slow asks nobody else."""
     seat = seat_at("m-east-3", host_of("east-3"), 0)
     joiner = replace(fake.memory.replicas[0], name="east-3", machine="m-east-3", seat=seat, started=False)
-    looking.plane.resource = looking.plane.resource.model_copy(
-        update={
-            "status": looking.plane.resource.status.model_copy(
-                update={"memory": memory_to_status(replace(fake.memory, replicas=(*fake.memory.replicas, joiner)))}
-            )
-        }
+    looking.plane.resource = with_status(
+        looking.plane.resource, memory=memory_to_status(replace(fake.memory, replicas=(*fake.memory.replicas, joiner)))
     )
     place = Machine(name="m-east-3", site="east", zone="c", address=host_of("east-3"))
     looking.plane.machines = {**looking.plane.machines, ("east", "m-east-3"): place}
@@ -395,8 +392,7 @@ def noted(looking: Looking) -> None:
 
 def remembered(looking: Looking, memory: Memory) -> None:
     """The plane's memory is another one."""
-    status = looking.plane.resource.status.model_copy(update={"memory": memory_to_status(memory)})
-    looking.plane.resource = looking.plane.resource.model_copy(update={"status": status})
+    looking.plane.resource = with_status(looking.plane.resource, memory=memory_to_status(memory))
 
 
 def added(fake: FakePlane, name: str, peer_url: str, *, learner: bool = False, started: bool = True) -> Member:

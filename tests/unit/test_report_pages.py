@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 from report_lab import MACHINE, STARTED, Journal, journal, operation, probe_result, report
 from rich.console import Console
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
@@ -122,7 +123,7 @@ def test_hostile_text_stays_text() -> None:
     it.saw(0, ["demo-1"], leader="demo-1", backends={HOSTILE: [HOSTILE]}, record=HOSTILE)
     it.step(1, 2, f"promote-learner {HOSTILE}", HOSTILE, site=HOSTILE, error=HOSTILE)
     op = operation()
-    op = op.model_copy(update={"status": op.status.model_copy(update={"message": HOSTILE})})
+    op = with_status(op, message=HOSTILE)
     made = build(
         op, it.entries, machine=MACHINE.model_copy(update={"kernel": HOSTILE}), now=STARTED, probe=probe_result()
     )
