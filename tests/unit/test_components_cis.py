@@ -194,7 +194,6 @@ def test_the_table_in_the_docs_names_each_check_and_says_what_the_units_show() -
         (API, "debug-socket-path", "/tmp/s"),
         (API, "etcd-servers", "x"),
         (API, "etcd-servers-overrides", "/events#https://10.0.0.9:2379"),
-        (API, "encryption-provider-config", "x"),
         (API, "service-account-lookup", "false"),
         (API, "disable-admission-plugins", "LimitRanger,NodeRestriction"),
         (API, "disable-admission-plugins", "ValidatingAdmissionWebhook"),
