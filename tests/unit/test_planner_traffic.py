@@ -18,7 +18,6 @@ from model.stories import (
 from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import Component
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
@@ -33,10 +32,6 @@ from quarterdeck.planner.view import view
 
 def told_of(now: Plan) -> list[str]:
     return [told(step) for step in now.now]
-
-
-def stops(now: Plan, component: Component = Component.APISERVER) -> bool:
-    return any(isinstance(step, StopUnit) and step.component == component for step in now.now)
 
 
 def serving_at_west(replicas: int = 3, to: int = 3) -> Truth:

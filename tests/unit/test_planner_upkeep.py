@@ -254,26 +254,17 @@ def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and
 
 
 @pytest.mark.parametrize(
-    ("change", "cordoned", "says"),
+    ("change", "cordoned"),
     [
-        (Change(restart=frozenset({Component.ETCD})), False, ""),
-        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True, ""),
-        (
-            Change(restart=frozenset({Component.ETCD})),
-            True,
-            "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')",
-        ),
-        (Change(exchange=True), True, "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')"),
-        (
-            Change(exchange=True),
-            False,
-            "east-1 would be exchanged for the other changes, and no exchange begins under an alarm:"
-            " change the quota alone",
-        ),
+        (Change(restart=frozenset({Component.ETCD})), False),
+        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True),
+        (Change(restart=frozenset({Component.ETCD})), True),
+        (Change(exchange=True), True),
+        (Change(exchange=True), False),
     ],
 )
 def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
-    change: Change, cordoned: bool, says: str, golden: Golden
+    change: Change, cordoned: bool, golden: Golden
 ) -> None:
     """It may have the larger quota already."""
     once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1",))

@@ -215,7 +215,7 @@ def test_downsampling_keeps_every_failure_and_every_kinds_slowest() -> None:
     assert downsampled(samples, count) == tuple(range(count))
 
 
-def test_the_terminal_shows_the_same(page: str, golden: Golden) -> None:
+def test_the_terminal_shows_the_same(golden: Golden) -> None:
     console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     with console.file:
         console.print(render_text(report(failing=True)))
