@@ -86,7 +86,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
+def shared_home() -> Iterator[Path]:
     """The home of one lab that the tests use in turn; most leave its keeper alive."""
     allowed, reason = asyncio.run(available())
     if not allowed:
@@ -95,6 +95,13 @@ def home() -> Iterator[Path]:
     yield folder
     asyncio.run(Lab(folder).close())
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def home(shared_home: Path) -> AsyncIterator[Path]:
+    """The same home for one test, which gets it empty and in any order."""
+    yield shared_home
+    await emptied(shared_home)
 
 
 @pytest.fixture
@@ -108,7 +115,7 @@ async def world(home: Path) -> AsyncIterator[World]:
                 assert await lab.add_machine(site, f"{site}-{machine}", machine) == f"10.89.{number}.{machine}"
         yield world
     finally:
-        await emptied(home)
+        await emptied(home)  # ends the peers
         for peer in world.peers:
             await peer.process.communicate()
 
@@ -116,11 +123,14 @@ async def world(home: Path) -> AsyncIterator[World]:
 async def emptied(home: Path) -> None:
     """Leave a lab without machines, sites, ways and processes to the next test."""
     lab = await Lab.open(home)
-    machines = (await lab.layout()).machines
-    for where in (CLIENT, HUB, *(inside(each.site, each.name) for each in machines)):
+    layout = await lab.layout()
+    for where in (CLIENT, HUB, *(inside(each.site, each.name) for each in layout.machines)):
         for pid in await lab.processes(where):
             os.kill(pid, signal.SIGKILL)
-    for each in machines:
+    for site in layout.sites:  # its last machine takes a site along, and one without machines has none to do so
+        if not any(each.site == site.name for each in layout.machines):
+            await lab.add_machine(site.name, "last", 1)
+    for each in (await lab.layout()).machines:
         await lab.remove_machine(each.site, each.name)
     assert await lab.layout() == Layout()
 

@@ -26,6 +26,7 @@ from support.plane_lab import PlaneLab, kubectl_program
 COUNTER = "counter"
 _PAUSE = 0.3
 _WRITES = 0.2
+_OK = 200
 #: Seconds that a call of kubectl may take: longer than a load balancer takes to find out that an apiserver is gone.
 _CALL = 30.0
 _SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
@@ -72,6 +73,7 @@ class Nodes:
         text = "\n---\n".join(json.dumps(each) for each in objects)
         until(self._has_account, "pods have an account")
         self.lab.kubectl(self.client, "apply", "-f", "-", stdin=text)
+        until(self._answer, "each kubelet answers", seconds=90.0, pause=0.3)
         until(self._runs, "a pod runs on each node", seconds=90.0, pause=0.3)
 
     def state(self) -> dict[str, Any]:
@@ -158,6 +160,11 @@ class Nodes:
 
     def _has_account(self) -> bool:
         return "default" in self.client.names("serviceaccounts")
+
+    def _answer(self) -> bool:
+        """Whether each kubelet can be asked for logs: one that is Ready may still wait for its serving certificate."""
+        with self.client.http() as http:
+            return all(http.get(f"/api/v1/nodes/{each}/proxy/healthz").status_code == _OK for each in self.names)
 
     def _runs(self) -> bool:
         pods = self._items("pods")
