@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import wraps
+from inspect import Signature, signature
+from typing import Protocol, TypeVar
 
 from quarterdeck.stores.lease import Clocks
 
@@ -61,3 +66,42 @@ class JumpingLoop(asyncio.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         """Nobody waits in a system call who would have to be woken."""
+
+
+class Lab(Protocol):
+    """What a life takes place in."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+
+L = TypeVar("L", bound=Lab)
+
+
+def lived(
+    lab: Callable[[], L], living: Callable[[L], AbstractAsyncContextManager[None]]
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """A decorator for tests that run on a clock that jumps. Each gets a lab of its own as its first argument, and runs
+    within ``living``, which ends what it has started.
+    """
+
+    def decorated(life: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @wraps(life)
+        def test(**fixtures: object) -> None:
+            made = lab()
+
+            async def whole() -> None:
+                async with living(made):
+                    await life(made, **fixtures)
+
+            loop = JumpingLoop(made.clock)
+            try:
+                loop.run_until_complete(whole())
+            finally:
+                loop.close()
+
+        # pytest provides what the signature names: all but the lab.
+        vars(test)["__signature__"] = Signature(list(signature(life).parameters.values())[1:])
+        return test
+
+    return decorated

@@ -15,6 +15,7 @@ from random import Random
 from zlib import crc32
 
 from model.invariants import check_done
+from support.resources import with_spec
 
 from loop.calls import Call
 from loop.clock import JumpingLoop
@@ -437,7 +438,7 @@ def _new_plane(wish: Wish) -> ControlPlane:
     etcd = plane.spec.etcd.model_copy(update={"events": Events(separate=wish.apart)})
     changes = {"endpoint": endpoint, "etcd": etcd, "nodes": Nodes(bootstrap=False)}  # add-ons are no part of most
     changes |= {"cloud_controller_manager": CLOUD if wish.cloud else None}
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update=changes)})
+    return with_spec(plane, **changes)
 
 
 def _run(world: Joined, life: Awaitable[None], trouble: list[str]) -> None:

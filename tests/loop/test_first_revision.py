@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from fakes.site_machines import Behaviour
+from support.resources import with_spec
 
 from loop.joined import Joined
 from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
@@ -43,7 +44,7 @@ class Mistaken(Life):
     def wished(self, plane: ControlPlane) -> ControlPlane:
         flags = {BAD: "x"} if len(self.wishes) <= 1 else {}
         extra = plane.spec.extra_args.model_copy(update={self.component.replace("-", "_"): flags})
-        return plane.model_copy(update={"spec": plane.spec.model_copy(update={"extra_args": extra})})
+        return with_spec(plane, extra_args=extra)
 
     async def _lived(self) -> None:
         self.supervisors = asyncio.create_task(self._supervised(), name="the supervisors")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
+from support.resources import with_spec
 
 from loop.lives import EAST3, WEST3, Life, Story, Wish, _run, _settled, many
 from loop.session import Books, Session
@@ -250,7 +251,7 @@ def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -
 
 async def _recovers(life: Kept, policy: RecoveryPolicy) -> None:
     def said(plane: ControlPlane) -> ControlPlane:
-        return plane.model_copy(update={"spec": plane.spec.model_copy(update={"recovery": policy})})
+        return with_spec(plane, recovery=policy)
 
     await amend(life.world.store, ControlPlane, PLANE, said)
 
@@ -304,8 +305,7 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
         until = life.sessions[0].asker().now() + timedelta(minutes=5)
 
         def paused(plane: ControlPlane) -> ControlPlane:
-            spec = plane.spec.model_copy(update={"paused": True, "paused_until": until})
-            return plane.model_copy(update={"spec": spec})
+            return with_spec(plane, paused=True, paused_until=until)
 
         await amend(life.world.store, ControlPlane, PLANE, paused)
         await asyncio.sleep(1)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from support.resources import with_spec
+
 from loop.lives import EAST3, PLANE, WEST3
 from loop.session import Books, Session
 from loop.test_kept import Kept, cheap, kept
@@ -24,7 +26,7 @@ SET = ControllerSet(name="ipam", lock="migration", controllers=("node-ipam-contr
 async def _declare(life: Kept) -> None:
     user = Session(who="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
     engine, plane = user.engine(), await life.plane()
-    wanted = plane.model_copy(update={"spec": plane.spec.model_copy(update={"controller_sets": (SET,)})})
+    wanted = with_spec(plane, controller_sets=(SET,))
     await operations.change(engine.home, wanted, OperationType.APPLY, engine.asker)
 
 

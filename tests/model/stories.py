@@ -5,21 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any, TypeVar
 
 from model.faulty import FaultyTruth
 from model.worlds import empty, settled
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.membership import MemberFact, Membership
+from quarterdeck.model.membership import MemberFact
+from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.members import Swap
+from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
+from quarterdeck.model.steps.members import Swap, TransferLeadership
 from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.view import view
 
+W = TypeVar("W", World, FaultyTruth)
 Stop = Callable[[FaultyTruth, Plan], bool]
+#: The kinds of steps by which a replica is healed.
+HEALING_STEPS = (
+    *(NoteDown, NoteAiling, Condemn, Pardon, CordonMachine),
+    *(AttachVolumes, ReviveUnit, RestartUnit, TransferLeadership, StopUnit),
+)
+#: The kinds of steps by which a revision rolls through a plane.
+ROLLING_STEPS = (StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
 
 
 def kind(step: Step) -> str:
@@ -79,6 +95,19 @@ def after_round(truth: FaultyTruth, now: Plan) -> FaultyTruth:
     return truth if now.now else tick(truth)
 
 
+def later(truth: FaultyTruth, ticks: int) -> FaultyTruth:
+    """What is planned is done, or time passes, until so many ticks are over."""
+    end = truth.now + ticks
+    while (now := plan(observe(truth))).now or truth.now < end:
+        truth = after_round(truth, now)
+    return truth
+
+
+def why_not(truth: FaultyTruth) -> dict[str, str]:
+    """Why what is not well is left as it is, by its name."""
+    return dict(held_back(view(observe(truth))))
+
+
 def steps_until(truth: FaultyTruth, stop: Stop, *, rounds: int = 300) -> list[str]:
     """All that is done until ``stop`` holds."""
     done: list[str] = []
@@ -101,11 +130,40 @@ def serving(replicas: int = 3) -> World:
     return observe(settled(empty("east", replicas)))
 
 
-def with_member(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
-    """The world with one member seen otherwise."""
+def with_memory(world: W, **facts: Any) -> W:
+    """The world, or the truth, with these facts remembered otherwise."""
+    return replace(world, memory=replace(world.memory, **facts))
+
+
+def with_membership(world: World, cluster: Cluster = Cluster.MAIN, **facts: Any) -> World:
+    """The world with these facts of the members of a cluster seen otherwise."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    seen = replace(known, **facts)
+    return replace(world, membership=seen) if cluster is Cluster.MAIN else replace(world, events_membership=seen)
+
+
+def with_member(
+    world: World, name: str, change: Callable[[MemberFact], MemberFact], cluster: Cluster = Cluster.MAIN
+) -> World:
+    """The world with one member of a cluster seen otherwise."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    members = tuple(change(each) if each.replica == name else each for each in known.members)
+    return with_membership(world, cluster, members=members)
+
+
+def without_member(world: World, name: str) -> World:
+    """The world in which a replica is no member of the main cluster."""
     assert world.membership is not None
-    members = tuple(change(each) if each.replica == name else each for each in world.membership.members)
-    return replace(world, membership=replace(world.membership, members=members))
+    return with_membership(world, members=tuple(each for each in world.membership.members if each.replica != name))
+
+
+def joined_by(world: World, *members: MemberFact, cluster: Cluster = Cluster.MAIN) -> World:
+    """The world with more members of a cluster."""
+    known = world.membership_of(cluster)
+    assert known is not None
+    return with_membership(world, cluster, members=(*known.members, *members))
 
 
 def with_fact(world: World, name: str, change: Callable[[ReplicaFact], ReplicaFact]) -> World:
@@ -128,11 +186,9 @@ def with_balancers(world: World, *balancers: BalancerFact) -> World:
     return replace(world, balancers=(*(each for each in world.balancers if each.site not in sites), *balancers))
 
 
-def led_by(world: World, name: str) -> World:
-    """The world with another leader."""
-    membership: Membership | None = world.membership
-    assert membership is not None
-    return replace(world, membership=replace(membership, leader=name))
+def led_by(world: World, name: str | None) -> World:
+    """The world with another leader, or with none that is known."""
+    return with_membership(world, leader=name)
 
 
 def steps_until_done(truth: FaultyTruth) -> list[tuple[float, Step]]:

@@ -21,6 +21,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.stores.amend import amend
 from support.addons_lab import AddonLab
 from support.fake_plane import FakePlane, host_of
+from support.resources import with_spec
 from support.templates import declared_alone
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -70,7 +71,7 @@ class JoiningLab(AddonLab):
         """Have the spec say so, and be so of all replicas."""
 
         def respecified(seen: ControlPlane) -> ControlPlane:
-            return seen.model_copy(update={"spec": seen.spec.model_copy(update={"nodes": wanted})})
+            return with_spec(seen, nodes=wanted)
 
         await amend(self.plane.store, ControlPlane, "demo", respecified)
         await refresh(self.plane)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import PurePosixPath
@@ -16,9 +16,11 @@ from fakes.etcd_cluster import FakeCluster, MemberAddress
 from fakes.kube import FakeApiserver, FakeKube
 from fakes.site import FakeSite
 from fakes.store import MemoryStore
+from pydantic import SecretStr
 
 from quarterdeck.actions.addresses import apiserver_address, backend_address, client_url, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
+from quarterdeck.actions.status import write_memory
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
@@ -33,6 +35,7 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
+from quarterdeck.pki.codec import encode
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
@@ -138,6 +141,19 @@ async def small_plane(
         kube.apiservers |= {apiserver_address(each): FakeApiserver() for each in records}
         await balancers["east"].apply({each.name: backend_address(each) for each in records})
     return SmallPlane(plane, sites, cluster, kube, balancers, _world(plane, cluster, slots))
+
+
+async def with_volume(machine: str) -> SmallPlane:
+    """A plane of three replicas with its secrets stored and the volume of the first one, which is on ``machine``."""
+    small = await small_plane()
+    await small.sites["east"].create_volume(machine, f"{NAME}-east-1", "standard")
+    memory = small.plane.memory
+    replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
+    await write_memory(small.plane, replace(memory, replicas=replicas))
+    stored = await small.plane.store.get(SecretsResource, NAME)
+    data = SecretStr(encode(small.plane.secrets))
+    await small.plane.store.update(stored.model_copy(update={"data": data}))
+    return small
 
 
 def _member(record: Replica) -> MemberAddress:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from support.golden import Golden
 from support.joining_lab import JoiningLab
+from support.resources import with_spec
 from support.small_plane import SmallPlane
 from unit.test_engine_cloud import in_a_cloud
 
@@ -56,7 +57,7 @@ async def small(owner: Manager, guard: Guard = Guard.SET) -> SmallPlane:
     sets = (IPAM.model_copy(update={"owner": owner}),)
 
     def declared(seen: ControlPlane) -> ControlPlane:
-        return seen.model_copy(update={"spec": seen.spec.model_copy(update={"controller_sets": sets})})
+        return with_spec(seen, controller_sets=sets)
 
     made.plane.resource = await amend(made.plane.store, ControlPlane, made.plane.name, declared)
     return made

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from cryptography import x509
 from pydantic import SecretStr
+from support.resources import with_spec
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import elsewhere
@@ -18,7 +19,6 @@ from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import ports_of, seat_with
 from quarterdeck.engine.workspace.settings import front_site, planner_settings
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.codec import encode
 
@@ -30,15 +30,8 @@ async def small() -> SmallPlane:
     made = await small_plane(replicas=1)
     resource = made.plane.resource
     endpoint = Endpoint.model_validate({"mode": "address", "address": A, "leadsTo": "promoted"}, strict=False)
-    spec = resource.spec.model_copy(update={"endpoint": endpoint})
-    made.plane.resource = resource.model_copy(update={"spec": spec})
+    made.plane.resource = with_spec(resource, endpoint=endpoint)
     return made
-
-
-def placed(small: SmallPlane) -> Replica:
-    """Its replica, which has no volume yet."""
-    (record,) = small.plane.memory.replicas
-    return replace(record, started=False, storage_class="standard")
 
 
 async def test_an_apiserver_listens_at_the_address_as_well_and_its_certificate_has_it(small: SmallPlane) -> None:

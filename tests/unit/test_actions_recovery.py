@@ -10,6 +10,7 @@ from fakes.site import FakeSite
 from fakes.site_machines import Behaviour
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.resources import with_spec
 from support.small_plane import NAME, SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import candidates, peer_url
@@ -234,8 +235,7 @@ async def test_a_learner_that_is_left_speaks_for_itself_and_does_not_say_who_vot
 
 async def test_the_word_for_an_epoch_goes_and_one_for_another_stays() -> None:
     small = await begun()
-    spec = small.plane.resource.spec.model_copy(update={"new_epoch": NewEpoch(epoch=3)})
-    small.plane.resource = await small.plane.store.update(small.plane.resource.model_copy(update={"spec": spec}))
+    small.plane.resource = await small.plane.store.update(with_spec(small.plane.resource, new_epoch=NewEpoch(epoch=3)))
     await carry_out(small.plane, WithdrawConsent(site="", why="", epoch=2), small.world)
     assert small.plane.resource.spec.new_epoch == NewEpoch(epoch=3)
     await carry_out(small.plane, WithdrawConsent(site="", why="", epoch=3), small.world)

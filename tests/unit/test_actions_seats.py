@@ -9,6 +9,7 @@ from cryptography import x509
 from fakes.site import FakeSite
 from fakes.store import MemoryStore
 from pydantic import SecretStr
+from support.resources import with_spec, with_status
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import apiservers, seat_of
@@ -68,8 +69,7 @@ async def test_where_hosts_may_have_load_balancers_too_apiservers_are_at_another
     monkeypatch.setattr(FakeSite, "capabilities", NEEDED | {Capability.ONE_ADDRESS})
     small = await small_plane(replicas=0)
     endpoint = small.plane.resource.spec.endpoint.model_copy(update={"leads_to": LeadsTo(leads_to)})
-    spec = small.plane.resource.spec.model_copy(update={"endpoint": endpoint})
-    small.plane.resource = small.plane.resource.model_copy(update={"spec": spec})
+    small.plane.resource = with_spec(small.plane.resource, endpoint=endpoint)
     seat = await take_seat(small.plane, NEW.slot.site, NEW.machine, NEW.replica)
     assert seat.listen("kube-apiserver").port == port
     assert seat.listen("etcd-peer").port == 2380
@@ -145,8 +145,7 @@ async def test_a_new_plane_gets_no_ports_of_one_that_nobody_has_driven_since() -
     record = old.record("east-1")
     seat = seat_at(A1, old.plane.machines["east", A1].address, 1)
     memory = replace(old.plane.memory, replicas=(replace(record, seat=seat),))
-    status = old.plane.resource.status.model_copy(update={"memory": memory_to_status(memory)})
-    old.plane.resource = await store.update(old.plane.resource.model_copy(update={"status": status}))
+    old.plane.resource = await store.update(with_status(old.plane.resource, memory=memory_to_status(memory)))
     new = await second_plane(old)
     await carry_out(new.plane, NEW, new.world)
     assert await stored(new) == {"east-9": LAST}, "its own number's are the other's"

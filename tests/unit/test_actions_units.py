@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from model.stories import joined_by
 from support.golden import Golden
 from support.small_plane import SmallPlane, small_plane
 
@@ -22,9 +23,7 @@ STRANGER = MemberFact(
 
 def beside(small: SmallPlane) -> World:
     """The plane's world, whose etcd a person has added a voter to, with the name of a replica."""
-    membership = small.world.membership
-    assert membership is not None
-    return replace(small.world, membership=replace(membership, members=(*membership.members, STRANGER)))
+    return joined_by(small.world, STRANGER)
 
 
 async def test_a_member_that_has_data_starts_with_the_members_of_replicas() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr, ValidationError
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import Metadata
@@ -175,7 +176,7 @@ def changed(plane: ControlPlane, **spec: object) -> ControlPlane:
 
 def test_applying_changes_the_users_half_alone() -> None:
     stored = new_control_plane("a", site="east")
-    stored = stored.model_copy(update={"status": stored.status.model_copy(update={"port_offset": 7})})
+    stored = with_status(stored, port_offset=7)
     wanted = changed(new_control_plane("a", site="east"), replicas=5)
     applied = applied_plane(stored, wanted)
     assert applied.spec.replicas == 5
@@ -234,7 +235,7 @@ def test_what_cannot_be_changed_is_refused_and_says_why(spec: dict[str, object],
 )
 def test_what_replicas_are_rendered_from_can_be_changed_and_has_files_read_anew(spec: dict[str, object]) -> None:
     stored = new_control_plane("a", site="east")
-    stored = stored.model_copy(update={"status": stored.status.model_copy(update={"revision": "a-1234"})})
+    stored = with_status(stored, revision="a-1234")
     applied = applied_plane(stored, changed(stored, **spec))
     assert applied.spec != stored.spec
     assert applied.status.revision == ""

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.resources import with_spec, with_status
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
@@ -107,14 +108,11 @@ async def test_corrupt_ends_where_the_member_that_differs_is_to_be_exchanged(
     raise_alarm(fake, AlarmKind.CORRUPT)
     differ(fake, "east-2")
     if asked:
-        plane.resource = plane.resource.model_copy(
-            update={"spec": plane.resource.spec.model_copy(update={"replace_replicas": ("east-2",)})}
-        )
+        plane.resource = with_spec(plane.resource, replace_replicas=("east-2",))
     else:
         found = (replace(each, differs=each.name == "east-2") for each in plane.memory.replicas)
         known = memory_to_status(replace(plane.memory, replicas=tuple(found)))
-        status = plane.resource.status.model_copy(update={"memory": known})
-        plane.resource = plane.resource.model_copy(update={"status": status})
+        plane.resource = with_status(plane.resource, memory=known)
     await alarms.disarmed(home, await alarms.planned(home, "demo"), ASKER)
     assert left(fake) == []
 

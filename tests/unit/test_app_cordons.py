@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.cordons import Cordon
@@ -48,7 +49,7 @@ def with_replicas(plane: ControlPlane) -> ControlPlane:
             for name, zone in names.items()
         ),
     )
-    return plane.model_copy(update={"status": plane.status.model_copy(update={"memory": memory_to_status(memory)})})
+    return with_status(plane, memory=memory_to_status(memory))
 
 
 async def finished(face: Quarterdeck, name: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fakes.site import FakeSite
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.resources import with_spec
 from support.site_harness import runs, settings
 
 from quarterdeck.api.base import Metadata
@@ -275,8 +276,7 @@ class Kept:
 
     async def wants(self, *schedules: DrillSchedule) -> None:
         plane = (await self.fake.open()).resource
-        spec = plane.spec.model_copy(update={"drills": schedules})
-        await self.fake.store.update(plane.model_copy(update={"spec": spec}))
+        await self.fake.store.update(with_spec(plane, drills=schedules))
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from fakes.store import MemoryStore
 from support.golden import Golden
+from support.resources import with_spec, with_status
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.conditions import ConditionStatus, with_condition
@@ -164,7 +165,7 @@ async def so(store: MemoryStore, kind: str, status: ConditionStatus, message: st
             message=message,
             observed_generation=plane.metadata.generation,
         )
-        return plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": conditions})})
+        return with_status(plane, conditions=conditions)
 
     await amend(store, ControlPlane, "alpha", told)
 
@@ -177,8 +178,7 @@ async def operation(store: MemoryStore) -> Operation:
 
 async def phase(store: MemoryStore, phase: OperationPhase, message: str = "", error: str = "") -> None:
     def changed(seen: Operation) -> Operation:
-        status = seen.status.model_copy(update={"phase": phase, "message": message, "error": error})
-        return seen.model_copy(update={"status": status})
+        return with_status(seen, phase=phase, message=message, error=error)
 
     await amend(store, Operation, "alpha-apply-1", changed)
 
@@ -316,7 +316,7 @@ async def test_an_operation_that_failed_elsewhere_ends_a_command_as_if_it_had_fa
     await phase(store, OperationPhase.FAILED, failed, InvalidInput.kind)
     plane = await store.get(ControlPlane, "alpha")
     conditions = stalled(plane.status.conditions, failed, generation=plane.metadata.generation, now=1.0)
-    await store.update(plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": conditions})}))
+    await store.update(with_status(plane, conditions=conditions))
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(InvalidInput) as raised:
             await asyncio.wait_for(Following(store).start(), 5)
@@ -326,8 +326,7 @@ async def test_an_operation_that_failed_elsewhere_ends_a_command_as_if_it_had_fa
 async def test_who_follows_a_plane_that_is_paused_is_told_so(store: MemoryStore) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     plane = await store.get(ControlPlane, "alpha")
-    spec = plane.spec.model_copy(update={"paused": True, "paused_until": until})
-    await store.update(plane.model_copy(update={"spec": spec}))
+    await store.update(with_spec(plane, paused=True, paused_until=until))
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Paused, match="it is paused until"):
             await asyncio.wait_for(Following(store).start(), 5)

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from fakes.store import MemoryStore
 from support.golden import Golden
+from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -37,8 +38,7 @@ async def store() -> MemoryStore:
     made = MemoryStore()
     plane = new_control_plane("alpha", site="east")
     cloud = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
-    spec = plane.spec.model_copy(update={"controller_sets": (IPAM, LIFE), "cloud_controller_manager": cloud})
-    await made.create(plane.model_copy(update={"spec": spec}))
+    await made.create(with_spec(plane, controller_sets=(IPAM, LIFE), cloud_controller_manager=cloud))
     return made
 
 
@@ -148,6 +148,6 @@ async def _runs(store: MemoryStore, revision: str) -> None:
             },
         )
         memory = seen.status.memory.model_copy(update={"replicas": (replica,)})
-        return seen.model_copy(update={"status": seen.status.model_copy(update={"memory": memory})})
+        return with_status(seen, memory=memory)
 
     await amend(store, ControlPlane, "alpha", changed)

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from fakes.store import MemoryStore
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
@@ -45,7 +46,7 @@ async def move_of(store: MemoryStore, to: str = "west", *findings: Finding) -> E
 
 def test_zones_and_storage_class_are_the_other_sites_own() -> None:
     placement = ALPHA.spec.placement.model_copy(update={"zones": ("a",), "storage_class": "fast"})
-    plane = ALPHA.model_copy(update={"spec": ALPHA.spec.model_copy(update={"replicas": 1, "placement": placement})})
+    plane = with_spec(ALPHA, replicas=1, placement=placement)
     moved = at_site(plane, "west", 3).spec
     assert (moved.placement.site, moved.placement.zones, moved.placement.storage_class) == ("west", None, None)
     assert moved.replicas == 3

@@ -12,6 +12,7 @@ from model.worlds import empty
 from support.cli_lab import Cli
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
@@ -103,8 +104,7 @@ async def test_a_word_is_no_part_of_an_operation_and_outlives_a_document_that_do
 def test_automatic_recovery_is_what_the_spec_says_and_not_the_default() -> None:
     plane = new_control_plane("alpha", site="east")
     assert consent_of(plane) == Consent()
-    spec = plane.spec.model_copy(update={"recovery": RecoveryPolicy.AUTOMATIC})
-    assert consent_of(plane.model_copy(update={"spec": spec})) == Consent(automatic=True)
+    assert consent_of(with_spec(plane, recovery=RecoveryPolicy.AUTOMATIC)) == Consent(automatic=True)
 
 
 async def test_of_a_plane_that_nobody_may_drive_no_word_is_taken(face: Quarterdeck, golden: Golden) -> None:

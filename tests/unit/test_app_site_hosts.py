@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.golden import Golden
 from support.host_sites import HostSites, HubOfHosts, host, host_site
+from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import (
@@ -105,8 +106,7 @@ async def coredns() -> Path:
 
 async def plane(face: Quarterdeck, *, at: str = "rack", name: str = "demo", **memory: object) -> None:
     made = new_control_plane(name, site=at)
-    status = made.status.model_copy(update={"memory": MemoryStatus.model_validate(memory)})
-    await face._home.store.create(made.model_copy(update={"status": status}))
+    await face._home.store.create(with_status(made, memory=MemoryStatus.model_validate(memory)))
 
 
 def replica(machine: str, zone: str = "b") -> ReplicaStatus:
@@ -556,4 +556,4 @@ def _three() -> list[dict[str, object]]:
 
 def _elsewhere(found: ControlPlane) -> ControlPlane:
     place = found.spec.placement.model_copy(update={"site": "east"})
-    return found.model_copy(update={"spec": found.spec.model_copy(update={"placement": place})})
+    return with_spec(found, placement=place)

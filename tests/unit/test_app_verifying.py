@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from support.cli_lab import Cli
 from support.golden import Golden
 from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
+from support.resources import with_spec, with_status
 from support.small_plane import small_plane
 
 from quarterdeck.actions.audit_lines import Placed
@@ -47,9 +48,7 @@ def owned(owner: Manager) -> tuple[ControllerSet, ...]:
 async def handed_over(home: Home, audit: Audit | None = None) -> str:
     """A plane of two replicas whose set went from one manager to the other; the operation's name."""
     made = new_control_plane("demo", site="east")
-    before = made.model_copy(
-        update={"spec": made.spec.model_copy(update={"controller_sets": owned(KCM), "audit": audit})}
-    )
+    before = with_spec(made, controller_sets=owned(KCM), audit=audit)
     await operations.create(home, before, ASKER)
     now = await home.store.get(ControlPlane, "demo")
     await secrets_of(home.store, now)
@@ -63,12 +62,11 @@ async def handed_over(home: Home, audit: Audit | None = None) -> str:
         )
         for name, at in MACHINES.items()
     )
-    status = now.status.model_copy(update={"memory": memory_to_status(Memory(replicas=replicas))})
-    now = await home.store.update(now.model_copy(update={"status": status}))
-    wanted = now.model_copy(update={"spec": now.spec.model_copy(update={"controller_sets": owned(CCM)})})
+    now = await home.store.update(with_status(now, memory=memory_to_status(Memory(replicas=replicas))))
+    wanted = with_spec(now, controller_sets=owned(CCM))
     operation = await operations.change(home, wanted, OperationType.APPLY, ASKER)
     times = {"started_at": at(0), "finished_at": at(OPERATION_ENDS), "phase": OperationPhase.SUCCEEDED}
-    done = await home.store.update(operation.model_copy(update={"status": operation.status.model_copy(update=times)}))
+    done = await home.store.update(with_status(operation, **times))
     return done.metadata.name
 
 

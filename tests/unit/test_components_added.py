@@ -11,17 +11,14 @@ from typing import cast
 import pytest
 from model.stories import told
 from model.worlds import FORMER, NEW, changing, settled
-from pydantic import SecretStr
-from support.small_plane import NAME, SmallPlane, small_plane
+from support.small_plane import NAME, SmallPlane, with_volume
 from support.templates import CLUSTER, REPLICA, template
 from support.token_webhook import PORT, SERVING, TOKEN_WEBHOOK, WEBHOOK, WebhookTemplate
 
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.app import logs
 from quarterdeck.app.certificates import purposes
 from quarterdeck.app.words import rows_of
@@ -177,14 +174,7 @@ def test_one_that_does_not_start_is_given_up_on_the_first_replica() -> None:
 
 async def with_it() -> SmallPlane:
     """A plane of three replicas whose only revision has it."""
-    small = await small_plane()
-    await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
-    memory = small.plane.memory
-    replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_memory(small.plane, replace(memory, replicas=replicas))
-    stored = await small.plane.store.get(PlaneSecrets, NAME)
-    data = SecretStr(encode(small.plane.secrets))
-    await small.plane.store.update(stored.model_copy(update={"data": data}))
+    small = await with_volume(A1)
     await settle_seats(small.plane)
     return revised(small, AFTER)
 

@@ -316,7 +316,3 @@ def test_a_plugin_that_the_user_configures_is_as_the_user_says() -> None:
     unit = units_of(after)[Component.APISERVER]
     (written,) = (yaml.safe_load(each.content) for each in unit.files if each.path.name == "admission.yaml")
     assert written["plugins"] == [{"name": "EventRateLimit", "configuration": limits}]
-
-
-def test_clusters_take_seven_learners_at_once() -> None:
-    assert "--max-learners=7" in units_of(template())[Component.ETCD].argv

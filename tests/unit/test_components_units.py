@@ -383,13 +383,18 @@ def test_the_controller_manager_uses_an_account_for_each_controller(build: Build
     assert found["allocate-node-cidrs"] == "false"
 
 
-def test_a_cloud_controller_manager_is_told_of_its_cloud_in_a_file_for_its_owner_alone(build: Build) -> None:
+def test_a_cloud_controller_manager_is_told_of_its_cloud_in_a_file_for_its_owner_alone(
+    build: Build, golden: Golden
+) -> None:
     spec = build(CLOUDS)
     found = flags(spec)
     assert (found["cloud-provider"], found["cloud-config"]) == ("fake", f"/units/{CLOUDS}/cloud.conf")
     assert (found["cluster-name"], found["allocate-node-cidrs"]) == ("demo", "false")
     assert file(spec, "cloud.conf") == b"[Global]\nregion=here\n"
     assert {each.mode for each in spec.files} == {0o600}
+    for flag in ("cloud-provider", "cloud-config"):
+        with golden.raises(InvalidInput):
+            build(CLOUDS, but(PLANE, cloud_controller_manager=CLOUD, flags={CLOUDS: {flag: "x"}}))
 
 
 def test_a_cloud_controller_manager_decides_by_itself_what_nobody_tells_it(build: Build) -> None:
@@ -413,29 +418,6 @@ def test_extra_arguments_go_before_the_defaults(build: Build) -> None:
     found = flags(build(Component.APISERVER, plane))
     assert (found["event-ttl"], found["profiling"]) == ("2h", "true")
     assert flags(build(Component.SCHEDULER, plane))["profiling"] == "false"
-
-
-@pytest.mark.parametrize(
-    ("component", "flag"),
-    [
-        (Component.ETCD, "data-dir"),
-        (Component.ETCD, "max-learners"),
-        (Component.APISERVER, "etcd-servers"),
-        (Component.APISERVER, "authorization-mode"),
-        (Component.APISERVER, "encryption-provider-config"),
-        (Component.CONTROLLER_MANAGER, "leader-elect"),
-        (Component.CONTROLLER_MANAGER, "kubeconfig"),
-        (Component.SCHEDULER, "secure-port"),
-        (CLOUDS, "secure-port"),
-        (CLOUDS, "cloud-provider"),
-        (CLOUDS, "cloud-config"),
-    ],
-)
-def test_flags_that_hold_the_plane_together_cannot_be_set(
-    build: Build, component: Component, flag: str, golden: Golden
-) -> None:
-    with golden.raises(InvalidInput):
-        build(component, but(PLANE, cloud_controller_manager=CLOUD, flags={component: {flag: "x"}}))
 
 
 @pytest.mark.parametrize(

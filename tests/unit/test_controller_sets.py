@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.controllers import Manager
@@ -330,7 +331,7 @@ def of_program(path: Path, *sets: dict[str, Any], **spec: Any) -> ControlPlane:
     cloud = made.spec.cloud_controller_manager
     assert cloud is not None
     named = cloud.model_copy(update={"program": PurePosixPath(path)})
-    return made.model_copy(update={"spec": made.spec.model_copy(update={"cloud_controller_manager": named})})
+    return with_spec(made, cloud_controller_manager=named)
 
 
 async def test_a_program_is_asked_what_it_has(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from model.seen import Seen, dead, seen, voters_at
+from model.stories import led_by
 from pydantic import ValidationError
 from support.golden import Golden
 
@@ -156,12 +157,10 @@ def test_planes_elsewhere_lose_what_they_have_on_a_host_that_a_dns_server_is_on(
 
 def test_the_leader_is_who_leads_now(golden: Golden) -> None:
     here = ground()
-    membership = here.world.membership
-    assert membership is not None
-    led = replace(here, world=replace(here.world, membership=replace(membership, leader="east-2")))
+    led = replace(here, world=led_by(here.world, "east-2"))
     hit = Hit(machine="east-b1", kind=FaultKind.KILL_UNIT, replica="east-2", component=Component.ETCD)
     assert aim(led, Wish(fail=Fail.LEADER)).hits == (hit,)
-    unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
+    unknown = replace(here, world=led_by(here.world, None))
     with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.LEADER))
 
@@ -174,8 +173,7 @@ def test_of_members_that_others_outvote_one_that_follows_has_other_data(golden: 
         with golden.raises(PreconditionFailed):
             aim(ground(*few), Wish(fail=Fail.CORRUPT))
     here = ground()
-    assert here.world.membership is not None
-    unknown = replace(here, world=replace(here.world, membership=replace(here.world.membership, leader=None)))
+    unknown = replace(here, world=led_by(here.world, None))
     with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.CORRUPT))
     down = ground(*voters_at("east", 2), dead("east-3"))
@@ -187,15 +185,13 @@ def test_the_disk_of_who_leads_is_slow_unless_another_one_is_named_and_that_cost
     golden: Golden,
 ) -> None:
     here = ground()
-    membership = here.world.membership
-    assert membership is not None
-    led = replace(here, world=replace(here.world, membership=replace(membership, leader="east-2")))
+    led = replace(here, world=led_by(here.world, "east-2"))
     for turn in range(3):
         aimed = aim(led, Wish(fail=Fail.SLOW_DISK, turn=turn))
         assert aimed.hits == (Hit(machine="east-b1", kind=FaultKind.SLOW_DISK),)
         assert (aimed.spares, aimed.loss) == (True, Loss(where=""))
     assert aim(led, Wish(fail=Fail.SLOW_DISK, replica="east-3")).machines == {"east-c1"}
-    unknown = replace(here, world=replace(here.world, membership=replace(membership, leader=None)))
+    unknown = replace(here, world=led_by(here.world, None))
     with golden.raises(PreconditionFailed):
         aim(unknown, Wish(fail=Fail.SLOW_DISK))
     down = ground(*voters_at("east", 2), dead("east-3"))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
@@ -43,7 +44,7 @@ def plane(address: str | None = None) -> ControlPlane:
     if address is None:
         return made
     endpoint = made.spec.endpoint.model_copy(update={"mode": EndpointMode.ADDRESS, "address": address})
-    return made.model_copy(update={"spec": made.spec.model_copy(update={"endpoint": endpoint})})
+    return with_spec(made, endpoint=endpoint)
 
 
 def balancers(
@@ -142,7 +143,7 @@ def test_a_promoted_address_is_had_by_the_edge_of_a_host_and_not_by_its_dns_serv
     settings = SshSettings(name="rack", hosts=hosts, promoted_addresses=("192.0.2.200",))
     wanted = plane("192.0.2.200")
     endpoint = wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.PROMOTED})
-    wanted = wanted.model_copy(update={"spec": wanted.spec.model_copy(update={"endpoint": endpoint})})
+    wanted = with_spec(wanted, endpoint=endpoint)
     site = open_ssh_site(settings, Hosts("tests"))
     machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
     found = _promoted(wanted, {"rack": site}, machines)

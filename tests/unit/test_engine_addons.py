@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.addons_lab import addon, config_map, namespace, text
 from support.golden import Golden
+from support.resources import with_spec, with_status
 
 from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -38,9 +39,7 @@ async def plane(home: Home) -> ControlPlane:
 
 async def created(home: Home, *wanted: Addon) -> ControlPlane:
     made = new_control_plane("demo", site="east")
-    await operations.create(
-        home, made.model_copy(update={"spec": made.spec.model_copy(update={"addons": wanted})}), ASKER
-    )
+    await operations.create(home, with_spec(made, addons=wanted), ASKER)
     return await plane(home)
 
 
@@ -85,7 +84,7 @@ async def test_what_was_read_for_a_plan_is_what_is_asked_for(home: Home, tmp_pat
     file = tmp_path / "dns.yaml"
     file.write_text(text(config_map("dns", shown="yes")))
     made = new_control_plane("demo", site="east")
-    wanted = made.model_copy(update={"spec": made.spec.model_copy(update={"addons": (Addon(name="dns", file=file),)})})
+    wanted = with_spec(made, addons=(Addon(name="dns", file=file),))
     shown, told = await compared_addons(home, None, wanted)
     file.write_text("no YAML: [")
     await operations.create(home, wanted, ASKER, shown)
@@ -94,7 +93,7 @@ async def test_what_was_read_for_a_plan_is_what_is_asked_for(home: Home, tmp_pat
     assert len(told) == 1
 
     file.write_text(text(config_map("dns", shown="more")))
-    anew = now.model_copy(update={"status": now.status.model_copy(update={"addon_manifests": ""})})
+    anew = with_status(now, addon_manifests="")
     more, told = await compared_addons(home, now, anew)
     file.unlink()
     await operations.change(home, anew, OperationType.APPLY, ASKER, more)

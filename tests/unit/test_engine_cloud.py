@@ -9,15 +9,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 from support.golden import Golden
 from support.joining_lab import JoiningLab
-from support.small_plane import NAME, SmallPlane, small_plane
+from support.resources import with_spec
+from support.small_plane import NAME, SmallPlane, with_volume
 
 from quarterdeck.actions.addresses import server_address
 from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats
-from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
@@ -25,7 +25,6 @@ from quarterdeck.api.operation import Operation, OperationSpec, OperationStatus,
 from quarterdeck.api.plane.addons import CLOUD_ADDON
 from quarterdeck.api.plane.cloud import CloudControllerManager
 from quarterdeck.api.plane.nodes import Nodes
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.controller import cloud_controller_manager
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.status.leaders import leaders
@@ -36,7 +35,6 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import Site
 
 CLOUD = Component.CLOUD_CONTROLLER_MANAGER
@@ -51,7 +49,7 @@ BOUND = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:cloud-con
 
 def asked(cloud: CloudControllerManager | None) -> ControlPlane:
     plane = new_control_plane("demo", site="east")
-    return plane.model_copy(update={"spec": plane.spec.model_copy(update={"cloud_controller_manager": cloud})})
+    return with_spec(plane, cloud_controller_manager=cloud)
 
 
 def program(path: Path, content: bytes, mode: int = 0o755) -> CloudControllerManager:
@@ -112,22 +110,9 @@ def test_an_image_is_refused_where_sites_run_files(golden: Golden) -> None:
 
 async def in_a_cloud(cloud: CloudControllerManager | None = MANAGER) -> SmallPlane:
     """A plane of three replicas whose only revision says so."""
-    small = await with_data()
+    small = await with_volume(A1)
     await settle_seats(small.plane)
     return of_a_cloud(small, cloud)
-
-
-async def with_data() -> SmallPlane:
-    """A plane of three replicas with their volumes, on seats from before there was such a program."""
-    small = await small_plane()
-    await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
-    memory = small.plane.memory
-    replicas = tuple(replace(each, storage_class="standard") for each in memory.replicas)
-    await write_memory(small.plane, replace(memory, replicas=replicas))
-    stored = await small.plane.store.get(PlaneSecrets, NAME)
-    data = SecretStr(encode(small.plane.secrets))
-    await small.plane.store.update(stored.model_copy(update={"data": data}))
-    return small
 
 
 def of_a_cloud(small: SmallPlane, cloud: CloudControllerManager | None) -> SmallPlane:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.api.conditions import Condition, ConditionStatus
 from quarterdeck.api.controlplane import new_control_plane
@@ -162,7 +163,7 @@ def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_i
 def test_why_it_is_stalled_is_said_of_the_spec_of_now_alone(golden: Golden) -> None:
     plane = new_control_plane("demo", site="east")
     failed = stalled((), "the key file is gone", generation=plane.metadata.generation, now=5.0)
-    said = plane.model_copy(update={"status": plane.status.model_copy(update={"conditions": failed})})
+    said = with_status(plane, conditions=failed)
     golden(why_stalled(said))
     newer = said.metadata.model_copy(update={"generation": said.metadata.generation + 1})
     assert why_stalled(said.model_copy(update={"metadata": newer})) == ""

@@ -12,6 +12,7 @@ import pytest
 from model.stories import whats
 from pydantic import SecretStr
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
@@ -159,9 +160,7 @@ async def test_quarterdecks_own_certificates_are_issued_anew_once_when_all_are_w
     before = await secrets_of(home.store, plane)
     await renew_manager(home.store, plane)
     assert await secrets_of(home.store, plane) == before
-    wanted = plane.model_copy(
-        update={"spec": plane.spec.model_copy(update={"certificates": Certificates(generation=1)})}
-    )
+    wanted = with_spec(plane, certificates=Certificates(generation=1))
     await renew_manager(home.store, wanted)
     after = await secrets_of(home.store, plane)
     assert (after.manager == before.manager, after.etcd_ca == before.etcd_ca) == (False, True)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.notices.findings import Verdict
@@ -28,7 +29,7 @@ def asked(has: dict[str, set[str]], down: str = "", **flags: str) -> Move:
     given = {name.replace("_", "-"): value for name, value in flags.items()}
     plane = new_control_plane("demo", site="west")
     extra = plane.spec.extra_args.model_copy(update={"kube_apiserver": given})
-    wanted = plane.model_copy(update={"spec": plane.spec.model_copy(update={"extra_args": extra})})
+    wanted = with_spec(plane, extra_args=extra)
     states = {name: MachineState.DOWN if name == down else MachineState.UP for name in ("a1", "b1")}
     machines = tuple(
         Machine(name=name, site="west", zone=name[0], address="192.0.2.1", state=state)

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from support.addons_lab import addon, config_map
 from support.joining_lab import JoiningLab
+from support.resources import with_spec
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_memory
@@ -111,8 +112,7 @@ def test_what_nodes_would_be_lost_without_may_not_be_set(name: str) -> None:
 )
 def test_planes_take_nodes_unless_the_user_says_otherwise(said: bool | None, takes: bool) -> None:
     made = new_control_plane("demo", site="east")
-    spec = made.spec.model_copy(update={"nodes": Nodes(bootstrap=said)})
-    assert takes_nodes(made.model_copy(update={"spec": spec})) is takes
+    assert takes_nodes(with_spec(made, nodes=Nodes(bootstrap=said))) is takes
 
 
 def operation(before: ControlPlane | None, after: ControlPlane) -> Operation:
@@ -132,7 +132,7 @@ def test_a_change_has_succeeded_when_it_is_there_and_no_other_change_waits_for_i
     def plane(nodes: Nodes | None = None, replicas: int = 3) -> ControlPlane:
         made = new_control_plane("demo", site="east")
         changes = {"nodes": nodes or Nodes(), "replicas": replicas, "placement": Placement(site="east")}
-        return made.model_copy(update={"spec": made.spec.model_copy(update=changes)})
+        return with_spec(made, **changes)
 
     assert asks_for_addons(operation(None, plane()))
     assert not asks_for_addons(operation(None, plane(Nodes(bootstrap=False))))

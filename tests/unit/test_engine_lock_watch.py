@@ -324,7 +324,7 @@ async def test_what_is_done_in_the_block_may_fail_as_it_did_without(
     assert asyncio.all_tasks() == before
 
 
-async def test_a_cloud_controller_manager_is_known_by_the_file_that_it_is(fake: FakePlane, plane: Plane) -> None:
+async def test_a_cloud_controller_manager_is_known_by_the_file_that_it_is(plane: Plane) -> None:
     cloud = CloudControllerManager.model_validate({"program": "/opt/openstack-ccm"}, strict=False)
     (name, template), *_ = plane.revisions.templates.items()
     changed = {name: template.model_copy(update={"cloud_controller_manager": cloud})}

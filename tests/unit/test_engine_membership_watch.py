@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import learner, seen, voters_at
+from model.stories import with_membership
 from support.golden import Golden
 
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
@@ -22,8 +23,7 @@ STRAY = MemberFact(
 
 
 def members(*changed: MemberFact) -> World:
-    assert WELL.membership is not None
-    return replace(WELL, membership=replace(WELL.membership, members=changed))
+    return with_membership(WELL, members=changed)
 
 
 def told(watch: MembershipWatch, world: World) -> list[str]:
@@ -70,8 +70,7 @@ def test_what_its_own_steps_do_is_not(in_swap: bool) -> None:
 
 
 def led_by(leader: str | None, *changed: MemberFact) -> World:
-    assert WELL.membership is not None
-    return replace(WELL, membership=replace(WELL.membership, leader=leader, members=changed))
+    return with_membership(WELL, leader=leader, members=changed)
 
 
 def test_a_leader_that_moved_though_it_is_healthy_is_told_and_nobody_is_said_to_have_done_it() -> None:
@@ -99,7 +98,7 @@ def test_an_alarm_for_want_of_room_is_told_where_every_member_has_room() -> None
         assert WELL.membership is not None
         space = Space(size=size, in_use=size, quota=100) if size is not None else None
         members = tuple(replace(each, space=space) for each in WELL.membership.members)
-        return replace(WELL, membership=replace(WELL.membership, members=members, alarms=alarms))
+        return with_membership(WELL, members=members, alarms=alarms)
 
     on = "memberID:1 alarm:NOSPACE "
     for size, says in ((50, ["etcd has raised NOSPACE, though every member has room"]), (95, []), (None, [])):
@@ -119,8 +118,7 @@ def test_another_cluster_is_not_compared_with_the_one_before() -> None:
     watch, (one, *_) = watching()
     assert one.replica == "east-1"
     other = members(replace(one, id=0x77))
-    assert other.membership is not None
-    assert not told(watch, replace(other, membership=replace(other.membership, cluster_id=7)))
+    assert not told(watch, with_membership(other, cluster_id=7))
 
 
 def test_the_events_cluster_is_watched_by_itself() -> None:

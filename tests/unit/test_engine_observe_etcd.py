@@ -9,6 +9,7 @@ import pytest
 from fakes.etcd import FakeEtcd
 from fakes.etcd_cluster import Member
 from support.fake_plane import FakePlane, host_of
+from support.resources import with_status
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
@@ -34,18 +35,30 @@ class Looking:
         self.observer = EtcdObserver(plane=plane)
         self.listed: tuple[MemberFact, ...] = ()
 
-    async def look(self) -> Membership | None:
+    async def try_to_look(self) -> Membership | None:
         seen = await self.observer.observe(self.plane.memory)
         self.listed = seen.members if seen is not None else ()
         return seen
 
-    async def for_seconds(self, seconds: float, *, writes: int = 1, every: float = 0.5) -> Membership | None:
+    async def look(self) -> Membership:
+        """What a quorum confirms."""
+        seen = await self.try_to_look()
+        assert seen is not None
+        return seen
+
+    async def try_for_seconds(self, seconds: float, *, writes: int = 1, every: float = 0.5) -> Membership | None:
         """Look, while clients write ``writes`` entries between two looks."""
-        seen = await self.look()
+        seen = await self.try_to_look()
         for _ in range(round(seconds / every)):
             self.fake.clocks.pass_(every)
             self.fake.etcd.cluster.write(writes)
-            seen = await self.look()
+            seen = await self.try_to_look()
+        return seen
+
+    async def for_seconds(self, seconds: float, *, writes: int = 1) -> Membership:
+        """What a quorum confirms in the end."""
+        seen = await self.try_for_seconds(seconds, writes=writes)
+        assert seen is not None
         return seen
 
 
@@ -59,27 +72,23 @@ async def looking(fake: FakePlane) -> Looking:
     return Looking(fake, await fake.open())
 
 
-def of(seen: Membership | None, name: str) -> MemberFact:
-    assert seen is not None
+def of(seen: Membership, name: str) -> MemberFact:
     found = seen.of(name)
     assert found is not None
     return found
 
 
-def healths(seen: Membership | None) -> dict[str, Health]:
-    assert seen is not None
+def healths(seen: Membership) -> dict[str, Health]:
     return {member.replica: member.health for member in seen.members}
 
 
-def lagging(seen: Membership | None) -> dict[str, bool | None]:
-    assert seen is not None
+def lagging(seen: Membership) -> dict[str, bool | None]:
     return {member.replica: member.lagging for member in seen.members}
 
 
 async def test_all_that_answer_and_follow_the_leader_are_healthy(looking: Looking) -> None:
     seen = await looking.look()
     assert set(healths(seen).values()) == {Health.HEALTHY}
-    assert seen is not None
     assert seen.leader == "east-1"
 
 
@@ -113,7 +122,6 @@ async def test_nor_if_the_leader_is_among_those_that_we_do_not_see(fake: FakePla
     fake.etcd.cluster.hide(fake.url("east-1"))
     fake.etcd.cluster.stop(fake.url("west-1"), frozen=True)
     seen = await looking.for_seconds(SILENT_FOR)
-    assert seen is not None
     assert seen.leader == "east-1"
     assert healths(seen) == {
         "east-1": Health.UNREACHABLE,
@@ -193,7 +201,7 @@ async def test_without_the_leaders_word_nobody_is_down(fake: FakePlane) -> None:
 async def test_without_a_quorum_nothing_is_known(fake: FakePlane, looking: Looking) -> None:
     for name in ("east-2", "west-1"):
         fake.etcd.cluster.stop(fake.url(name))
-    assert await looking.for_seconds(SILENT_FOR) is None
+    assert await looking.try_for_seconds(SILENT_FOR) is None
 
 
 async def test_where_no_member_knows_a_leader_no_list_is_waited_for(
@@ -212,9 +220,9 @@ async def test_where_no_member_knows_a_leader_no_list_is_waited_for(
         patch.setattr(looking.plane.etcd, "status", led_by_nobody)
         for name in ("east-2", "west-1"):
             fake.etcd.cluster.stop(fake.url(name))
-        assert await looking.look() is None
+        assert await looking.try_to_look() is None
         assert len(asked) == 2, "what was led a moment ago may be again in the next"
-        assert await looking.for_seconds(5.0) is None
+        assert await looking.try_for_seconds(5.0) is None
         assert len(asked) == 2
     for name in ("east-2", "west-1"):
         fake.etcd.cluster.start(fake.address(name))
@@ -251,7 +259,7 @@ async def test_a_quorum_that_is_cut_off_from_us_as_a_whole_is_not_known_either(
 ) -> None:
     for name in fake.names:
         fake.etcd.cluster.hide(fake.url(name))
-    assert await looking.for_seconds(SILENT_FOR) is None
+    assert await looking.try_for_seconds(SILENT_FOR) is None
 
 
 async def test_a_member_that_knows_no_leader_has_raised_no_alarm(
@@ -266,11 +274,9 @@ async def test_a_member_that_knows_no_leader_has_raised_no_alarm(
 
     monkeypatch.setattr(etcd, "status", complains)
     seen = await looking.look()
-    assert seen is not None
     assert seen.alarms == ()
     looking.fake.etcd.cluster.alarms.append(Alarm(AlarmKind.NOSPACE, 17))
     seen = await looking.look()
-    assert seen is not None
     assert seen.alarms == ("memberID:17 alarm:NOSPACE",)
 
 
@@ -281,12 +287,8 @@ async def test_a_joiner_whose_machine_dies_is_down_too_and_gets_a_moment_to_begi
     """Its leader hears nothing of it either; a look at one that is only slow asks nobody else."""
     seat = seat_at("m-east-3", host_of("east-3"), 0)
     joiner = replace(fake.memory.replicas[0], name="east-3", machine="m-east-3", seat=seat, started=False)
-    looking.plane.resource = looking.plane.resource.model_copy(
-        update={
-            "status": looking.plane.resource.status.model_copy(
-                update={"memory": memory_to_status(replace(fake.memory, replicas=(*fake.memory.replicas, joiner)))}
-            )
-        }
+    looking.plane.resource = with_status(
+        looking.plane.resource, memory=memory_to_status(replace(fake.memory, replicas=(*fake.memory.replicas, joiner)))
     )
     place = Machine(name="m-east-3", site="east", zone="c", address=host_of("east-3"))
     looking.plane.machines = {**looking.plane.machines, ("east", "m-east-3"): place}
@@ -325,7 +327,6 @@ async def test_who_leads_never_lags(fake: FakePlane, looking: Looking) -> None:
     fake.etcd.cluster.write(5_000)
     fake.etcd.cluster.lag(fake.url("east-1"), 4_000)
     seen = await looking.for_seconds(STUCK + 1)
-    assert seen is not None
     assert seen.leader == "east-1"
     assert of(seen, "east-1").lagging is False
 
@@ -395,8 +396,7 @@ def noted(looking: Looking) -> None:
 
 def remembered(looking: Looking, memory: Memory) -> None:
     """The plane's memory is another one."""
-    status = looking.plane.resource.status.model_copy(update={"memory": memory_to_status(memory)})
-    looking.plane.resource = looking.plane.resource.model_copy(update={"status": status})
+    looking.plane.resource = with_status(looking.plane.resource, memory=memory_to_status(memory))
 
 
 def added(fake: FakePlane, name: str, peer_url: str, *, learner: bool = False, started: bool = True) -> Member:
@@ -413,8 +413,7 @@ def added(fake: FakePlane, name: str, peer_url: str, *, learner: bool = False, s
 STRAY = "https://10.99.0.9:2380"
 
 
-def stray_of(seen: Membership | None) -> MemberFact:
-    assert seen is not None
+def stray_of(seen: Membership) -> MemberFact:
     (found,) = (each for each in seen.members if not each.replica)
     return found
 
@@ -432,15 +431,14 @@ async def test_a_member_that_somebody_added_belongs_to_no_replica_whatever_its_n
     stray = stray_of(seen)
     assert (stray.id, stray.name, stray.peer_urls, stray.misplaced) == (member.id, name, (STRAY,), False)
     assert stray.health is not Health.HEALTHY
-    assert {each.replica for each in seen.members if each.replica} == set(fake.names)  # type: ignore[union-attr]
-    assert not any(each.misplaced for each in seen.members)  # type: ignore[union-attr]
+    assert {each.replica for each in seen.members if each.replica} == set(fake.names)
+    assert not any(each.misplaced for each in seen.members)
 
 
 async def test_a_stray_that_leads_is_not_taken_for_a_replica(fake: FakePlane, looking: Looking) -> None:
     member = added(fake, "east-1", STRAY)
     fake.etcd.cluster.leader = member.id
     seen = await looking.look()
-    assert seen is not None
     assert seen.leader is None
     assert of(seen, "east-1").health is Health.HEALTHY
 
@@ -479,7 +477,6 @@ async def test_a_member_that_was_removed_is_not_back_when_one_is_added_at_its_ur
     cluster.nodes.remove(cluster.at(fake.url("west-1")))
     member = added(fake, "west-1", url, started=False)
     seen = await looking.look()
-    assert seen is not None
     assert seen.of("west-1") is None
     assert stray_of(seen).id == member.id
 
@@ -495,7 +492,6 @@ async def test_a_founder_whose_peer_urls_somebody_changed_before_its_id_was_note
     founder.peer_url, joiner.peer_url = STRAY, "https://10.99.0.8:2380"
     seen = await looking.look()
     assert of(seen, "east-1").misplaced
-    assert seen is not None
     assert seen.of("west-1") is None
 
 
@@ -517,7 +513,6 @@ async def test_of_two_with_the_name_of_a_replica_neither_is_taken_where_no_id_wa
     assert of(await looking.look(), "west-1").misplaced
     added(fake, "west-1", STRAY)
     seen = await looking.look()
-    assert seen is not None
     assert seen.of("west-1") is None
 
 
@@ -525,11 +520,9 @@ async def test_a_cluster_that_authenticates_says_so_of_itself_and_lists_its_memb
     fake: FakePlane, looking: Looking
 ) -> None:
     seen = await looking.look()
-    assert seen is not None
     assert not seen.authenticates
     fake.etcd.cluster.authenticates = True
     seen = await looking.look()
-    assert seen is not None
     assert seen.authenticates
     assert set(healths(seen).values()) == {Health.HEALTHY}
     assert not seen.at_rest

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from fakes.store import MemoryStore
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import (
@@ -155,7 +156,7 @@ async def test_a_deletion_that_could_not_be_written_down_as_done_is_so_with_the_
 
 async def changed(store: MemoryStore, kind: OperationType = OperationType.APPLY, **spec: object) -> Operation:
     plane = await store.get(ControlPlane, "alpha")
-    wanted = plane.model_copy(update={"spec": plane.spec.model_copy(update=spec)})
+    wanted = with_spec(plane, **spec)
     return await operations.change(home(store), wanted, kind, ASKER)
 
 
@@ -165,7 +166,7 @@ async def test_any_change_can_be_taken_back_whatever_it_is(store: MemoryStore, t
     audit = Audit(policy_file=PurePosixPath(tmp_path / "policy.yaml"))
     asked = await changed(store, audit=audit, encryption=Encryption(secrets=False), replicas=5)
     now = await store.get(ControlPlane, "alpha")
-    now = now.model_copy(update={"spec": now.spec.model_copy(update={"paused": True})})
+    now = with_spec(now, paused=True)
     assert asked.spec.from_ is not None
     back = operations.back(now, asked.spec.from_)
     assert back.spec == before.model_copy(update={"paused": True}), "whether it is paused is the user's word of now"
@@ -176,11 +177,11 @@ async def test_a_change_whose_spec_was_changed_back_has_not_succeeded_but_a_paus
 ) -> None:
     asked = await changed(store, encryption=Encryption(secrets=False))
     plane = await store.get(ControlPlane, "alpha")
-    other = plane.model_copy(update={"spec": plane.spec.model_copy(update={"encryption": Encryption()})})
+    other = with_spec(plane, encryption=Encryption())
     assert asked.spec.to is not None
     assert not operations.reached(asked.spec.to, other)
     assert operations.reached(asked.spec.to, plane)
-    paused = plane.model_copy(update={"spec": plane.spec.model_copy(update={"paused": True})})
+    paused = with_spec(plane, paused=True)
     assert operations.reached(asked.spec.to, paused)
 
 

@@ -12,6 +12,7 @@ from fakes.endpoint import FakeDns
 from fakes.site import MEMORY_BYTES, FakeSite
 from support.golden import Golden
 from support.host_sites import host, host_site
+from support.resources import with_spec
 from support.small_plane import small_plane
 
 from quarterdeck.actions.plane import Plane
@@ -165,7 +166,7 @@ def to_west(replicas: int, *states: MachineState, cordons: tuple[str, ...] = (),
     def plane(site: str, *cordoned: str) -> ControlPlane:
         made = new_control_plane("demo", site=site, replicas=replicas)
         said = tuple(CordonedReplica(replica=each) for each in cordoned)
-        return made.model_copy(update={"spec": made.spec.model_copy(update={"cordoned_replicas": said})})
+        return with_spec(made, cordoned_replicas=said)
 
     return Move(
         plane=cast("Plane", SimpleNamespace(name="demo", resource=plane("east", *kept))),
@@ -183,7 +184,7 @@ def to_west(replicas: int, *states: MachineState, cordons: tuple[str, ...] = (),
 async def test_a_plane_whose_clients_come_to_its_apiservers_needs_no_port_for_a_load_balancer(golden: Golden) -> None:
     moves = to_west(3, *[MachineState.UP] * 3)
     direct = moves.wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.APISERVERS})
-    wanted = moves.wanted.model_copy(update={"spec": moves.wanted.spec.model_copy(update={"endpoint": direct})})
+    wanted = with_spec(moves.wanted, endpoint=direct)
     found = await _answer(ports, replace(moves, wanted=wanted))
     assert found.verdict == Verdict.OK
     golden(found.seen)
@@ -245,7 +246,7 @@ async def test_a_move_to_where_no_address_of_the_planes_leads_is_refused_in_word
     small = await small_plane()
     resource = small.plane.resource
     placement = resource.spec.placement.model_copy(update={"site": "rack"})
-    wanted = resource.model_copy(update={"spec": resource.spec.model_copy(update={"placement": placement})})
+    wanted = with_spec(resource, placement=placement)
 
     async def given(answer: object) -> object:
         return answer
@@ -278,7 +279,7 @@ async def test_the_time_of_an_observation_is_that_of_before_the_look(monkeypatch
 async def test_the_checks_and_the_forecast_of_a_change_are_by_one_look(monkeypatch: pytest.MonkeyPatch) -> None:
     small = await small_plane()
     resource = small.plane.resource
-    changed = resource.model_copy(update={"spec": resource.spec.model_copy(update={"replace_replicas": ("east-1",)})})
+    changed = with_spec(resource, replace_replicas=("east-1",))
     looks: list[tuple[str, ...]] = []
     look = Observer._look
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import SecretStr
 from support.golden import Golden
+from support.resources import with_spec, with_status
 from support.small_plane import small_plane
 from support.templates import template
 
@@ -83,14 +84,14 @@ async def created(home: Home, policy: Path | None = None) -> ControlPlane:
     wanted = new_control_plane("alpha", site="east")
     if policy is not None:
         audit = Audit(policy_file=PurePosixPath(policy))
-        wanted = wanted.model_copy(update={"spec": wanted.spec.model_copy(update={"audit": audit})})
+        wanted = with_spec(wanted, audit=audit)
     await operations.create(home, wanted, ASKER)
     return await plane(home)
 
 
 async def changed(home: Home, kind: OperationType = OperationType.APPLY, **spec: object) -> ReplicaRevision:
     now = await plane(home)
-    wanted = now.model_copy(update={"spec": now.spec.model_copy(update=spec)})
+    wanted = with_spec(now, **spec)
     wanted = applied_plane(now, wanted) if kind is OperationType.APPLY else wanted
     await operations.change(home, wanted, kind, ASKER)
     return await goal(home)
@@ -100,8 +101,7 @@ async def cut_short(home: Home) -> ControlPlane:
     """A plane whose creator died before it had stored a revision."""
     now = await created(home)
     await home.store.delete(ReplicaRevision, now.status.revision)
-    status = now.status.model_copy(update={"revision": ""})
-    return await home.store.update(now.model_copy(update={"status": status}))
+    return await home.store.update(with_status(now, revision=""))
 
 
 async def test_a_plane_is_created_with_its_revision_which_belongs_to_it(home: Home, policy: Path) -> None:
@@ -228,8 +228,7 @@ async def test_volumes_are_wanted_as_the_revision_has_them_that_is_gone_back_to(
         storage_class="standard",
         revision=before.status.revision,
     )
-    status = before.status.model_copy(update={"memory": memory_to_status(Memory(replicas=(record,)))})
-    await home.store.update(before.model_copy(update={"status": status}))
+    await home.store.update(with_status(before, memory=memory_to_status(Memory(replicas=(record,)))))
     await changed(home, etcd=Etcd(storage_class="fast"))
     for given_up, storage_class in ((False, "fast"), (True, "standard")):
         now = await plane(home)

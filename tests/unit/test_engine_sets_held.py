@@ -11,6 +11,7 @@ import pytest
 from fakes.kube import FakeApiserver
 from support.fake_plane import FakePlane, host_of
 from support.golden import Golden
+from support.resources import with_spec
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
@@ -65,8 +66,7 @@ class Lab:
         )
         self.fake.memory = replace(self.fake.memory, replicas=records)
         plane = await self.fake.open()
-        spec = plane.resource.spec.model_copy(update={"controller_sets": self.sets})
-        plane.resource = plane.resource.model_copy(update={"spec": spec})
+        plane.resource = with_spec(plane.resource, controller_sets=self.sets)
         (template,) = plane.revisions.templates.values()
         cloud = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
         template = template.model_copy(update={"cloud_controller_manager": cloud})

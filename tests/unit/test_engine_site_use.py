@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.golden import Golden
 from support.host_sites import host, host_site
+from support.resources import with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
@@ -24,7 +25,7 @@ def site(**spec: Any) -> Site:
 
 def plane(at: str = "east", **memory: Any) -> ControlPlane:
     made = new_control_plane("alpha", site=at)
-    return made.model_copy(update={"status": made.status.model_copy(update={"memory": MemoryStatus(**memory)})})
+    return with_status(made, memory=MemoryStatus(**memory))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 from model import stories
+from model.stories import joined_by
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
@@ -234,7 +235,7 @@ def joined(world: World) -> World:
     assert world.membership is not None
     one, *_ = world.membership.members
     learner = replace(one, id=99, replica="east-9", learner=True)
-    return replace(world, membership=replace(world.membership, members=(*world.membership.members, learner)))
+    return joined_by(world, learner)
 
 
 @pytest.mark.parametrize(

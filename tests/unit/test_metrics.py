@@ -17,7 +17,7 @@ from typing import cast
 
 import pytest
 from fakes.store import MemoryStore
-from model.stories import serving, with_balancers, with_member
+from model.stories import serving, with_balancers, with_member, with_membership
 from pages import PAGES, dashboard
 from prometheus_client.parser import text_string_to_metric_families
 from support.golden import Golden
@@ -120,8 +120,7 @@ def test_whether_a_member_lags_is_told_where_it_is_known() -> None:
 
 def test_what_ails_a_plane_is_a_number() -> None:
     down = with_member(WELL, "east-3", lambda each: replace(each, health=Health.DOWN, lag=None))
-    assert down.membership is not None
-    alarm = replace(down, membership=replace(down.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    alarm = with_membership(down, alarms=("memberID:1 alarm:NOSPACE ",))
     found = of(alarm)
     assert found["quarterdeck_plane_warnings"]["demo", "MemberDown"] == 1
     assert found["quarterdeck_etcd_members"]["demo", "main", "voter", "down"] == 1

@@ -202,7 +202,7 @@ def test_a_replicas_certificates_are_issued_once_and_kept(plane: PlaneSecrets) -
 
 
 def test_a_cloud_controller_manager_that_comes_to_a_replica_gets_certificates_and_they_go_with_it(
-    plane: PlaneSecrets, issued: ReplicaSecrets
+    plane: PlaneSecrets,
 ) -> None:
     names_then = replace(NAMES, programs=NAMED)
     renewed = with_replica(plane, NAMES, NOW, generation=3)

@@ -6,7 +6,20 @@ from dataclasses import replace
 
 import pytest
 from model.faulty import FaultyTruth
-from model.stories import Stop, about_to, after_round, is_done, kind, planned, steps_until, until
+from model.stories import (
+    HEALING_STEPS,
+    Stop,
+    about_to,
+    is_done,
+    kind,
+    later,
+    planned,
+    steps_until,
+    until,
+    why_not,
+    with_member,
+    with_memory,
+)
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
@@ -16,17 +29,16 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.attaching import AttachVolumes
-from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
-from quarterdeck.model.steps.members import AddLearner, TransferLeadership
+from quarterdeck.model.steps.healing import Condemn
+from quarterdeck.model.steps.members import AddLearner
 from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.healing import heal, held_back
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import apiserver_of, etcd_of
@@ -61,20 +73,8 @@ def sick(truth: FaultyTruth, component: Component, name: str) -> FaultyTruth:
     return replace(hung(truth, component, name), sick=truth.sick | {(machine, component)})
 
 
-def later(truth: FaultyTruth, ticks: int) -> FaultyTruth:
-    """What is planned is done, or time passes, until so many ticks are over."""
-    end = truth.now + ticks
-    while (now := plan(observe(truth))).now or truth.now < end:
-        truth = after_round(truth, now)
-    return truth
-
-
 def healed(truth: FaultyTruth) -> int:
     return len(truth.memory.healed)
-
-
-def why_not(truth: FaultyTruth) -> dict[str, str]:
-    return dict(held_back(view(observe(truth))))
 
 
 @pytest.mark.parametrize("component", PROGRAMS, ids=str)
@@ -219,42 +219,10 @@ def test_the_events_etcd_spares_nobody_without_whom_the_others_are_no_quorum() -
         later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.revived)
     )
     late = until(struck, about_to(Condemn))
-    assert all(
-        each.alone
-        for each in planned(
-            observe(late),
-            NoteDown,
-            NoteAiling,
-            Condemn,
-            Pardon,
-            CordonMachine,
-            AttachVolumes,
-            ReviveUnit,
-            RestartUnit,
-            TransferLeadership,
-            StopUnit,
-        ).steps
-        if isinstance(each, Condemn)
-    )
+    assert all(each.alone for each in planned(observe(late), *HEALING_STEPS).steps if isinstance(each, Condemn))
     world = observe(late)
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, lag=None) if each.replica == "east-3" else each for each in world.events_membership.members
-    )
-    world = replace(world, events_membership=replace(world.events_membership, members=members))
-    assert not planned(
-        world,
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    world = with_member(world, "east-3", lambda member: replace(member, lag=None), Cluster.EVENTS)
+    assert not planned(world, *HEALING_STEPS).steps
     assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are no healthy quorum without it"}
 
 
@@ -409,11 +377,11 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
     world = failing(observe(plane()), Component.APISERVER, "east-2")
     ((record, component),) = ailing(view(world))
     assert (record.name, component) == ("east-2", Component.APISERVER)
-    noted = replace(world, memory=replace(world.memory, ailing=(("kube-apiserver of east-2", world.now),)))
+    noted = with_memory(world, ailing=(("kube-apiserver of east-2", world.now),))
     # The step is tried again: nothing fails at this moment.
     assert len(ailing(view(replace(noted, failing=())))) == 1
-    assert [kind(each) for each in heal(view(replace(noted, now=noted.now + 1.0))).steps] == []
-    (step,) = heal(view(replace(noted, now=noted.now + 2.0))).steps
+    assert [kind(each) for each in planned(replace(noted, now=noted.now + 1.0), *HEALING_STEPS).steps] == []
+    (step,) = planned(replace(noted, now=noted.now + 2.0), *HEALING_STEPS).steps
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
     assert ailing(view(replace(world, failing=()))) == (), "a mere start is none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import is_done, steps_until, until
+from model.stories import is_done, steps_until, until, with_memory
 from model.worlds import empty, settled
 from support.golden import Golden
 
@@ -189,7 +189,7 @@ def test_where_volumes_are_local_only_the_epoch_is_left() -> None:
 
 def test_nothing_is_taken_from_a_majority_that_may_live_where_we_cannot_see_it() -> None:
     still = lost(Power.FROZEN)
-    still = replace(still, memory=replace(still.memory, quorum_lost=still.now - 100))
+    still = with_memory(still, quorum_lost=still.now - 100)
     assert planned(observe(still), AttachVolumes) == []
     sure = replace(still, consent=Consent(epoch=1, even_if_others_live=True))
     assert len(planned(observe(sure), AttachVolumes)) == 1
@@ -214,7 +214,7 @@ def test_machines_that_are_only_booting_have_their_time() -> None:
 
 def test_without_a_budget_a_person_is_asked() -> None:
     truth = tick(dead(plane(healing=replace(HEALING, budget=0)), "east-2", "east-3"))
-    still = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now - 100))
+    still = with_memory(truth, quorum_lost=truth.now - 100)
     assert planned(observe(still), AttachVolumes) == []
     assert planned(observe(replace(still, consent=YES)), AttachVolumes)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, planned, serving, until, whats, with_balancers, with_fact, with_unit
+from model.stories import about_to, planned, serving, until, whats, with_balancers, with_fact, with_memory, with_unit
 from model.worlds import moving
 from support.golden import Golden
 
@@ -106,7 +106,7 @@ def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing(golden: G
 
 def test_the_first_load_balancer_starts_with_the_first_ready_apiserver() -> None:
     without = replace(unready(serving(), "east-2", "east-3"), balancers=(), record=None)
-    without = replace(without, memory=replace(without.memory, served_site=None))
+    without = with_memory(without, served_site=None)
     assert told_of(backends(view(without))) == {"east": ("east-1",)}
     assert backends(view(unready(without, "east-1"))) == Outcome()
 

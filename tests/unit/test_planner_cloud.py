@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import planned, told, whats, with_fact, with_unit
+from model.stories import ROLLING_STEPS, planned, told, whats, with_fact, with_unit
 from model.worlds import FORMER, NEW, changing, settled
 from support.components import ALWAYS
 from support.golden import Golden
 
 from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
-from quarterdeck.planner.rules.rolling import roll
 from quarterdeck.planner.rules.serving import dismiss
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -40,13 +38,13 @@ def asked(replicas: int = 3, *, broken: Component | None = None, has: str = NEW)
 
 def adopting(truth: Truth) -> list[str]:
     """Who adopts the next revision now."""
-    return [each.replica for each in roll(view(observe(truth))).steps if isinstance(each, AdoptRevision)]
+    return [each.replica for each in planned(observe(truth), AdoptRevision).steps if isinstance(each, AdoptRevision)]
 
 
 def first() -> Truth:
     """The first replica has it, and it runs."""
     truth = asked()
-    (step,) = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    (step,) = planned(observe(truth), *ROLLING_STEPS).steps
     truth = apply(truth, step)
     (start,) = planned(observe(truth), StartUnit).steps
     return apply(truth, start)
@@ -57,7 +55,7 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
     assert adopting(truth) == ["east-2"]
     world = observe(truth)
     assert not costs_nothing(world, world.memory.replica("east-2"), frozenset({CLOUD}))
-    after = apply(truth, planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps[0])
+    after = apply(truth, planned(world, *ROLLING_STEPS).steps[0])
     assert [told(each) for each in planned(observe(after), StartUnit).steps] == [f"StartUnit {CLOUD} of east-2"]
     assert adopting(after) == [], "the next one waits until it runs"
 
@@ -65,13 +63,7 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
 def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Golden) -> None:
     def silent(component: Component) -> Outcome:
         said = frozenset({component})
-        return planned(
-            with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)),
-            StopUnit,
-            RestartUnit,
-            TransferLeadership,
-            AdoptRevision,
-        )
+        return planned(with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)), *ROLLING_STEPS)
 
     assert adopting(first()) == ["east-3"]
     assert not silent(CLOUD).steps
@@ -81,7 +73,7 @@ def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Go
 
 @pytest.mark.parametrize("state", [UnitState.FAILED, UnitState.STOPPED, UnitState.UNKNOWN])
 def test_nor_does_it_go_on_where_it_does_not_run(state: UnitState) -> None:
-    assert roll(view(with_unit(observe(first()), "east-2", CLOUD, state))).steps == ()
+    assert planned(with_unit(observe(first()), "east-2", CLOUD, state), *ROLLING_STEPS).steps == ()
 
 
 def test_a_single_replica_gets_it_where_it_is() -> None:
@@ -123,7 +115,7 @@ def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_sa
 
 def test_it_stops_on_one_replica_after_the_other_and_what_is_left_is_removed() -> None:
     truth = asked(has=FORMER)
-    (step,) = roll(view(observe(truth))).steps
+    (step,) = planned(observe(truth), *ROLLING_STEPS).steps
     assert isinstance(step, StopUnit)
     assert (step.component, step.replica) == (CLOUD, "east-2")
     done = settled(truth)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import after_round, is_done, steps_until, until, whats
+from model.stories import is_done, later, steps_until, until, whats
 from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wanted
 from support.golden import Golden
 
@@ -29,14 +29,6 @@ HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)
 
 def cordon(truth: Truth, *machines: str) -> Truth:
     return replace(truth, machines=tuple(replace(each, cordoned=each.name in machines) for each in truth.machines))
-
-
-def later(truth: Truth, ticks: int) -> Truth:
-    """What is planned is done, or time passes, until so many ticks are over."""
-    end = truth.now + ticks
-    while (now := plan(observe(truth))).now or truth.now < end:
-        truth = after_round(truth, now)
-    return truth
 
 
 def with_dead(truth: Truth, *machines: str) -> Truth:

@@ -5,7 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import about_to, is_done, planned, serving, told, until, whats, with_fact
+from model.stories import (
+    about_to,
+    is_done,
+    planned,
+    serving,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_membership,
+    with_memory,
+)
 from model.worlds import empty, moving, settled
 from support.golden import Golden
 
@@ -19,11 +30,8 @@ from quarterdeck.model.steps.members import AddLearner, Promote, Swap
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.view import view
 
 LOW = "etcd revision 12, and 5,000 was seen before"
 
@@ -73,16 +81,12 @@ def test_a_member_that_still_runs_on_files_that_were_deleted_under_it_may_be_par
     assert of(world) == []
 
 
-def test_one_of_three_that_lost_its_data_is_exchanged_as_ever() -> None:
-    assert of(without_data(serving(3), "east-2")) == ["PlaceReplica east-4"]
-
-
 def test_who_never_had_the_data_has_lost_none() -> None:
     """A replica that was placed, or is about to join, while no quorum answers."""
     world = replace(without_data(serving(1), "east-1"), membership=None)
     new = tuple(replace(record, started=False) for record in world.memory.replicas)
-    world = replace(world, memory=replace(world.memory, replicas=new))
-    assert withhold(view(world)) == Outcome()
+    world = with_memory(world, replicas=new)
+    assert planned(world, StopUnit).steps == ()
 
 
 def test_on_a_machine_that_does_not_answer_nothing_is_stopped_and_the_data_is_waited_for(golden: Golden) -> None:
@@ -123,25 +127,18 @@ def test_one_member_with_the_data_of_another_cluster_costs_the_plane_no_more_tha
 
 def at(world: World, cluster: int, revision: int) -> World:
     assert isinstance(world.membership, Membership)
-    return replace(world, membership=replace(world.membership, cluster_id=cluster, revision=revision))
+    return with_membership(world, cluster_id=cluster, revision=revision)
 
 
 def test_the_cluster_is_written_down_with_what_else_is_written_when_it_is_first_read() -> None:
     world = at(serving(3), 0x1F, 7)
-    founded = replace(world, memory=replace(world.memory, created=False))
+    founded = with_memory(world, created=False)
     steps = plan(founded).now
     assert [type(step) for step in steps] == [NoteCreated, NoteCluster]
     memory = Memory()
     for step in steps:
         memory = remember(memory, step, 0.0)
     assert (memory.created, memory.cluster_id, memory.revision) == (True, 0x1F, 7)
-
-
-@pytest.mark.parametrize("known", [0, 0x1F])
-def test_that_a_cluster_goes_on_is_no_reason_to_write_nor_for_a_plane_to_be_less_than_as_wanted(known: int) -> None:
-    world = serving(3)
-    world = replace(world, memory=replace(world.memory, cluster_id=known, revision=100))
-    assert plan(at(world, 0x1F, 1_000_000)).done
 
 
 def test_a_remembered_revision_never_falls() -> None:
@@ -157,31 +154,18 @@ def test_a_remembered_revision_never_falls() -> None:
 @pytest.mark.parametrize("step", [AddLearner, Promote, Swap])
 def test_no_exchange_begins_or_goes_on_while_etcd_has_an_alarm(alarm: str, step: type[AddLearner]) -> None:
     world = observe(until(moving(3, 3), about_to(step)))
-    assert world.membership is not None
-    raised = replace(world, membership=replace(world.membership, alarms=(f"memberID:17 alarm:{alarm} ",)))
+    raised = with_membership(world, alarms=(f"memberID:17 alarm:{alarm} ",))
     seen = plan(raised)
     assert not any(isinstance(each, step) for each in seen.now)
     assert alarm in whats(seen)[0]
     assert not seen.done
 
 
-def test_what_serves_goes_on_serving_while_etcd_has_an_alarm() -> None:
-    world = serving(3)
-    assert world.membership is not None
-    dead = with_fact(
-        world, "east-2", lambda fact: replace(fact, units=((Component.ETCD, UnitState.RUNNING),), ready=False)
-    )
-    assert dead.membership is not None
-    raised = replace(dead, membership=replace(dead.membership, alarms=("memberID:17 alarm:NOSPACE ",)))
-    assert "StartUnit kube-apiserver of east-2" in of(raised)
-
-
 def test_a_plane_with_an_alarm_is_not_as_wanted() -> None:
     world = serving(3)
-    assert world.membership is not None
     assert plan(world).done
-    assert not plan(replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)))).done
-    assert plan(replace(world, membership=replace(world.membership, alarms=("etcdserver: no leader",)))).done
+    assert not plan(with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",))).done
+    assert plan(with_membership(world, alarms=("etcdserver: no leader",))).done
 
 
 # --- and back -------------------------------------------------------------------------------------------------------

@@ -6,7 +6,22 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, all_told, is_done, planned, steps_until, told, until, whats, with_fact, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    about_to,
+    all_told,
+    is_done,
+    planned,
+    steps_until,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_member,
+    with_membership,
+    with_memory,
+    with_unit,
+)
 from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 from support.golden import Golden
 
@@ -18,7 +33,7 @@ from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
 from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, ForgetCluster, NoteCreated, NoteMembers, ReleaseMember
-from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap
 from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
@@ -68,11 +83,7 @@ def moves(replicas: int = 3) -> Truth:
 
 def of_events(world: World, name: str, health: Health) -> World:
     """The world with one member of the events' cluster seen otherwise."""
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, health=health) if each.replica == name else each for each in world.events_membership.members
-    )
-    return replace(world, events_membership=replace(world.events_membership, members=members))
+    return with_member(world, name, lambda member: replace(member, health=health), Cluster.EVENTS)
 
 
 def about_to_rest() -> World:
@@ -91,18 +102,14 @@ def test_nobody_goes_over_before_the_cluster_is_there() -> None:
 
 @pytest.mark.parametrize("name", ["east-1", "east-2", "east-3"])
 def test_nobody_goes_over_while_a_member_does_not_vote(name: str, golden: Golden) -> None:
-    assert all_told(planned(about_to_rest(), StopUnit, RestartUnit, TransferLeadership, AdoptRevision))
-    outcome = planned(
-        of_events(about_to_rest(), name, Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    assert all_told(planned(about_to_rest(), *ROLLING_STEPS))
+    outcome = planned(of_events(about_to_rest(), name, Health.SUSPECT), *ROLLING_STEPS)
     golden(whats(outcome))
     assert not outcome.steps
 
 
 def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> None:
-    outcome = planned(
-        replace(about_to_rest(), events_membership=None), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(replace(about_to_rest(), events_membership=None), *ROLLING_STEPS)
     golden(whats(outcome))
 
 
@@ -112,13 +119,9 @@ def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhil
     stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
     for step in plan(observe(stopped)).now:
         stopped = apply(stopped, step)
-    outcome = planned(
-        of_events(observe(stopped), "east-2", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(of_events(observe(stopped), "east-2", Health.SUSPECT), *ROLLING_STEPS)
     assert [type(step) for step in outcome.steps] == [AdoptRevision]
-    outcome = planned(
-        of_events(observe(asked), "east-1", Health.SUSPECT), StopUnit, RestartUnit, TransferLeadership, AdoptRevision
-    )
+    outcome = planned(of_events(observe(asked), "east-1", Health.SUSPECT), *ROLLING_STEPS)
     golden(whats(outcome))
 
 
@@ -143,7 +146,7 @@ def test_events_are_given_up_without_a_quorum_of_their_members() -> None:
 
 def test_a_cluster_is_forgotten_when_nothing_that_runs_keeps_events_there() -> None:
     before = until(going_off(), lambda truth, now: [each.revision for each in truth.memory.replicas].count(NEW) == 2)
-    assert not dissolve(view(observe(before))).steps
+    assert not planned(observe(before), ForgetCluster).steps
     after = until(before, about_to(ForgetCluster))
     assert {each.revision for each in after.memory.replicas} == {NEW}
 
@@ -159,7 +162,7 @@ def test_what_is_left_on_a_machine_that_does_not_answer_is_a_leftover(golden: Go
     truth = until(going_off(), about_to(ReleaseMember))
     off = tuple(replace(each, power=Power.OFF) if each.name == "east-a1" else each for each in truth.machines)
     world = observe(replace(truth, machines=off))
-    assert "ReleaseMember east-1" not in all_told(dissolve(view(world)))
+    assert "ReleaseMember east-1" not in all_told(planned(world))
     _, leftovers = release(view(world))
     golden(leftovers)
 
@@ -195,7 +198,7 @@ def test_a_member_of_a_cluster_of_before_is_stale() -> None:
     world = observe(going_off())
     now = ClusterMemory(epoch=1, bootstrap=("east-1",))
     for events, stale in ((now, False), (replace(now, epoch=2), True), (replace(now, bootstrap=()), True)):
-        assert is_stale(replace(world, memory=replace(world.memory, events=events)), has) is stale
+        assert is_stale(with_memory(world, events=events), has) is stale
     assert not is_stale(world, record("east-1"))
 
 
@@ -303,16 +306,13 @@ def test_another_class_of_the_events_volume_is_another_replica() -> None:
         replace(each, events=replace(each.events, storage_class="slow") if each.events else None)
         for each in truth.memory.replicas
     )
-    world = observe(replace(truth, memory=replace(truth.memory, replicas=records)))
+    world = observe(with_memory(truth, replicas=records))
     assert view(replace(world, events_class="slow")).outdated == frozenset()
     assert view(replace(world, events_class="fast")).outdated == {"east-1", "east-2", "east-3"}
 
 
 def test_alarms_of_either_cluster_keep_replicas_from_being_exchanged() -> None:
-    world = observe(moves())
-    assert world.events_membership is not None
-    full = replace(world.events_membership, alarms=("memberID:1 alarm:NOSPACE ",))
-    now = plan(replace(world, events_membership=full))
+    now = plan(with_membership(observe(moves()), Cluster.EVENTS, alarms=("memberID:1 alarm:NOSPACE ",)))
     assert all(isinstance(step, SetBackends) for step in now.now)
     assert any("NOSPACE" in each for each in whats(now))
 

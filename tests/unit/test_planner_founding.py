@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, is_done, planned, steps_until, told, until, whats, with_fact
+from model.stories import about_to, is_done, planned, steps_until, told, until, whats, with_fact, with_memory
 from model.worlds import empty
 from support.golden import Golden
 
@@ -173,7 +173,7 @@ def starts(world: World) -> list[str]:
 
 
 def test_who_founds_is_written_down_first() -> None:
-    undecided = replace(decided(), memory=replace(decided().memory, bootstrap=()))
+    undecided = with_memory(decided(), bootstrap=())
     (step,) = planned(undecided, DecideBootstrap, StartUnit).steps
     assert isinstance(step, DecideBootstrap)
     assert step.replicas == ("east-1", "east-2", "east-3")

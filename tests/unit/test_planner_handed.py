@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.stories import planned, told, whats, with_fact, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    planned,
+    told,
+    whats,
+    with_fact,
+    with_membership,
+    with_memory,
+    with_unit,
+    without_member,
+)
 from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -12,9 +22,8 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
@@ -38,7 +47,7 @@ def of(world: World, **revisions: str) -> World:
     """The world with replicas of other revisions, by their number."""
     names = {f"east-{name.removeprefix('r')}": revision for name, revision in revisions.items()}
     replicas = tuple(replace(each, revision=names.get(each.name, each.revision)) for each in world.memory.replicas)
-    return replace(world, memory=replace(world.memory, replicas=replicas))
+    return with_memory(world, replicas=replicas)
 
 
 def story(truth: Truth) -> list[str]:
@@ -61,7 +70,7 @@ def test_all_come_to_what_lies_between_before_the_first_comes_to_what_is_wanted(
 
 def test_where_nobody_minds_all_stop_and_come_to_what_is_wanted_at_once() -> None:
     truth = asked(together=True)
-    first = planned(observe(truth), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    first = planned(observe(truth), *ROLLING_STEPS).steps
     assert {(each.replica, each.component) for each in first if isinstance(each, StopUnit)} == {
         (f"east-{number}", component) for number in (1, 2, 3) for component in (KUBE, CLOUD)
     }
@@ -90,9 +99,7 @@ def test_who_goes_back_halfway_goes_the_way_that_it_came() -> None:
 def test_who_can_do_no_harm_any_more_is_waited_for_by_nobody() -> None:
     """Its machine is dead, and it was taken out: its record stays until the machine is back."""
     world = of(observe(asked()), r1=FORMER, r2=BETWEEN, r3=BETWEEN)
-    assert world.membership is not None
-    rest = tuple(each for each in world.membership.members if each.replica != "east-1")
-    gone = replace(world, membership=replace(world.membership, members=rest, leader="east-2"))
+    gone = with_membership(without_member(world, "east-1"), leader="east-2")
     assert next_revision(world) == BETWEEN
     assert next_revision(gone) == NEW
     assert view(gone).kept_from(gone.memory.replica("east-2")) == ()
@@ -100,10 +107,10 @@ def test_who_can_do_no_harm_any_more_is_waited_for_by_nobody() -> None:
 
 def test_what_does_not_run_of_what_lies_between_is_given_up_and_all_is_as_before() -> None:
     world = of(observe(asked()), r1=BETWEEN)
-    given_up = replace(world, memory=replace(world.memory, rejected=Rejection(revision=BETWEEN, why="it ends")))
+    given_up = with_memory(world, rejected=Rejection(revision=BETWEEN, why="it ends"))
     assert wanted_revision(given_up) == FORMER
     last = of(given_up, r1=NEW, r2=BETWEEN, r3=BETWEEN)
-    last = replace(last, memory=replace(last.memory, rejected=Rejection(revision=NEW, why="it ends")))
+    last = with_memory(last, rejected=Rejection(revision=NEW, why="it ends"))
     assert wanted_revision(last) == BETWEEN
 
 
@@ -126,7 +133,7 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
             units=tuple((each, UnitState.UNKNOWN) for each in NAMED),
         ),
     )
-    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
+    now = planned(world, *ROLLING_STEPS)
     assert now.steps == ()
     golden(whats(now))
     for component in (KUBE, CLOUD):
@@ -138,6 +145,6 @@ def test_nobody_stops_for_a_machine_that_does_not_answer_and_who_has_stopped_sta
 
 def test_a_person_s_replica_is_not_stopped_for_it(golden: Golden) -> None:
     world = replace(observe(asked(together=True)), cordoned=("east-3",))
-    now = planned(world, StopUnit, RestartUnit, TransferLeadership, AdoptRevision)
+    now = planned(world, *ROLLING_STEPS)
     assert now.steps == ()
     golden(whats(now))

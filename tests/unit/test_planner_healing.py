@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.stories import after_round, is_done, steps_until, told, until, whats, with_member
+from model.stories import (
+    is_done,
+    later,
+    steps_until,
+    told,
+    until,
+    whats,
+    why_not,
+    with_member,
+    with_memory,
+)
 from model.worlds import ZONES, empty, settled, wanted
 from support.golden import Golden
 
@@ -47,20 +57,8 @@ def dead(truth: Truth, *replicas: str, power: Power = Power.OFF) -> Truth:
     return with_power(truth, power, *(truth.memory.replica(each).machine for each in replicas))
 
 
-def later(truth: Truth, ticks: int) -> Truth:
-    """What is planned is done, or time passes, until so many ticks are over."""
-    end = truth.now + ticks
-    while (now := plan(observe(truth))).now or truth.now < end:
-        truth = after_round(truth, now)
-    return truth
-
-
 def condemned(truth: Truth) -> list[str]:
     return [each.replica for each in truth.memory.condemned]
-
-
-def why_not(truth: Truth) -> dict[str, str]:
-    return dict(held_back(view(observe(truth))))
 
 
 @pytest.mark.parametrize("power", [Power.OFF, Power.FROZEN], ids=str)
@@ -174,11 +172,7 @@ def test_nobody_is_condemned_where_the_rest_is_no_quorum() -> None:
 def test_a_rest_that_lags_is_no_quorum() -> None:
     frozen = dead(plane(), "east-2", power=Power.FROZEN)
     world = observe(later(until(frozen, lambda truth, _: bool(truth.memory.down)), 1))
-    assert world.membership is not None
-    slow = tuple(
-        replace(each, lag=9_999_999) if each.replica == "east-3" else each for each in world.membership.members
-    )
-    lagging = replace(world, now=world.now + 5.0, membership=replace(world.membership, members=slow))
+    lagging = with_member(replace(world, now=world.now + 5.0), "east-3", lambda member: replace(member, lag=9_999_999))
     assert dict(held_back(view(lagging))) == {"east-2": "the others are no healthy quorum without it"}
     assert not any(isinstance(each, Condemn) for each in plan(lagging).now)
 
@@ -272,7 +266,7 @@ def test_on_the_way_back_nobody_is_condemned() -> None:
     retreat = replace(view(world), heading="north")
     noted = replace(
         retreat,
-        world=replace(world, memory=replace(world.memory, down=(("east-2", -99.0),))),
+        world=with_memory(world, down=(("east-2", -99.0),)),
         wanted=world.memory.replicas,
     )
     assert dict(held_back(noted)) == {"east-2": "the plane goes to site north first"}

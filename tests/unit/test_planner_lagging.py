@@ -7,7 +7,21 @@ from dataclasses import replace
 
 import pytest
 from model.faulty import FaultyTruth
-from model.stories import about_to, is_done, kind, planned, steps_until, until, whats, with_fact, with_member
+from model.stories import (
+    HEALING_STEPS,
+    about_to,
+    is_done,
+    joined_by,
+    kind,
+    planned,
+    steps_until,
+    until,
+    whats,
+    with_fact,
+    with_member,
+    with_memory,
+    without_member,
+)
 from model.worlds import FORMER, NEW, changing, empty, settled, wanted
 from support.golden import Golden
 
@@ -21,15 +35,13 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.attaching import AttachVolumes
-from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
-from quarterdeck.model.steps.members import TransferLeadership
+from quarterdeck.model.steps.healing import NoteAiling
 from quarterdeck.model.steps.revisions import RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
+from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.healing import heal, held_back
+from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -75,7 +87,7 @@ def healing_of(truth: FaultyTruth, stop: Callable[..., bool] = is_done) -> list[
 def seen(since: float = 0.0, **fact: object) -> World:
     """One of three voters has been noted for so long, and is seen so now."""
     world = observe(plane())
-    world = replace(world, memory=replace(world.memory, ailing=((UNIT, world.now - since),)))
+    world = with_memory(world, ailing=((UNIT, world.now - since),))
     return with_member(world, "east-2", lambda member: replace(member, **fact))  # type: ignore[arg-type]
 
 
@@ -83,7 +95,7 @@ LAGS = {"lagging": True, "lag": 5_000}
 
 
 def steps_of(world: World) -> list[str]:
-    return [kind(step) for step in heal(view(world)).steps]
+    return [kind(step) for step in planned(world, *HEALING_STEPS).steps]
 
 
 # --- a voter --------------------------------------------------------------------------------------------------------
@@ -112,7 +124,7 @@ def test_it_has_its_whole_time_and_no_more() -> None:
     assert steps_of(seen(HEALING.lagging - 0.1, **LAGS)) == []
     assert steps_of(seen(HEALING.lagging, **LAGS)) == ["ReviveUnit"]
     revived = seen(HEALING.lagging - 0.1, **LAGS)
-    revived = replace(revived, memory=replace(revived.memory, revived=((UNIT, revived.now),)))
+    revived = with_memory(revived, revived=((UNIT, revived.now),))
     assert steps_of(revived) == []
     assert steps_of(replace(revived, now=revived.now + 0.1)) == ["Condemn"]
     down = seen(HEALING.hung, lagging=None, lag=None, health=Health.DOWN)
@@ -121,19 +133,7 @@ def test_it_has_its_whole_time_and_no_more() -> None:
 
 
 def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> None:
-    (step,) = planned(
-        seen(HEALING.lagging, **LAGS),
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    (step,) = planned(seen(HEALING.lagging, **LAGS), *HEALING_STEPS).steps
     assert isinstance(step, ReviveUnit)
     golden(step.why)
 
@@ -141,47 +141,14 @@ def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> N
 def test_it_is_noted_first_and_then_waited_for(golden: Golden) -> None:
     world = replace(seen(**LAGS), memory=replace(seen().memory, ailing=()))
     assert steps_of(world) == ["NoteAiling"]
-    golden(
-        whats(
-            planned(
-                seen(**LAGS),
-                NoteDown,
-                NoteAiling,
-                Condemn,
-                Pardon,
-                CordonMachine,
-                AttachVolumes,
-                ReviveUnit,
-                RestartUnit,
-                TransferLeadership,
-                StopUnit,
-            )
-        )
-    )
+    golden(whats(planned(seen(**LAGS), *HEALING_STEPS)))
     assert not plan(seen(**LAGS)).done
 
 
 def test_with_healing_off_nothing_is_noted() -> None:
     off = with_member(observe(plane(replace(HEALING, budget=0))), "east-2", lambda it: replace(it, **LAGS))  # type: ignore[arg-type]
     assert steps_of(off) == []
-    assert (
-        whats(
-            planned(
-                off,
-                NoteDown,
-                NoteAiling,
-                Condemn,
-                Pardon,
-                CordonMachine,
-                AttachVolumes,
-                ReviveUnit,
-                RestartUnit,
-                TransferLeadership,
-                StopUnit,
-            )
-        )
-        == ()
-    )
+    assert whats(planned(off, *HEALING_STEPS)) == ()
 
 
 UNKNOWN = (
@@ -198,7 +165,7 @@ def test_what_is_not_known_neither_begins_its_time_nor_ends_it(fact: dict[str, o
     assert [told for _, told in ailing(view(world))] == [ETCD]
     assert steps_of(world) == [], "nothing is done to who is not known to lag"
     assert held_back(view(world)) == ()
-    unnoted = replace(world, memory=replace(world.memory, ailing=()))
+    unnoted = with_memory(world, ailing=())
     assert ailing(view(unnoted)) == ()
 
 
@@ -215,19 +182,7 @@ KNOWN = (
 def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
     assert ailing(view(world)) == ()
-    (step,) = planned(
-        world,
-        NoteDown,
-        NoteAiling,
-        Condemn,
-        Pardon,
-        CordonMachine,
-        AttachVolumes,
-        ReviveUnit,
-        RestartUnit,
-        TransferLeadership,
-        StopUnit,
-    ).steps
+    (step,) = planned(world, *HEALING_STEPS).steps
     assert isinstance(step, NoteAiling)
     assert step.units == ()
 
@@ -261,17 +216,16 @@ def test_where_another_voter_is_behind_as_well_it_is_not_this_member(
 ) -> None:
     world = with_member(seen(99.0, **LAGS), "east-3", lambda member: replace(member, **fact))  # type: ignore[arg-type]
     if revived:
-        world = replace(world, memory=replace(world.memory, revived=((UNIT, world.now),)))
+        world = with_memory(world, revived=((UNIT, world.now),))
     more = ((UNIT, world.now - 99.0), ("etcd of east-3", world.now - 99.0)) if fact is LAGS else world.memory.ailing
-    world = replace(world, memory=replace(world.memory, ailing=more))
+    world = with_memory(world, ailing=more)
     golden(why(world))
 
 
 def with_another(world: World, **fact: object) -> World:
     """A learner joins besides."""
-    assert world.membership is not None
     joins = MemberFact(id=99, replica="", learner=True, health=Health.HEALTHY, **fact)  # type: ignore[arg-type]
-    return replace(world, membership=replace(world.membership, members=(*world.membership.members, joins)))
+    return joined_by(world, joins)
 
 
 def test_a_joiner_that_is_still_on_its_way_is_no_reason_to_wait(golden: Golden) -> None:
@@ -281,10 +235,7 @@ def test_a_joiner_that_is_still_on_its_way_is_no_reason_to_wait(golden: Golden) 
 
 def test_nobody_is_started_anew_without_whom_the_others_are_no_quorum(golden: Golden) -> None:
     world = seen(99.0, **LAGS)
-    assert world.membership is not None
-    two = tuple(each for each in world.membership.members if each.replica != "east-3")
-    world = replace(world, membership=replace(world.membership, members=two))
-    golden(why(world))
+    golden(why(without_member(world, "east-3")))
 
 
 def test_others_that_are_not_well_are_waited_for() -> None:
@@ -294,7 +245,7 @@ def test_others_that_are_not_well_are_waited_for() -> None:
 
 def test_the_budget_is_kept_and_told(golden: Golden) -> None:
     world = seen(99.0, **LAGS)
-    spent = replace(world, memory=replace(world.memory, healed=(("", world.now),) * 9))
+    spent = with_memory(world, healed=(("", world.now),) * 9)
     golden(why(spent))
 
 
@@ -313,7 +264,7 @@ def test_without_a_spare_machine_it_is_started_anew_and_stays() -> None:
 def given_up(program: Component = ETCD, **fact: object) -> World:
     world = seen(**fact)
     condemned = Condemned(replica="east-2", why="", since=0.0, program=program)
-    return replace(world, memory=replace(world.memory, condemned=(condemned,), ailing=()))
+    return with_memory(world, condemned=(condemned,), ailing=())
 
 
 def test_who_was_given_up_stays_once_it_has_the_data_and_not_before() -> None:
@@ -428,21 +379,16 @@ def test_if_that_does_not_help_its_replica_gets_another_member_where_it_is() -> 
 
 
 def of_events(world: World, name: str, **fact: object) -> World:
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, **fact) if each.replica == name else each  # type: ignore[arg-type]
-        for each in world.events_membership.members
-    )
-    return replace(world, events_membership=replace(world.events_membership, members=members))
+    return with_member(world, name, lambda member: replace(member, **fact), Cluster.EVENTS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("revived", [False, True])
 def test_nor_does_anything_happen_there_while_another_one_is_behind(revived: bool, golden: Golden) -> None:
     world = of_events(observe(apart()), "east-2", lagging=True, lag=5_000)
     name = "etcd-events of east-2"
-    world = replace(world, memory=replace(world.memory, ailing=((name, world.now - 99.0),)))
+    world = with_memory(world, ailing=((name, world.now - 99.0),))
     if revived:
-        world = replace(world, memory=replace(world.memory, revived=((name, world.now),)))
+        world = with_memory(world, revived=((name, world.now),))
     assert steps_of(world) == (["Condemn"] if revived else ["ReviveUnit"])
     world = of_events(world, "east-3", lag=5_000)
     assert steps_of(world) == []

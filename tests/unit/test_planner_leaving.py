@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.seen import Seen, dead, learner, left, placed, seen, viewed, voters_at
-from model.stories import all_told, told, whats
+from model.seen import Seen, dead, learner, left, placed, viewed, voters_at
+from model.stories import all_told, whats
 from support.golden import Golden
 
-from quarterdeck.model.membership import Health, MemberFact
+from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.planner.outcome import Outcome
@@ -17,35 +17,14 @@ from quarterdeck.planner.rules.membership import (
     lead,
     remove,
     remove_dead,
-    remove_strays,
     stop_removed,
     swap,
 )
-from quarterdeck.planner.view import View, view
 
 OFF = MachineState.DOWN
 CUT_OFF = MachineState.UNREACHABLE
 STOPPED, RUNNING, FAILED, ABSENT = UnitState.STOPPED, UnitState.RUNNING, UnitState.FAILED, UnitState.ABSENT
 DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
-
-
-# --- remove_strays --------------------------------------------------------------------------------------------------
-
-
-def with_stray(*, is_learner: bool) -> View:
-    world = seen(*voters_at("east", 3), learner("west-1"), to="west", count=1)
-    assert world.membership is not None
-    stray = MemberFact(id=99, replica="", learner=is_learner, health=SUSPECT)
-    return view(replace(world, membership=replace(world.membership, members=(*world.membership.members, stray))))
-
-
-def test_of_the_members_that_no_record_names_learners_go_and_voters_are_left_to_people(golden: Golden) -> None:
-    went = remove_strays(with_stray(is_learner=True))
-    assert [(told(step), step.site) for step in went.steps] == [("RemoveMember", "")]
-    assert not whats(went)
-    stayed = remove_strays(with_stray(is_learner=False))
-    assert not stayed.steps
-    golden([*map(str, stayed.waiting)])
 
 
 # --- remove_dead ----------------------------------------------------------------------------------------------------

@@ -5,36 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model.faults import UNSERVED, repaired
+from model.faults import repaired
 from model.stories import (
     about_to,
     after_round,
     doing,
     is_done,
-    planned,
     steps_until,
     told,
     until,
     whats,
     with_fact,
     with_member,
+    with_memory,
 )
 from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import Component
-from quarterdeck.model.membership import Health
-from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.traffic import SetBackends
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.units import MachineState, UnitState
+from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulated import apply, observe, tick
+from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.things import ETCD
 from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.view import view
 
 
 def machine_off(truth: Truth, name: str) -> Truth:
@@ -62,79 +57,26 @@ def test_a_learner_is_promoted_only_when_its_lag_is_known_and_small(lag: int | N
     assert not any(isinstance(step, Promote) for step in plan(world).now)
 
 
-def test_learners_are_added_all_at_once() -> None:
-    truth = until(moving(3, 3), about_to(AddLearner))
-    assert doing(truth) == ["AddLearner west-4", "AddLearner west-5", "AddLearner west-6"]
-
-
-def test_a_learner_starts_when_the_one_before_answers_its_peers() -> None:
-    truth = until(moving(3, 3), about_to(StartUnit))
-    assert doing(truth) == ["StartUnit etcd of west-4"]
-    world = observe(until(after_round(truth, plan(observe(truth))), about_to(StartUnit)))
-    assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-5"]
-    silent = with_fact(world, "west-4", lambda fact: replace(fact, peer_up=False))
-    silent = replace(silent, memory=replace(silent.memory, replicas=tuple(map(_unstarted, silent.memory.replicas))))
-    unheard = with_member(silent, "west-4", lambda member: replace(member, health=Health.SUSPECT))
-    assert not any(isinstance(step, StartUnit) for step in plan(unheard).now)
-
-
-def test_a_learner_that_got_its_own_publication_in_a_snapshot_is_restarted_once() -> None:
-    truth = until(moving(3, 3), about_to(Promote))
-    late = truth.replica("west-5")
-    assert late.member is not None
-    truth = truth.with_replica("west-5", replace(late, member=replace(late.member, unserved=UNSERVED)))
-    unstarted = tuple(replace(each, started=each.name != "west-5") for each in truth.memory.replicas)
-    truth = replace(truth, memory=replace(truth.memory, replicas=unstarted))
-    assert doing(truth) == ["RestartUnit etcd of west-5"]
-    world = observe(truth)
-    for spared in (
-        with_member(world, "west-5", lambda member: replace(member, published=False)),
-        with_member(world, "west-5", lambda member: replace(member, lag=None)),
-        with_member(world, "west-5", lambda member: replace(member, lag=world.settings.lag_bound + 1)),
-        with_member(world, "west-5", lambda member: replace(member, health=Health.HEALTHY)),
-        with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE)),
-        with_fact(world, "west-5", lambda fact: replace(fact, units=())),
-    ):
-        assert not any(isinstance(step, RestartUnit) for step in plan(spared).now)
-    after = after_round(truth, plan(world))
-    assert "west-5" in after.healthy
-    again = with_member(observe(after), "west-5", lambda member: replace(member, health=Health.SUSPECT))
-    assert not any(isinstance(step, RestartUnit) for step in plan(again).now)
-
-
-def _unstarted(record: Replica) -> Replica:
-    return replace(record, started=False) if record.name == "west-4" else record
-
-
-def test_no_learner_is_added_while_a_voter_is_sick(golden: Golden) -> None:
-    world = observe(until(moving(3, 3), about_to(AddLearner)))
-    sick = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
-    seen = plan(sick)
-    assert not any(isinstance(step, AddLearner) for step in seen.now)
-    golden(whats(seen))
-
-
 def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
     truth = until(moving(3, 3), about_to(Swap))
     assert sorted(voter.replica for voter in truth.voters if voter.site == "west") == ["west-4", "west-5"]
     assert truth.home == "east"
 
 
-def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
-    truth = until(moving(3, 3), about_to(Swap))
-    assert "Swap(Promote west-6, RemoveMember east-1)" in doing(truth)
-
-
-def test_one_to_three_swaps_by_promotions_alone_and_before_any_apiserver() -> None:
-    truth = until(moving(1, 3), about_to(Swap))
-    assert doing(truth) == ["Swap(Promote west-2, Promote west-3)"]
-    assert truth.serving == {"east-1"}
-
-
-def test_three_to_one_serves_before_it_swaps() -> None:
-    truth = until(moving(3, 1), about_to(Swap))
-    assert truth.serving == {"west-4"}
-    assert doing(truth) == ["Swap(RemoveMember east-1, RemoveMember east-2, RemoveMember east-3)"]
+@pytest.mark.parametrize(
+    ("replicas", "to", "swap", "serving"),
+    [
+        pytest.param(3, 3, "Promote west-6, RemoveMember east-1", {"west-4", "west-5"}, id="promotes and removes"),
+        pytest.param(1, 3, "Promote west-2, Promote west-3", {"east-1"}, id="promotes before any apiserver"),
+        pytest.param(
+            3, 1, "RemoveMember east-1, RemoveMember east-2, RemoveMember east-3", {"west-4"}, id="removes alone"
+        ),
+    ],
+)
+def test_the_swap_of_each_kind_of_move(replicas: int, to: int, swap: str, serving: set[str]) -> None:
+    truth = until(moving(replicas, to), about_to(Swap))
+    assert f"Swap({swap})" in doing(truth)
+    assert truth.serving == serving
 
 
 def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_swap() -> None:
@@ -157,11 +99,6 @@ def test_leadership_is_handed_over_before_the_leader_goes() -> None:
     assert truth.elected == "east-1"
     assert not any(isinstance(step, RemoveMember | Swap) for step in plan(observe(truth)).now)
     assert until(truth, about_to(Swap)).elected == "west-4"
-
-
-def test_the_leader_is_in_no_swap_even_when_it_did_not_hand_over() -> None:
-    truth = replace(until(moving(3, 3), about_to(Swap)), leader="east-1")
-    assert not any(isinstance(step, RemoveMember | Swap) for step in plan(observe(truth)).now)
 
 
 def test_an_abort_at_five_voters_removes_the_targets_one_by_one() -> None:
@@ -211,12 +148,6 @@ def test_a_dead_source_voter_is_removed_at_once_and_does_not_hold_up_the_move(go
     golden(plan(observe(end)).leftovers)
 
 
-def test_a_dead_voter_stays_while_the_rest_would_be_no_quorum() -> None:
-    world = observe(machine_off(moving(3, 3), "east-3"))
-    also = with_member(world, "east-2", lambda member: replace(member, health=Health.SUSPECT))
-    assert not any(isinstance(step, RemoveMember) for step in plan(also).now)
-
-
 @pytest.mark.parametrize(("replicas", "to"), [(1, 1), (3, 3), (1, 3), (3, 1), (5, 3)])
 def test_nothing_is_taken_away_while_the_membership_is_unknown(replicas: int, to: int) -> None:
     truth, rounds = moving(replicas, to), 0
@@ -228,33 +159,13 @@ def test_nothing_is_taken_away_while_the_membership_is_unknown(replicas: int, to
     assert rounds > 20
 
 
-def test_a_member_is_not_started_on_a_folder_that_was_not_seen() -> None:
-    def stopped(has_data: bool | None) -> list[str]:
-        world = with_fact(
-            observe(settled(empty("east", 3))),
-            "east-2",
-            lambda fact: replace(
-                fact,
-                units=tuple(
-                    (unit, UnitState.STOPPED if unit == Component.ETCD else state) for unit, state in fact.units
-                ),
-                has_data=has_data,
-            ),
-        )
-        return [told(step) for step in plan(world).now]
-
-    assert "StartUnit etcd of east-2" in stopped(True)
-    assert "StartUnit etcd of east-2" not in stopped(None)
-    assert "StartUnit etcd of east-2" not in stopped(False)
-
-
 def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membership_is_unknown() -> None:
     start = replace(moving(3, 3), machines=machines("east", "west", per_zone=1))
     away = until(start, lambda now, _: now.home == "west" and {"east-1", "east-2", "east-3"}.isdisjoint(now.members))
     back = until(replace(away, slots=wanted("east", 3)), lambda now, _: "east-7" in now.healthy)
     assert back.machine_of("east-7") == back.machine_of("east-1")
     shared = tuple(replace(record, seat=None) for record in back.memory.replicas)
-    back = replace(back, memory=replace(back.memory, replicas=shared))
+    back = with_memory(back, replicas=shared)
     assert not any("east-1" in step for step in doing(replace(back, mute=frozenset({ETCD}))))
 
 
@@ -273,12 +184,6 @@ def test_the_etcd_of_a_removed_member_is_stopped_and_its_data_kept_until_all_is_
     assert not any(isinstance(step, StopUnit) for step in plan(observe(stopped)).now)
 
 
-def test_a_frozen_machine_is_not_touched() -> None:
-    world = observe(until(moving(3, 3), about_to(AddLearner)))
-    frozen = with_fact(world, "west-5", lambda fact: replace(fact, machine=MachineState.UNREACHABLE))
-    assert [told(step) for step in plan(frozen).now] == ["AddLearner west-4", "AddLearner west-6"]
-
-
 def test_a_lent_replica_fills_a_slot_that_is_wanted_after_all() -> None:
     """It sits on the last machine of its zone."""
     lent = until(moving(1, 1), lambda now, _: {"west-2", "west-3"} <= set(now.members) and now.home == "west")
@@ -295,14 +200,3 @@ def test_a_joiner_whose_etcd_stopped_again_waits_for_its_turn() -> None:
     for name in ("west-4", "west-5"):
         world = with_fact(world, name, lambda fact: replace(fact, has_data=True))
     assert [told(step) for step in plan(world).now] == ["StartUnit etcd of west-4"]
-
-
-def test_a_dead_voter_goes_also_while_no_site_holds_a_quorum_by_itself() -> None:
-    """A swap that was broken off: with one dead voter less, a site may hold one again."""
-    truth = until(moving(3, 3), lambda _, now: any(isinstance(step, Swap) for step in now.now))
-    swap = next(step for step in plan(observe(truth)).now if isinstance(step, Swap))
-    amid = apply(truth, swap.changes[0])
-    assert view(observe(amid)).home is None
-    world = with_member(observe(amid), "east-1", lambda member: replace(member, health=Health.DOWN))
-    world = with_fact(world, "east-1", lambda fact: replace(fact, machine=MachineState.DOWN, ready=None))
-    assert [told(step) for step in planned(world, RemoveMember).steps] == ["RemoveMember east-1"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import serving, until, with_fact, with_member
+from model.stories import serving, until, with_fact, with_member, without_member
 from model.worlds import moving
 
 from quarterdeck.model.components import Component
@@ -107,9 +107,7 @@ def test_a_member_whose_volume_was_looked_at_before_it_wrote_anything_is_not_tak
 
 def test_who_is_no_member_is_not_noted_as_one() -> None:
     world = forgetful("east-2", listed=False, started=False)
-    assert world.membership is not None
-    rest = tuple(each for each in world.membership.members if each.replica != "east-2")
-    assert kinds(replace(world, membership=replace(world.membership, members=rest))) == []
+    assert kinds(without_member(world, "east-2")) == []
 
 
 @pytest.mark.parametrize(

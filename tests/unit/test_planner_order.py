@@ -7,7 +7,19 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import about_to, serving, told, until, whats, with_fact, with_member, with_unit
+from model.stories import (
+    about_to,
+    joined_by,
+    serving,
+    told,
+    until,
+    whats,
+    with_fact,
+    with_member,
+    with_membership,
+    with_memory,
+    with_unit,
+)
 from model.worlds import empty, moving, settled, wanted
 from support.golden import Golden
 
@@ -48,7 +60,7 @@ def wrong(world: World) -> World:
 
 
 def unnoted(world: World) -> World:
-    return replace(world, memory=replace(world.memory, created=False))
+    return with_memory(world, created=False)
 
 
 def leading_nowhere(world: World) -> World:
@@ -60,9 +72,8 @@ def leading_nowhere(world: World) -> World:
 
 def with_stray(world: World) -> World:
     """A learner that no record names is a member."""
-    assert world.membership is not None
     stray = MemberFact(id=99, replica="", learner=True, health=Health.SUSPECT)
-    return replace(world, membership=replace(world.membership, members=(*world.membership.members, stray)))
+    return joined_by(world, stray)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +128,7 @@ def unseen_apiserver(fact: ReplicaFact) -> ReplicaFact:
 def swapped() -> World:
     """The target holds the quorum, two voters of the source are left, and nothing is to be noted."""
     world = observe(until(moving(3, 3), lambda now, _: now.home == "west"))
-    return replace(world, memory=replace(world.memory, draining=()))
+    return with_memory(world, draining=())
 
 
 def test_in_an_outage_wanted_and_unwanted_apiservers_start_together() -> None:
@@ -200,8 +211,7 @@ def test_what_a_plane_waits_for_is_said_once(golden: Golden) -> None:
 
 
 def alarmed(world: World) -> World:
-    assert world.membership is not None
-    return replace(world, membership=replace(world.membership, alarms=("memberID:17 alarm:NOSPACE ",)))
+    return with_membership(world, alarms=("memberID:17 alarm:NOSPACE ",))
 
 
 def dark() -> World:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from model.faulty import FaultyTruth
-from model.stories import doing, is_done, told, until, whats, with_fact
+from model.stories import doing, is_done, told, until, whats, with_fact, with_memory
 from model.worlds import empty, settled
 from support.components import having
 from support.golden import Golden
@@ -29,7 +29,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.data import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.survivors import Fate, loss, survivors
+from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
 from quarterdeck.planner.view import view
 
 NO, YES = Consent(), Consent(epoch=1)
@@ -46,7 +46,7 @@ def with_power(truth: FaultyTruth, power: Power, *replicas: str) -> FaultyTruth:
 def left_of_three(power: Power = DEAD, consent: Consent = NO) -> FaultyTruth:
     """East-1 is left of three; nothing else is."""
     truth = replace(settled(empty("east", 3)), consent=consent)
-    truth = replace(truth, memory=replace(truth.memory, revision=1))
+    truth = with_memory(truth, revision=1)
     return with_power(truth, power, "east-2", "east-3")
 
 
@@ -62,6 +62,13 @@ def word(replica: str, applied: int, revision: int = 5, **said: object) -> Membe
         voters=("east-1", "east-2", "east-3"),
     )
     return replace(made, **said)
+
+
+def speaking(world: World) -> Survivors:
+    """What is left where some members speak for themselves."""
+    found = survivors(world)
+    assert found is not None
+    return found
 
 
 def of(world: World) -> list[str]:
@@ -80,8 +87,7 @@ def test_a_voter_that_belongs_to_no_replica_is_named_as_such_where_the_quorum_is
 
 
 def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
-    found = survivors(observe(left_of_three()))
-    assert found is not None
+    found = speaking(observe(left_of_three()))
     assert found.lost
     assert found.best.replica == "east-1"
     assert (found.of(Fate.ALIVE), found.of(Fate.DEAD)) == (("east-1",), ("east-2", "east-3"))
@@ -89,16 +95,14 @@ def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
 
 
 def test_machines_that_do_not_answer_are_not_dead() -> None:
-    found = survivors(observe(left_of_three(CUT_OFF)))
-    assert found is not None
+    found = speaking(observe(left_of_three(CUT_OFF)))
     assert found.of(Fate.CUT_OFF) == ("east-2", "east-3")
     assert found.others_may_live
 
 
 def test_one_that_does_not_answer_is_no_quorum_by_itself() -> None:
     truth = with_power(with_power(settled(empty("east", 3)), DEAD, "east-2"), CUT_OFF, "east-3")
-    found = survivors(observe(truth))
-    assert found is not None
+    found = speaking(observe(truth))
     assert found.lost
     assert not found.others_may_live
 
@@ -109,8 +113,7 @@ def test_a_quorum_that_only_has_to_be_started_is_not_lost() -> None:
     for name in ("east-2", "east-3"):
         units = tuple((each, UnitState.STOPPED) for each in NAMED)
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, units=units, has_data=True))  # noqa: B023
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
     assert of(world) == ["StartUnit etcd of east-2", "StartUnit etcd of east-3"]
 
@@ -119,21 +122,18 @@ def test_data_that_is_gone_is_as_dead_as_a_machine_and_data_that_is_not_seen_is_
     world = observe(left_of_three())
     for name in ("east-2", "east-3"):
         world = with_fact(world, name, lambda fact: replace(fact, machine=MachineState.UP, has_data=False))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.lost
     for name in ("east-2", "east-3"):
         world = with_fact(world, name, lambda fact: replace(fact, has_data=None))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
 
 
 def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> None:
     world = observe(left_of_three(consent=YES))
     world = replace(world, words=(word("east-1", 7, follows=True),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert not found.lost
     assert not any(isinstance(step, BeginEpoch) for step in plan(world).now)
 
@@ -141,8 +141,7 @@ def test_who_follows_a_leader_has_lost_nothing_though_we_hear_no_quorum() -> Non
 def test_a_voter_that_no_record_names_may_live_where_nobody_looks() -> None:
     world = observe(left_of_three())
     world = replace(world, words=(word("east-1", 7, voters=("east-1", "", "")),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.others_may_live
 
 
@@ -150,22 +149,19 @@ def test_who_has_applied_most_survives_whatever_its_name_and_term() -> None:
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     five = tuple(f"east-{each}" for each in range(1, 6))
     said = (word("east-1", 9, voters=five), word("east-2", 12, term=1, voters=five))
-    found = survivors(replace(world, words=said))
-    assert found is not None
+    found = speaking(replace(world, words=said))
     assert [each.replica for each in found.words] == ["east-2", "east-1"]
 
 
 def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
     """It does not say who votes: all that were members and are not known to be learners may."""
     world = replace(observe(left_of_three(consent=YES)), words=(word("east-1", 9, learner=True, voters=()),))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.fates == (("east-2", Fate.DEAD), ("east-3", Fate.DEAD))
     assert found.lost
     assert of(world)[0].startswith("BeginEpoch")
     both = replace(world, words=(*world.words, word("east-2", 9)))
-    found = survivors(both)
-    assert found is not None
+    found = speaking(both)
     assert found.best.replica == "east-2", "of those that have as much, one that was asked to keep it"
 
 
@@ -173,8 +169,7 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
     world = observe(with_power(settled(empty("east", 5)), DEAD, "east-3", "east-4", "east-5"))
     memory = world.memory.with_replica("east-2", lambda record: replace(record, differs=True))
     world = replace(world, memory=memory, words=(word("east-1", 9), word("east-2", 12)))
-    found = survivors(world)
-    assert found is not None
+    found = speaking(world)
     assert found.best.replica == "east-1"
 
 
@@ -207,13 +202,13 @@ def test_without_consent_nothing_is_done_and_a_person_is_told_what_to_do() -> No
 @pytest.mark.parametrize("consent", [Consent(epoch=2), Consent(epoch=0), Consent(automatic=True)])
 def test_only_the_word_for_the_next_epoch_begins_it(consent: Consent) -> None:
     truth = left_of_three(consent=consent)
-    truth = replace(truth, memory=replace(truth.memory, quorum_lost=truth.now))
+    truth = with_memory(truth, quorum_lost=truth.now)
     assert doing(truth) == []
 
 
 def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> None:
     noted = left_of_three(CUT_OFF, YES)
-    noted = replace(noted, memory=replace(noted.memory, quorum_lost=0.0))
+    noted = with_memory(noted, quorum_lost=0.0)
     assert doing(noted) == []
     assert any("they may still serve others" in each for each in whats(plan(observe(noted))))
     told_so = replace(noted, consent=Consent(epoch=1, even_if_others_live=True))
@@ -223,7 +218,7 @@ def test_a_cut_off_majority_is_begun_beside_only_on_a_word_that_says_so() -> Non
 def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majority_that_may_live() -> None:
     patience = left_of_three().settings.patience
     lost = left_of_three(consent=Consent(automatic=True))
-    lost = replace(lost, memory=replace(lost.memory, quorum_lost=0.0))
+    lost = with_memory(lost, quorum_lost=0.0)
     assert doing(replace(lost, now=patience - 1)) == []
     assert doing(replace(lost, now=patience))[0].startswith("BeginEpoch")
     cut_off = left_of_three(CUT_OFF, Consent(automatic=True))
@@ -234,7 +229,7 @@ def test_automatic_recovery_waits_for_the_others_and_never_goes_on_beside_a_majo
 def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
     truth = left_of_three(consent=Consent(automatic=True))
     assert doing(truth) == ["NoteQuorum"]
-    truth = with_power(replace(truth, memory=replace(truth.memory, quorum_lost=0.0)), Power.ON, "east-2")
+    truth = with_power(with_memory(truth, quorum_lost=0.0), Power.ON, "east-2")
     truth = until(truth, lambda now, _: now.memory.quorum_lost is None)
     assert truth.elected is not None
 
@@ -242,7 +237,7 @@ def test_a_quorum_that_is_back_is_not_counted_as_lost_from_before() -> None:
 def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     """Of five, two are left, and only one has said yet how far it is."""
     truth = with_power(replace(settled(empty("east", 5)), consent=YES), DEAD, "east-3", "east-4", "east-5")
-    truth = replace(truth, memory=replace(truth.memory, quorum_lost=0.0))
+    truth = with_memory(truth, quorum_lost=0.0)
     world = observe(truth)
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []

@@ -7,7 +7,20 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import led_by, planned, told, until, whats, with_balancers, with_fact, with_member, with_unit
+from model.stories import (
+    ROLLING_STEPS,
+    led_by,
+    planned,
+    told,
+    until,
+    whats,
+    with_balancers,
+    with_fact,
+    with_member,
+    with_membership,
+    with_memory,
+    with_unit,
+)
 from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -16,9 +29,7 @@ from quarterdeck.model.components import NAMED, Component, Programs
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.members import TransferLeadership
 from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import RestartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
@@ -93,7 +104,7 @@ def test_what_depends_on_a_program_stops_with_it(restart: tuple[Component, ...],
 
 
 def test_a_change_that_no_program_is_made_from_is_adopted_as_it_is() -> None:
-    (step,) = planned(asked(), StopUnit, RestartUnit, TransferLeadership, AdoptRevision).steps
+    (step,) = planned(asked(), *ROLLING_STEPS).steps
     assert isinstance(step, AdoptRevision)
     assert step.revision == NEW
 
@@ -177,10 +188,7 @@ def ill(name: str) -> dict[str, Callable[[World], World]]:
             world, replace(world.balancer("east"), healthy=frozenset())
         ),
         "nobody knows who is a member": lambda world: replace(world, membership=None),
-        "members disagree about the data": lambda world: replace(
-            world,
-            membership=replace(world.membership, alarms=("memberID:1 alarm:CORRUPT ",)),  # type: ignore[type-var]
-        ),
+        "members disagree about the data": lambda world: with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",)),
         "the name leads elsewhere": lambda world: replace(world, record="west"),
     }
 
@@ -198,8 +206,7 @@ def test_nobody_rests_while_the_others_cannot_do_without(why: str, golden: Golde
 
 def test_a_quota_may_be_raised_while_there_is_no_room() -> None:
     world = asked(ETCD)
-    assert world.membership is not None
-    full = replace(world, membership=replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ",)))
+    full = with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
     assert rests(full) is not None
 
 
@@ -279,7 +286,7 @@ def test_an_apiserver_without_its_member_says_nothing() -> None:
 def test_where_nobody_runs_another_revision_there_is_nothing_to_go_back_to() -> None:
     world = first(APISERVER)
     all_new = tuple(replace(record, revision=NEW) for record in world.memory.replicas)
-    assert planned(replace(world, memory=replace(world.memory, replicas=all_new)), RejectRevision).steps == ()
+    assert planned(with_memory(world, replicas=all_new), RejectRevision).steps == ()
 
 
 def test_across_sites_nothing_is_given_up() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from model.stories import steps_until_done, until, with_fact
+from model.stories import steps_until_done, until, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
 
 from quarterdeck.model.components import Component
@@ -70,11 +70,7 @@ def test_where_nobody_is_ready_the_name_stays_as_it_is() -> None:
 def test_who_only_we_do_not_see_stays_in_the_name_until_the_cluster_does_not_hear_it_either() -> None:
     world = unseen(observe(serves()), "east-2")
     assert led(world) == []
-    assert world.membership is not None
-    members = tuple(
-        replace(each, health=Health.DOWN) if each.replica == "east-2" else each for each in world.membership.members
-    )
-    dead = replace(world, membership=replace(world.membership, members=members))
+    dead = with_member(world, "east-2", lambda member: replace(member, health=Health.DOWN))
     assert led(dead) == [("east-1", "east-3")]
 
 

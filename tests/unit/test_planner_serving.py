@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_unit
+from model.stories import all_told, planned, serving, until, whats, with_fact, with_member, with_memory, with_unit
 from model.worlds import moving
 from support.components import CONTROLLERS
 from support.golden import Golden
@@ -42,6 +42,10 @@ def unreachable(name: str) -> Change:
 
 def health(name: str, seen: Health) -> Change:
     return lambda world: with_member(world, name, lambda member: replace(member, health=seen))
+
+
+def learns(name: str) -> Change:
+    return lambda world: with_member(world, name, lambda member: replace(member, learner=True))
 
 
 def without_data(name: str) -> Change:
@@ -106,6 +110,7 @@ def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_
     "change",
     [
         pytest.param(health("east-2", Health.SUSPECT), id="its member does not follow"),
+        pytest.param(learns("east-2"), id="its member only listens"),
         pytest.param(unreachable("east-2"), id="its machine does not answer"),
     ],
 )
@@ -215,7 +220,7 @@ def test_what_is_not_known_to_run_is_not_stopped() -> None:
 
 def drained(world: World, since: float, *names: str) -> World:
     """These get no new connections since some seconds ago."""
-    return replace(world, memory=replace(world.memory, draining=tuple((name, world.now - since) for name in names)))
+    return with_memory(world, draining=tuple((name, world.now - since) for name in names))
 
 
 def test_apiservers_stop_when_they_have_drained(golden: Golden) -> None:

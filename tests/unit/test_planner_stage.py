@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from model.stories import led_by, planned, serving, told, whats, with_balancers, with_fact, with_member
+from model.stories import led_by, planned, serving, whats, with_balancers, with_fact, with_member, with_memory
 from model.worlds import changing, wanted
 from support.golden import Golden
 
@@ -160,9 +160,9 @@ def test_a_plane_that_shrinks_keeps_who_fits() -> None:
 def test_a_replica_on_a_volume_of_another_class_is_to_be_exchanged() -> None:
     world = replace(asked(), revision="one", storage_class="fast")
     slow = tuple(replace(each, storage_class="slow") for each in world.memory.replicas)
-    assert len(view(replace(world, memory=replace(world.memory, replicas=slow))).missing) == 1
+    assert len(view(with_memory(world, replicas=slow)).missing) == 1
     unknown = tuple(replace(each, storage_class="") for each in world.memory.replicas)
-    assert view(replace(world, memory=replace(world.memory, replicas=unknown))).missing == ()
+    assert view(with_memory(world, replicas=unknown)).missing == ()
 
 
 # --- machines -------------------------------------------------------------------------------------------------------
@@ -214,10 +214,6 @@ def test_each_machine_that_is_not_free_is_named_with_the_reason(fact: dict[str, 
     machines = tuple(replace(each, **fact) if each.name == "east-a1" else each for each in world.machines)
     said = no_machine(replace(world, machines=machines), Slot(site="east", zone="a"))
     golden(f"{said.what};")
-
-
-def test_the_steps_of_an_exchange_are_those_of_any_other() -> None:
-    assert [told(step) for step in planned(asked(), PlaceReplica).steps] == ["PlaceReplica east-4"]
 
 
 def test_who_waits_for_a_machine_says_why_it_does_not_answer(golden: Golden) -> None:

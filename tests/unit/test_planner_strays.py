@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import left, seen, voters_at
-from model.stories import whats, with_member
+from model.stories import joined_by, whats, with_member
 from model.worlds import changing, empty, moving, settled
 from support.golden import Golden
 
@@ -29,11 +29,10 @@ from quarterdeck.planner.view import view
 
 def beside(world: World, *, count: int = 1, name: str = "", health: Health = Health.DOWN) -> World:
     """The same world, in which etcd lists so many more voters."""
-    assert world.membership is not None
     strays = tuple(
         MemberFact(id=0x90 + number, replica="", name=name, learner=False, health=health) for number in range(count)
     )
-    return replace(world, membership=replace(world.membership, members=(*world.membership.members, *strays)))
+    return joined_by(world, *strays)
 
 
 def restarting(replicas: int, component: Component = Component.ETCD) -> World:
@@ -66,10 +65,8 @@ def test_a_stray_of_the_events_cluster_holds_only_what_stops_its_members() -> No
         truth = changing(3, 3, Change(restart=frozenset({component})), apart=frozenset({"one", "two"}))
         world = observe(truth)
         assert view(world).resting is not None
-        assert world.events_membership is not None
         stray = MemberFact(id=0x90, replica="", learner=False, health=Health.DOWN)
-        members = (*world.events_membership.members, stray)
-        held = replace(world, events_membership=replace(world.events_membership, members=members))
+        held = joined_by(world, stray, cluster=Cluster.EVENTS)
         assert (view(held).resting is not None) is rests
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, dead, seen, voters_at
-from model.stories import serving, with_balancers, with_fact, with_member
+from model.stories import serving, with_balancers, with_fact, with_member, with_memory
 from model.worlds import FORMER, changing, settled
 from support.golden import Golden
 
+from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.revisions import Change
@@ -186,7 +187,7 @@ def test_a_load_balancer_that_leads_nowhere_survives_nothing_at_all(golden: Gold
 
 def test_every_load_balancer_counts_whose_address_a_client_may_hold(golden: Golden) -> None:
     world = served(*THREE)
-    world = replace(world, memory=replace(world.memory, held=(("west", 0.0),)))
+    world = with_memory(world, held=(("west", 0.0),))
     golden(why(world, MACHINE))
 
 
@@ -251,12 +252,7 @@ def apart() -> World:
 def test_the_events_cluster_is_to_keep_its_quorum_as_well(golden: Golden) -> None:
     world = apart()
     assert of(world, MACHINE).answer is YES
-    assert world.events_membership is not None
-    members = tuple(
-        replace(each, health=Health.DOWN) if each.replica == "east-3" else each
-        for each in world.events_membership.members
-    )
-    hurt = replace(world, events_membership=replace(world.events_membership, members=members))
+    hurt = with_member(world, "east-3", lambda member: replace(member, health=Health.DOWN), Cluster.EVENTS)
     golden(why(hurt, MACHINE))
     assert of(replace(world, events_membership=None), MACHINE).answer is UNKNOWN
 

@@ -5,19 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.faulty import FaultyTruth
-from model.stories import about_to, after_round, doing, planned, steps_until, told, until, whats, with_fact
+from model.stories import (
+    about_to,
+    after_round,
+    doing,
+    planned,
+    told,
+    until,
+    whats,
+    with_balancers,
+    with_fact,
+)
 from model.worlds import empty, moving, settled, wanted
-from support.components import CONTROLLERS
 from support.golden import Golden
 
-from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, SetBackends, SetRecord, StopBalancer
-from quarterdeck.model.steps.units import StartUnit, StopUnit
-from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, ReplicaFact, World
+from quarterdeck.model.steps.units import StopUnit
+from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.traffic import backends, let_go, may_drain
+from quarterdeck.planner.rules.traffic import let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.things import DNS, edge, second
 from quarterdeck.planner.view import view
@@ -27,18 +34,9 @@ def told_of(now: Plan) -> list[str]:
     return [told(step) for step in now.now]
 
 
-def stops(now: Plan, component: Component = Component.APISERVER) -> bool:
-    return any(isinstance(step, StopUnit) and step.component == component for step in now.now)
-
-
 def serving_at_west(replicas: int = 3, to: int = 3) -> FaultyTruth:
     """The first moment at which the target's apiservers are ready, and no load balancer knows."""
     return until(moving(replicas, to), lambda truth, _: any("west" in name for name in truth.serving))
-
-
-def with_balancer(world: World, balancer: BalancerFact) -> World:
-    others = tuple(each for each in world.balancers if each.site != balancer.site)
-    return replace(world, balancers=(*others, balancer))
 
 
 def test_a_backend_is_added_only_when_its_apiserver_said_that_it_is_ready() -> None:
@@ -51,29 +49,11 @@ def test_a_backend_is_added_only_when_its_apiserver_said_that_it_is_ready() -> N
             assert not isinstance(step, SetBackends) or "west-4" not in step.backends
 
 
-def test_a_listed_backend_stays_through_a_moment_of_unreadiness() -> None:
-    world = observe(settled(empty("east", 3)))
-    moment = with_fact(world, "east-2", lambda fact: replace(fact, ready=False))
-    assert not any(isinstance(step, SetBackends) for step in plan(moment).now)
-
-
 def test_both_load_balancers_send_to_all_ready_apiservers_before_the_name_moves() -> None:
     truth = until(moving(3, 3), about_to(SetRecord))
     everyone = frozenset({"east-1", "east-2", "east-3", "west-4", "west-5"})
     assert dict(truth.balancers) == {"east": everyone, "west": everyone}
     assert doing(truth)[-1] == "SetRecord west"
-
-
-def test_the_name_does_not_move_to_a_load_balancer_that_finds_no_healthy_backend() -> None:
-    world = observe(until(moving(3, 3), about_to(SetRecord)))
-    west = replace(world.balancer("west"), healthy=frozenset())
-    assert not any(isinstance(step, SetRecord) for step in plan(with_balancer(world, west)).now)
-
-
-def test_the_name_goes_back_when_the_load_balancer_that_it_leads_to_leads_nowhere() -> None:
-    truth = until(moving(3, 3), lambda now, _: now.record == "west")
-    dead = replace(truth, dead_edges=frozenset({"west"}))
-    assert "SetRecord east" in steps_until(dead, lambda now, _: now.record == "east")
 
 
 def test_source_backends_leave_only_after_the_name_has_moved_and_that_is_written_down() -> None:
@@ -87,40 +67,6 @@ def test_source_backends_leave_only_after_the_name_has_moved_and_that_is_written
     assert (truth.record, truth.memory.served_site) == ("west", "west")
     assert truth.memory.held[0][0] == "east"
     assert sorted(step.site for step in leaving) == ["east", "west"]
-
-
-def test_an_apiserver_stops_only_when_no_load_balancer_has_sent_to_it_for_the_length_of_the_drain(
-    golden: Golden,
-) -> None:
-    truth = until(moving(3, 3), about_to(NoteDraining))
-    truth = after_round(truth, plan(observe(truth)))
-    drain = truth.settings.drain
-    noted = truth.now
-    truth = until(truth, lambda _, now: stops(now))
-    assert truth.now - noted >= drain
-    assert not any("east" in name for _, names in truth.balancers for name in names)
-    impatient = replace(observe(truth), now=noted + drain / 2)
-    assert not stops(plan(impatient))
-    golden(whats(plan(impatient)))
-
-
-def test_nothing_is_drained_while_a_load_balancer_that_clients_use_does_not_answer() -> None:
-    truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
-    mute = replace(truth, mute=frozenset({edge("east")}))
-    waited = truth.now
-    mute = until(mute, lambda _, now: stops(now, Component.APISERVER))
-    assert mute.now - waited >= truth.settings.ttl + truth.settings.drain
-
-
-def test_a_load_balancer_stays_until_the_time_to_live_and_the_drain_have_passed(golden: Golden) -> None:
-    truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
-    (site, since), settings = truth.memory.held[0], truth.settings
-    assert site == "east"
-    end = until(truth, about_to(StopBalancer))
-    assert end.now - since >= settings.ttl + settings.drain
-    early = replace(observe(end), now=since + settings.ttl + settings.drain - 0.1)
-    assert not any(isinstance(step, StopBalancer) for step in plan(early).now)
-    golden(whats(plan(early)))
 
 
 def test_nothing_is_decided_about_a_name_while_the_dns_server_does_not_answer() -> None:
@@ -139,81 +85,6 @@ def test_a_plane_with_a_fixed_address_has_one_load_balancer_and_keeps_it() -> No
     told_now = told_of(plan(world))
     assert not any("SetRecord" in step or ("west" in step and "SetBackends" in step) for step in told_now)
     assert "SetBackends east" in told_now  # the source's leave it at once: no address has to be forgotten
-
-
-def test_controllers_of_the_source_stop_only_when_those_of_the_target_stand_by() -> None:
-    truth = until(moving(3, 3), lambda _, now: stops(now, Component.CONTROLLER_MANAGER))
-    for name in ("west-4", "west-5"):
-        assert {Component.CONTROLLER_MANAGER, Component.SCHEDULER} <= truth.replica(name).units
-
-
-def test_an_apiserver_stays_while_its_controllers_do_the_work(golden: Golden) -> None:
-    """Those that stood by have just crashed: nobody else would do it."""
-    world = observe(until(moving(3, 3), lambda _, now: stops(now)))
-    assert stops(plan(world))
-
-    def alone(fact: ReplicaFact) -> ReplicaFact:
-        running = {Component.ETCD, Component.APISERVER, Component.SCHEDULER}
-        units = ((each, UnitState.RUNNING if each in running else UnitState.STOPPED) for each in NAMED)
-        return replace(fact, units=tuple(units))
-
-    def crashed(fact: ReplicaFact) -> ReplicaFact:
-        units = ((each, UnitState.FAILED if each == Component.SCHEDULER else state) for each, state in fact.units)
-        return replace(fact, units=tuple(units))
-
-    for name in ("east-1", "east-2", "east-3"):
-        world = with_fact(world, name, alone)
-    for name in ("west-4", "west-5"):
-        world = with_fact(world, name, crashed)
-    now = plan(world)
-    assert not stops(now)
-    golden(whats(now))
-
-
-def test_controllers_start_once_their_apiserver_is_ready() -> None:
-    truth = settled(empty("east", 1))
-    bare = truth.with_replica(
-        "east-1", replace(truth.replica("east-1"), units=frozenset({Component.ETCD, Component.APISERVER}))
-    )
-    starts = {"StartUnit kube-controller-manager of east-1", "StartUnit kube-scheduler of east-1"}
-    assert set(doing(bare)) == starts
-    unready = with_fact(observe(bare), "east-1", lambda fact: replace(fact, ready=False))
-    assert not starts & set(told_of(plan(unready)))
-
-
-def test_controllers_do_not_start_beside_an_apiserver_that_starts_unless_nobody_else_does_their_work() -> None:
-    starts = "StartUnit kube-controller-manager of west-4"
-    world = observe(until(moving(3, 3), lambda _, now: starts in told_of(now)))
-    starting = with_fact(world, "west-5", lambda fact: replace(fact, ready=False))
-    assert starts not in told_of(plan(starting))
-    alone = starting
-    for name in ("east-1", "east-2", "east-3"):
-        alone = with_fact(alone, name, without_controllers)
-    assert starts in [told(step) for step in planned(alone, StartUnit).steps]
-
-
-def without_controllers(fact: ReplicaFact) -> ReplicaFact:
-    return replace(fact, units=tuple(each for each in fact.units if each[0] not in CONTROLLERS))
-
-
-def test_no_apiserver_starts_beside_a_learner() -> None:
-    truth = moving(3, 3)
-    while not (now := plan(observe(truth))).done:
-        for step in now.now:
-            if isinstance(step, StartUnit) and step.component == Component.APISERVER:
-                assert step.replica in {voter.replica for voter in truth.voters}
-        truth = after_round(truth, now)
-
-
-def test_in_an_outage_any_healthy_voter_serves_wanted_or_not_and_none_is_removed_meanwhile() -> None:
-    truth = until(moving(3, 3), lambda now, _: now.home == "west")
-    world = observe(truth)
-    for name in ("west-4", "west-5", "west-6"):
-        world = with_fact(world, name, lambda fact: replace(fact, ready=False))
-    steps = told_of(plan(world))
-    assert {"StartUnit kube-apiserver of east-2", "StartUnit kube-apiserver of east-3"} <= set(steps)
-    assert not any("RemoveMember" in step for step in steps)
-    assert any("RemoveMember" in step for step in doing(truth))
 
 
 def torn(world: World, *also: str, why: str = "DNS server 192.0.2.5 port 53 answers otherwise") -> World:
@@ -268,27 +139,6 @@ def test_a_name_that_is_somebody_elses_is_never_set_and_the_plan_says_what_to_do
     golden(whats(now))
 
 
-def test_a_name_that_is_somebody_elses_is_not_removed_with_the_plane() -> None:
-    world = observe(replace(settled(empty("east", 1)), deleting=True))
-    assert told_of(plan(world)) == ["RemoveRecord"]
-    assert told_of(plan(replace(world, foreign="it is claimed by beta/2"))) == ["StopBalancer east"]
-
-
-def test_what_the_name_leads_to_is_waited_for_with_the_reason(golden: Golden) -> None:
-    world = replace(observe(settled(empty("east", 1))), record=None, record_known=False, record_trouble="no key")
-    golden(whats(plan(world)))
-    golden(whats(plan(replace(world, deleting=True))))
-
-
-def test_before_anything_is_taken_away_the_record_carries_the_token_of_this_driver() -> None:
-    truth = until(moving(3, 3), about_to(StopBalancer))
-    unstamped = replace(observe(truth), stamped=False)
-    assert told_of(plan(unstamped)) == ["SetRecord west"]
-    assert "StopBalancer east" in told_of(plan(replace(unstamped, stamped=True)))
-    calm = replace(observe(settled(empty("east", 3))), stamped=False)
-    assert plan(calm).done, "where nothing is taken away nothing needs it"
-
-
 def about_to_drain() -> FaultyTruth:
     """The first moment at which apiservers of the source may lose their new connections."""
     return until(moving(3, 3), lambda truth, _: may_drain(view(observe(truth))))
@@ -298,18 +148,11 @@ def leaving(now: Plan, name: str) -> list[str]:
     return [step.site for step in now.now if isinstance(step, SetBackends) and name not in step.backends]
 
 
-def test_nothing_is_drained_while_it_is_not_known_where_the_name_leads() -> None:
-    """The late call of an old driver may just have led it back."""
-    truth = about_to_drain()
-    assert leaving(plan(observe(truth)), "east-1") == ["east", "west"]
-    assert not leaving(plan(observe(replace(truth, mute=frozenset({DNS})))), "east-1")
-
-
 def test_backends_are_added_before_others_are_taken_away() -> None:
     """One that was only just added has not been found healthy from there yet."""
     world = observe(about_to_drain())
     east = world.balancer("east")
-    late = with_balancer(world, replace(east, backends=east.backends - {"west-5"}))
+    late = with_balancers(world, replace(east, backends=east.backends - {"west-5"}))
     assert not leaving(plan(late), "east-1")
     steps = {step.site: step for step in plan(late).now if isinstance(step, SetBackends)}
     assert {"east-1", "west-5"} <= set(steps["east"].backends)
@@ -325,27 +168,27 @@ def name_has_moved() -> World:
 
 def test_where_the_quorum_is_there_is_a_load_balancer_to_go_back_to_while_the_one_in_use_leads_nowhere() -> None:
     world = name_has_moved()
-    nowhere = with_balancer(world, replace(world.balancer("west"), healthy=frozenset()))
+    nowhere = with_balancers(world, replace(world.balancer("west"), healthy=frozenset()))
     assert let_go(view(nowhere)).steps == ()
     assert [step.site for step in let_go(view(world)).steps] == ["east"]
-    without = with_balancer(nowhere, BalancerFact(site="east", running=False))
-    assert "east" in [step.site for step in backends(view(without)).steps]
+    without = with_balancers(nowhere, BalancerFact(site="east", running=False))
+    assert "east" in [step.site for step in planned(without, SetBackends).steps]
     fixed = replace(without, front="west")
-    assert "east" not in [step.site for step in backends(view(fixed)).steps], "a fixed address goes nowhere"
+    assert "east" not in [step.site for step in planned(fixed, SetBackends).steps], "a fixed address goes nowhere"
 
 
 def test_what_counts_is_the_load_balancer_that_the_name_leads_to() -> None:
     world = name_has_moved()
     north = BalancerFact(site="north", running=True, backends=frozenset({"east-1"}), healthy=frozenset({"east-1"}))
-    led = with_balancer(world, replace(world.balancer("west"), healthy=frozenset()))
-    led = replace(with_balancer(led, north), record="north", memory=replace(world.memory, served_site="north"))
+    led = with_balancers(world, replace(world.balancer("west"), healthy=frozenset()))
+    led = replace(with_balancers(led, north), record="north", memory=replace(world.memory, served_site="north"))
     assert [step.site for step in let_go(view(led)).steps] == ["east"]
 
 
 def test_while_there_is_no_name_the_load_balancer_that_it_will_lead_to_is_enough() -> None:
     world = replace(name_has_moved(), record=None)
-    world = with_balancer(world, BalancerFact(site="east", running=False))
-    assert "east" not in [step.site for step in backends(view(world)).steps]
+    world = with_balancers(world, BalancerFact(site="east", running=False))
+    assert "east" not in [step.site for step in planned(world, SetBackends).steps]
 
 
 def floating(**changed: frozenset[str]) -> FaultyTruth:

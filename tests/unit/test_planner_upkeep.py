@@ -11,7 +11,18 @@ import pytest
 from model.faults import faults
 from model.invariants import check_plan, names
 from model.kinds import Kind
-from model.stories import about_to, doing, is_done, planned, until, whats
+from model.stories import (
+    about_to,
+    doing,
+    is_done,
+    joined_by,
+    planned,
+    until,
+    whats,
+    with_member,
+    with_membership,
+    with_memory,
+)
 from model.worlds import changing, empty, moving, moving_apart, settled
 from support.golden import Golden
 
@@ -66,12 +77,6 @@ def with_power(truth: Truth, power: Power, replica: str) -> Truth:
     return tick(
         replace(truth, machines=tuple(replace(e, power=power) if e.name == name else e for e in truth.machines))
     )
-
-
-def changed(world: World, name: str, change: Callable[[MemberFact], MemberFact]) -> World:
-    assert world.membership is not None
-    members = tuple(change(each) if each.replica == name else each for each in world.membership.members)
-    return replace(world, membership=replace(world.membership, members=members))
 
 
 def does(world: World) -> Outcome:
@@ -226,9 +231,9 @@ def test_history_is_forgotten_up_to_what_all_had_some_seconds_ago() -> None:
 
 
 def test_no_history_is_forgotten_that_a_member_lacks() -> None:
-    behind = changed(full(CRAMPED, CRAMPED, CRAMPED), "east-3", lambda each: replace(each, revision=6))
+    behind = with_member(full(CRAMPED, CRAMPED, CRAMPED), "east-3", lambda each: replace(each, revision=6))
     assert "a moment" in waits(behind)
-    first = step(replace(behind, memory=replace(behind.memory, full=None)))
+    first = step(with_memory(behind, full=None))
     assert isinstance(first, NoteFull)
     assert first.revision == 6
 
@@ -249,26 +254,17 @@ def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and
 
 
 @pytest.mark.parametrize(
-    ("change", "cordoned", "says"),
+    ("change", "cordoned"),
     [
-        (Change(restart=frozenset({Component.ETCD})), False, ""),
-        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True, ""),
-        (
-            Change(restart=frozenset({Component.ETCD})),
-            True,
-            "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')",
-        ),
-        (Change(exchange=True), True, "east-1 is cordoned ('quarterdeck replica uncordon NAME east-1')"),
-        (
-            Change(exchange=True),
-            False,
-            "east-1 would be exchanged for the other changes, and no exchange begins under an alarm:"
-            " change the quota alone",
-        ),
+        (Change(restart=frozenset({Component.ETCD})), False),
+        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True),
+        (Change(restart=frozenset({Component.ETCD})), True),
+        (Change(exchange=True), True),
+        (Change(exchange=True), False),
     ],
 )
 def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
-    change: Change, cordoned: bool, says: str, golden: Golden
+    change: Change, cordoned: bool, golden: Golden
 ) -> None:
     """It may have the larger quota already."""
     once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1",))
@@ -318,12 +314,12 @@ def test_with_a_larger_quota_writes_are_taken_again() -> None:
 def test_nobody_is_defragmented_while_another_voter_is_not_well(
     ill: Callable[[MemberFact], MemberFact], golden: Golden
 ) -> None:
-    golden(waits(changed(full(FREE, FREE, ROOM), "east-3", ill)))
+    golden(waits(with_member(full(FREE, FREE, ROOM), "east-3", ill)))
 
 
 def test_who_is_down_is_not_waited_for_but_who_does_not_say_how_full_it_is(golden: Golden) -> None:
     """Nothing is written anyway, and exchanges stand still: who is down for good would hold all up for ever."""
-    world = changed(full(FREE, FREE, None), "east-3", lambda each: replace(each, health=Health.DOWN))
+    world = with_member(full(FREE, FREE, None), "east-3", lambda each: replace(each, health=Health.DOWN))
     found = step(world)
     assert isinstance(found, Defragment)
     assert found.replica == "east-2"
@@ -335,10 +331,8 @@ def test_beside_a_voter_that_belongs_to_no_replica_rule_1_decides_and_not_what_i
     health: Health, golden: Golden
 ) -> None:
     def beside(world: World, count: int) -> World:
-        assert world.membership is not None
         unknown = (MemberFact(id=0x90 + each, replica="", learner=False, health=health) for each in range(count))
-        members = (*world.membership.members, *unknown)
-        return replace(world, plane_name="demo", membership=replace(world.membership, members=members))
+        return joined_by(replace(world, plane_name="demo"), *unknown)
 
     (said,) = does(beside(full(FREE, FREE, FREE), 1)).waiting
     golden(str(said))
@@ -352,18 +346,16 @@ def test_beside_a_voter_that_belongs_to_no_replica_rule_1_decides_and_not_what_i
 
 def test_a_learner_that_belongs_to_no_replica_goes_before_members_are_defragmented() -> None:
     world = full(FREE, FREE, FREE)
-    assert world.membership is not None
     unknown = MemberFact(id=0x90, replica="", learner=True, health=Health.DOWN, lag=10**6)
-    members = (*world.membership.members, unknown)
-    found = step(replace(world, membership=replace(world.membership, members=members)))
+    found = step(joined_by(world, unknown))
     assert isinstance(found, RemoveMember)
     assert found.member == 0x90
 
 
 def test_the_leader_is_defragmented_where_nobody_else_can_lead() -> None:
     assert isinstance(step(full(FREE, ROOM, ROOM)), TransferLeadership)
-    alone = changed(full(FREE, ROOM, None), "east-2", lambda each: replace(each, health=Health.DOWN))
-    alone = changed(alone, "east-3", lambda each: replace(each, health=Health.DOWN))
+    alone = with_member(full(FREE, ROOM, None), "east-2", lambda each: replace(each, health=Health.DOWN))
+    alone = with_member(alone, "east-3", lambda each: replace(each, health=Health.DOWN))
     found = step(alone)
     assert isinstance(found, Defragment)
     assert found.replica == "east-1"
@@ -372,7 +364,7 @@ def test_the_leader_is_defragmented_where_nobody_else_can_lead() -> None:
 
 def test_nobody_is_defragmented_while_a_member_copies_and_a_learner_without_room_goes(golden: Golden) -> None:
     def beside(learner: MemberFact) -> World:
-        return changed(full(FREE, FREE, ROOM, ROOM), "east-4", lambda _: learner)
+        return with_member(full(FREE, FREE, ROOM, ROOM), "east-4", lambda _: learner)
 
     copies = replace(member(4, None, learner=True), lag=10**6, health=Health.SUSPECT)
     golden(waits(beside(copies)))
@@ -385,9 +377,8 @@ def test_nobody_is_defragmented_while_a_member_copies_and_a_learner_without_room
 
 def test_nothing_is_touched_while_members_disagree() -> None:
     world = full(CRAMPED, CRAMPED, CRAMPED)
-    assert world.membership is not None
-    both = replace(world.membership, alarms=("memberID:1 alarm:NOSPACE ", "memberID:2 alarm:CORRUPT "))
-    assert does(replace(world, membership=both)) == Outcome()
+    both = ("memberID:1 alarm:NOSPACE ", "memberID:2 alarm:CORRUPT ")
+    assert does(with_membership(world, alarms=both)) == Outcome()
     assert does(full(CRAMPED, CRAMPED, CRAMPED, alarm="CORRUPT", noted=None)) == Outcome()
 
 
@@ -396,7 +387,7 @@ def test_nothing_is_touched_while_members_disagree() -> None:
 
 def test_that_there_was_no_room_is_forgotten_when_somebody_else_made_it() -> None:
     world = observe(settled(empty("east", 3)))
-    left = replace(world, memory=replace(world.memory, full=NOTED))
+    left = with_memory(world, full=NOTED)
     found = step(left)
     assert isinstance(found, NoteFull)
     assert found.remembered(left.memory, 0.0).full is None
@@ -441,9 +432,7 @@ def test_nobody_joins_while_the_leader_has_other_data_than_most(golden: Golden) 
     nobody = observe(joins)
     assert nobody.membership is not None
     late = tuple(replace(each, lag=10**6) for each in nobody.membership.members)
-    outcome = planned(
-        replace(nobody, membership=replace(nobody.membership, members=late)), AddLearner, StartUnit, TransferLeadership
-    )
+    outcome = planned(with_membership(nobody, members=late), AddLearner, StartUnit, TransferLeadership)
     assert outcome.steps == ()
     golden(whats(outcome))
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from model.seen import Seen, learner, seen, viewed
-from model.stories import led_by
+from model.stories import led_by, with_membership, with_memory
 from model.worlds import wanted
 
 from quarterdeck.model.membership import Health
@@ -303,7 +303,7 @@ def test_where_none_of_two_other_sites_holds_the_quorum_the_stronger_one_is_to(
     replicas: tuple[Seen, ...], served: str, heading: str
 ) -> None:
     world = seen(*replicas, to="north", count=3)
-    now = view(replace(world, memory=replace(world.memory, served_site=served)))
+    now = view(with_memory(world, served_site=served))
     assert now.home is None
     assert now.heading == heading
 
@@ -355,14 +355,6 @@ def zones(now: View) -> list[str]:
     return [slot.zone for slot in now.missing]
 
 
-def test_every_slot_has_one_replica_and_no_replica_two() -> None:
-    twice = Seen("east-5", slot=wanted("east", 1)[0], member=False, listed=False, started=False)
-    now = viewed(*east(2), twice, to="east", count=3)
-    assert names(now) == ["east-1", "east-2"]
-    assert zones(now) == ["c"]
-    assert [record.name for record in now.unwanted] == ["east-5"]
-
-
 def test_the_slots_of_other_zones_are_left_by_a_replica_that_fills_one() -> None:
     """At the target of a move, where nobody stands in for what is to be placed."""
     now = viewed(Seen("east-1"), BEGUN, to="west", count=5)
@@ -388,4 +380,4 @@ def test_of_two_that_fit_the_one_stays_that_is_better(worse: Seen, why: str) -> 
 def test_of_two_that_are_equal_the_older_one_stays() -> None:
     first, second = Seen("east-1"), Seen("east-4", slot=wanted("east", 1)[0])
     world = seen(first, second, to="east", count=1)
-    assert names(view(replace(world, membership=replace(world.membership, leader=None)))) == ["east-1"]
+    assert names(view(with_membership(world, leader=None))) == ["east-1"]

@@ -13,6 +13,7 @@ from pages.report_schema import document
 from pydantic import BaseModel
 from report_lab import MACHINE, SECONDS, STARTED, ZERO, Journal, journal, operation, probe_result, report
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.errors import Corrupt, NotFound
@@ -131,7 +132,7 @@ def test_a_report_says_where_clients_were_unless_they_were_here(golden: Golden) 
 
 def test_an_operation_that_has_not_begun_has_no_report() -> None:
     pending = operation(OperationPhase.PENDING)
-    pending = pending.model_copy(update={"status": pending.status.model_copy(update={"started_at": None})})
+    pending = with_status(pending, started_at=None)
     with pytest.raises(NotFound):
         build(pending, (), machine=MACHINE, now=STARTED)
 

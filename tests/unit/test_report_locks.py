@@ -10,6 +10,7 @@ import pytest
 from report_lab import MACHINE, STARTED, ZERO, locked, operation
 from rich.console import Console
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
@@ -42,9 +43,7 @@ def test_what_was_held_before_the_operation_is_known_from_before_and_what_had_en
     mine = [each for each in locked() if each.time > ZERO + 5]
     found = build(operation(), mine, machine=MACHINE, now=STARTED, locks=locked()).locks
     assert next(each.start for each in found if each.replica == "demo-1") == -300.0
-    later = operation().model_copy(
-        update={"status": operation().status.model_copy(update={"started_at": STARTED + timedelta(seconds=9)})}
-    )
+    later = with_status(operation(), started_at=STARTED + timedelta(seconds=9))
     found = build(later, mine, machine=MACHINE, now=STARTED, locks=locked()).locks
     assert [(each.replica, each.end) for each in found if each.end is not None] == [("demo-2", 0.2)]
 

@@ -13,6 +13,7 @@ from plotly.offline import get_plotlyjs
 from report_lab import MACHINE, STARTED, Journal, journal, operation, probe_result, report
 from rich.console import Console
 from support.golden import Golden
+from support.resources import with_status
 
 from quarterdeck.probe.schema import Samples
 from quarterdeck.report.build import build
@@ -122,7 +123,7 @@ def test_hostile_text_stays_text() -> None:
     it.saw(0, ["demo-1"], leader="demo-1", backends={HOSTILE: [HOSTILE]}, record=HOSTILE)
     it.step(1, 2, f"promote-learner {HOSTILE}", HOSTILE, site=HOSTILE, error=HOSTILE)
     op = operation()
-    op = op.model_copy(update={"status": op.status.model_copy(update={"message": HOSTILE})})
+    op = with_status(op, message=HOSTILE)
     made = build(
         op, it.entries, machine=MACHINE.model_copy(update={"kernel": HOSTILE}), now=STARTED, probe=probe_result()
     )
@@ -214,7 +215,7 @@ def test_downsampling_keeps_every_failure_and_every_kinds_slowest() -> None:
     assert downsampled(samples, count) == tuple(range(count))
 
 
-def test_the_terminal_shows_the_same(page: str, golden: Golden) -> None:
+def test_the_terminal_shows_the_same(golden: Golden) -> None:
     console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
     with console.file:
         console.print(render_text(report(failing=True)))

@@ -158,17 +158,20 @@ async def hangs(process: Process) -> None:
     process.exit(0)
 
 
-async def asked(host: FakeHost) -> bytes:
-    connection = Connection(host.login, "test")
-    try:
-        return await connection.ask("ping", doing="asking", deadline=5)
-    finally:
-        await connection.close()
+@pytest.fixture
+async def connection(host: FakeHost) -> AsyncIterator[Connection]:
+    made = Connection(host.login, "test")
+    yield made
+    await made.close()
 
 
-async def refusal(host: FakeHost) -> QuarterdeckError:
+async def asked(connection: Connection, deadline: float = 5.0) -> bytes:
+    return await connection.ask("ping", doing="asking", deadline=deadline)
+
+
+async def refusal(connection: Connection) -> QuarterdeckError:
     with pytest.raises(QuarterdeckError) as caught:
-        await asked(host)
+        await asked(connection)
     return caught.value
 
 
@@ -191,24 +194,22 @@ def test_a_command_has_nothing_that_a_login_shell_treats_specially() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9+/]+=*", each) and len(each) <= 400 for each in pieces.split())
 
 
-async def test_lines_that_are_no_answers_are_passed_over(host: FakeHost) -> None:
+async def test_lines_that_are_no_answers_are_passed_over(host: FakeHost, connection: Connection) -> None:
     host.shell = answers(b"still here", b"7 0 nothing", b"999 0 1.0 of nobody", b"")
-    assert await asked(host) == b"well"
+    assert await asked(connection) == b"well"
 
 
-async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost, golden: Golden) -> None:
+async def test_a_host_that_says_only_other_things_is_quoted(
+    host: FakeHost, connection: Connection, golden: Golden
+) -> None:
     async def babbles(process: Process) -> None:
         process.stdout.write(b"\n" + marker_of(process) + b"\n" + HELLO)
         while await process.stdin.readline():
             process.stdout.write(b"disk full\n")
 
     host.shell = babbles
-    connection = Connection(host.login, "test")
-    try:
-        with golden.raises(Unavailable):
-            await connection.ask("ping", doing="asking", deadline=0.5)
-    finally:
-        await connection.close()
+    with golden.raises(Unavailable):
+        await asked(connection, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -221,10 +222,10 @@ async def test_a_host_that_says_only_other_things_is_quoted(host: FakeHost, gold
     ],
 )
 async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(
-    host: FakeHost, shell: Shell, golden: Golden
+    host: FakeHost, connection: Connection, shell: Shell, golden: Golden
 ) -> None:
     host.shell = shell
-    error = await refusal(host)
+    error = await refusal(connection)
     assert isinstance(error, PreconditionFailed)
     golden(error.seen)
     golden(error.next_step)
@@ -242,21 +243,21 @@ async def test_a_forced_command_is_named_by_the_line_that_has_it(host: FakeHost,
 
 
 async def test_a_shell_that_does_not_come_to_an_end_is_named(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(shells, "STARTING", 0.5)
     host.shell = hangs
-    error = await refusal(host)
+    error = await refusal(connection)
     assert isinstance(error, Unavailable)
     golden(error.seen)
 
 
 async def test_a_shell_that_prints_without_end_is_named(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(shells, "MOST_NOISE", 2**20)
     host.shell = ends(0, NOISE)  # it leaves no process behind that outlives the test
-    error = await refusal(host)
+    error = await refusal(connection)
     golden(error.seen)
     assert "~/.bashrc" in error.next_step
 
@@ -275,18 +276,14 @@ async def test_one_session_at_a_time_suffices(host: FakeHost) -> None:
 
 
 async def test_an_sshd_that_grants_no_session_is_named_and_once_it_does_the_same_connection_serves(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "_PAUSE", 0.0)
     host.most_sessions, host.shell = 0, answers()
-    connection = Connection(host.login, "test")
-    try:
-        with golden.raises(PreconditionFailed):
-            await connection.ask("ping", doing="asking", deadline=5)
-        host.most_sessions = 1
-        assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
-    finally:
-        await connection.close()
+    with golden.raises(PreconditionFailed):
+        await asked(connection)
+    host.most_sessions = 1
+    assert await asked(connection) == b"well"
 
 
 class Tries:
@@ -311,7 +308,7 @@ class Tries:
         self.at.clear()
         for _ in range(2 * seconds):
             with suppress(QuarterdeckError):
-                await connection.ask("ping", doing="asking", deadline=5)
+                await asked(connection)
             self._now += 0.5
         return [later - earlier for earlier, later in pairwise(self.at)]
 
@@ -330,60 +327,46 @@ async def is_cut(process: Process) -> None:
 
 
 async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_once_it_does(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    tries, connection = Tries(host, sudo_refuses, monkeypatch), Connection(host.login, "test")
-    try:
-        assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
-        with golden.raises(PreconditionFailed):
-            await connection.ask("ping", doing="asking", deadline=5)
-        host.shell = answers()
-        await tries.ask_for(20, connection)
-        assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
-    finally:
-        await connection.close()
+    tries = Tries(host, sudo_refuses, monkeypatch)
+    assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
+    with golden.raises(PreconditionFailed):
+        await asked(connection)
+    host.shell = answers()
+    await tries.ask_for(20, connection)
+    assert await asked(connection) == b"well"
 
 
 async def test_a_host_whose_connection_is_lost_is_tried_each_second(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tries, connection = Tries(host, is_cut, monkeypatch), Connection(host.login, "test")
-    try:
-        assert await tries.ask_for(6, connection) == [1, 1, 1, 1, 1]
-    finally:
-        await connection.close()
+    tries = Tries(host, is_cut, monkeypatch)
+    assert await tries.ask_for(6, connection) == [1, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("slow", ["login", "sudo"])
 async def test_a_host_that_is_slow_to_let_the_user_in_is_waited_for_and_named(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, slow: str
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
     monkeypatch.setattr(connections, "SLOW", 0.5)
     host.login_s = 1.0 if slow == "login" else 0.0
     host.shell = answers(pause_s=1.0 if slow == "sudo" else 0.0)
-    connection = Connection(host.login, "test")
-    try:
-        assert await connection.ask("ping", doing="asking", deadline=5) == b"well"
-        assert connection.slowness == ("logging in took 1 s" if slow == "login" else "sudo took 1 s")
-    finally:
-        await connection.close()
+    assert await asked(connection) == b"well"
+    assert connection.slowness == ("logging in took 1 s" if slow == "login" else "sudo took 1 s")
 
 
 async def test_a_host_that_is_slower_than_anybody_waits_is_said_to_be_alive_and_to_do_what(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
     monkeypatch.setattr(connections, "PATIENCE_ALIVE", 0.4)
     host.shell = answers(pause_s=1.5)
-    connection = Connection(host.login, "test")
-    try:
-        with golden.raises(Unavailable):
-            await connection.ask("ping", doing="asking", deadline=5)
-        monkeypatch.setattr(connections, "AGAIN", 5.0)
-        assert await connection.ask("ping", doing="asking", deadline=5) == b"well", "it went on meanwhile"
-    finally:
-        await connection.close()
+    with golden.raises(Unavailable):
+        await asked(connection)
+    monkeypatch.setattr(connections, "AGAIN", 5.0)
+    assert await asked(connection) == b"well", "it went on meanwhile"
 
 
 async def test_a_port_that_accepts_and_says_nothing_is_not_waited_for_longer(
@@ -396,7 +379,7 @@ async def test_a_port_that_accepts_and_says_nothing_is_not_waited_for_longer(
         login = Login(host="127.0.0.1", port=server.sockets[0].getsockname()[1], user="deck")
         connection, began = Connection(login, "test"), time.monotonic()
         with golden.raises(Unavailable):
-            await connection.ask("ping", doing="asking", deadline=5)
+            await asked(connection)
         assert time.monotonic() - began < 3
         await connection.close()
 
@@ -418,7 +401,7 @@ async def _says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     ],
 )
 async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
-    host: FakeHost, said: bytes, kind: type[QuarterdeckError], golden: Golden
+    host: FakeHost, connection: Connection, said: bytes, kind: type[QuarterdeckError], golden: Golden
 ) -> None:
     async def serve(process: Process) -> None:
         marker = marker_of(process)
@@ -427,7 +410,7 @@ async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
         process.exit(1)
 
     host.shell = serve
-    error = await refusal(host)
+    error = await refusal(connection)
     assert isinstance(error, kind)
     golden(error.seen)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fakes.store import MemoryStore
 from pydantic import SecretStr
+from support.resources import with_status
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
@@ -22,8 +23,7 @@ async def test_a_plane_that_was_changed_is_read_as_it_is_now() -> None:
     store = MemoryStore()
     await store.create(new_control_plane("demo", site="east", replicas=3))
     before = await store.get(ControlPlane, "demo")
-    status = before.status.model_copy(update={"observed_generation": 7})
-    await store.update(before.model_copy(update={"status": status}))
+    await store.update(with_status(before, observed_generation=7))
     assert (await store.get(ControlPlane, "demo")).status.observed_generation == 7
 
 

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 from support.components import rules_of
 from support.golden import Golden
+from support.resources import with_spec
 from support.templates import but, template
 
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
@@ -142,7 +143,7 @@ async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_dif
         await admit(engine, stored, current=stored)
         assert trials.asked == [], "as it was made"
         extra = ExtraArgs().model_copy(update={"kube_scheduler": {"v": "2"}})
-        changed = stored.model_copy(update={"spec": stored.spec.model_copy(update={"extra_args": extra})})
+        changed = with_spec(stored, extra_args=extra)
         trials.words = {SCHEDULER: "exit code 1: no"}
         with golden.raises(InvalidInput):
             await admit(engine, changed, current=stored)
