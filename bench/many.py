@@ -32,7 +32,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.reconcile.drive import Rest
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL

@@ -22,8 +22,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
 from quarterdeck.engine.notices.conditions import judged
 from quarterdeck.engine.notices.events import happenings
-from quarterdeck.engine.observation.observe import Observer
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home

@@ -4,12 +4,14 @@ that go without anybody else having to wait.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from quarterdeck.errors import Unavailable
 
@@ -118,3 +120,15 @@ def _shrink(file: Path) -> None:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+# Calls that may block on a disk.
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
+    with file_errors(f"using the disk of {owner}"):
+        return await asyncio.to_thread(call, *given, **named)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -41,3 +43,18 @@ class Silent:
 
     def note(self, line: str) -> None:
         """Show nothing."""
+
+
+async def nobody(plane: str, words: str) -> None:
+    """Keep it to oneself."""
+    del plane, words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """``progress`` is told of every byte. ``event`` is told once that something begins, and for which plane: who
+    looks on from another process has nothing else to go by.
+    """
+
+    progress: Progress = field(default_factory=Silent)
+    event: Callable[[str, str], Awaitable[None]] = nobody

@@ -13,7 +13,7 @@ from support.site_harness import runs, status
 from quarterdeck.errors import NotFound
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.units import UnitState
-from quarterdeck.sites.ssh.script import faults
+from quarterdeck.sites.ssh.wire import faults
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

@@ -13,7 +13,7 @@ from support.hosts_site import LabSite, hosts_site
 from support.upstream_lab import Mirror, serving, sha256, tar_gz
 
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.model.programs import Origin, Program
+from quarterdeck.model.units import Origin, Program
 from quarterdeck.sites.netns.layout import CLIENT_ADDRESS
 from quarterdeck.sites.ssh.programs import Sender
 

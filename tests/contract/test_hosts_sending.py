@@ -14,9 +14,9 @@ from support.hosts_site import LabSite, hosts_site
 from support.upstream_lab import Heard, sha256
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.programs import Program
+from quarterdeck.model.units import Program
+from quarterdeck.progress import Telling
 from quarterdeck.sites.ssh.programs import Sender, _pack
-from quarterdeck.sites.telling import Telling
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

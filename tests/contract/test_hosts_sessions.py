@@ -11,8 +11,7 @@ from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import LabSite, hosts_site
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.model.programs import Program
-from quarterdeck.model.units import UnitSpec, UnitState
+from quarterdeck.model.units import Program, UnitSpec, UnitState
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

@@ -15,8 +15,7 @@ from support.site_harness import keeps_writing, runs, status
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineState, UnitSpec, UnitState
 from quarterdeck.sites.endings import why_unit_ended
-from quarterdeck.sites.ssh.commands import VolumeCommands
-from quarterdeck.sites.ssh.hosts import SshStorageClass
+from quarterdeck.sites.ssh.hosts import SshStorageClass, VolumeCommands
 
 pytestmark = [pytest.mark.hosts, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 

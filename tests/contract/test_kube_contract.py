@@ -18,14 +18,11 @@ from pydantic import JsonValue
 from support.byhand import OneReplica, binaries, one_replica, until
 from support.tiers import smoke
 
-from quarterdeck.addons.applyset import MANAGER
-from quarterdeck.addons.ownership import ours, owned_fields
+from quarterdeck.addons.applyset import MANAGER, ours, owned_fields
 from quarterdeck.components.controller import scheduler
 from quarterdeck.errors import Unavailable
-from quarterdeck.kube.http import HttpKube
-from quarterdeck.kube.http_leases import WATCHED
-from quarterdeck.kube.objects import Refusal, Refused, Resource
-from quarterdeck.kube.port import Address, Kube, WriteTrial
+from quarterdeck.kube.http import WATCHED, HttpKube
+from quarterdeck.kube.port import Address, Kube, Refusal, Refused, Resource, WriteTrial
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.upstream.catalog import Program

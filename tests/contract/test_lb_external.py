@@ -14,8 +14,7 @@ from support.endpoint_lab import SERVER_NAME, eventually, loopback
 from support.lb_lab import EnvoyLab, envoy_lab
 
 from quarterdeck.components.traffic.envoy import backends_file
-from quarterdeck.endpoint.balancers.external import Command, ExternalBalancer
-from quarterdeck.endpoint.balancers.outside import Outside
+from quarterdeck.endpoint.balancers.external import Command, ExternalBalancer, Outside
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
 

@@ -22,8 +22,7 @@ from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.linux.processes import ProcessId
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.netns.control import KEEPER_FILE, lab_folder
-from quarterdeck.sites.netns.isolation import NetnsIsolation
-from quarterdeck.sites.netns.lab import Lab, available
+from quarterdeck.sites.netns.lab import Lab, NetnsIsolation, available
 from quarterdeck.sites.netns.layout import CLIENT, HUB, OUTSIDE, Cut, Layout, Way, inside
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(120)]

@@ -30,7 +30,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
-from quarterdeck.sites.inotify import PER_LEADER, PER_PLANE, PER_REPLICA
+from quarterdeck.sites.kernel import PER_LEADER, PER_PLANE, PER_REPLICA
 from quarterdeck.upstream.catalog import Program
 
 __all__ = ["binaries"]

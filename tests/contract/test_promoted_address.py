@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.addresses.promoted import PromotedAddress
+from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
-from quarterdeck.sites.netns.isolation import NetnsIsolation
-from quarterdeck.sites.netns.lab import Lab, available
+from quarterdeck.sites.netns.lab import Lab, NetnsIsolation, available
 from quarterdeck.sites.netns.layout import CLIENT, inside
 from quarterdeck.sites.vrrp import why_not_here
 

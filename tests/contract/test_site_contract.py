@@ -29,11 +29,16 @@ from support.site_harness import (
 )
 
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.jobs import JobResult
-from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, RoundTrip
-from quarterdeck.model.programs import Program
-from quarterdeck.model.searches import Found, Search
+from quarterdeck.model.capabilities import (
+    Capability,
+    ClockOffset,
+    DiskSync,
+    Found,
+    FreeMemory,
+    JobResult,
+    RoundTrip,
+    Search,
+)
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import (
@@ -41,6 +46,7 @@ from quarterdeck.model.units import (
     MachineRole,
     MachineState,
     Priority,
+    Program,
     UnitFile,
     UnitSpec,
     UnitState,

@@ -23,7 +23,7 @@ from support.tiers import smoke
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.sites.local.supervisor.data_guard import MARKER
+from quarterdeck.sites.local.supervisor.unit_files import MARKER
 
 A = "east-a1"
 

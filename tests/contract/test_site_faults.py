@@ -33,10 +33,10 @@ from support.site_harness import (
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
+from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.faults import SLOW_SYNC, Fault, FaultKind
-from quarterdeck.model.measures import RoundTrip
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus
-from quarterdeck.sites.local.fault.altering import all_stopped
+from quarterdeck.sites.local.fault.faults import all_stopped
 from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault
 from quarterdeck.sites.local.fault.tracing import TRACER, cannot_trace
 from quarterdeck.sites.local.processes import processes_of
@@ -59,7 +59,7 @@ from support.site_harness import settings
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.site import open_local_site
-from quarterdeck.sites.netns.isolation import NetnsIsolation
+from quarterdeck.sites.netns.lab import NetnsIsolation
 home, isolation, kind = Path(sys.argv[1]), sys.argv[2], FaultKind(sys.argv[3])
 network = open_loopback(home) if isolation == "loopback" else NetnsIsolation(home)
 site = open_local_site(home, settings(), network)

@@ -34,9 +34,8 @@ from support.site_harness import (
 )
 
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.model.jobs import JobResult
-from quarterdeck.model.programs import Program
-from quarterdeck.model.units import Priority, UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.capabilities import JobResult
+from quarterdeck.model.units import Priority, Program, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.isolation import Place
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
 from quarterdeck.sites.local.site import LocalSite, open_local_site

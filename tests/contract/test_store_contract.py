@@ -21,17 +21,16 @@ from support.templates import template
 from support.tiers import smoke
 
 from quarterdeck.api.base import Metadata, Resource, unknown_fields
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import load
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.revision import ReplicaRevision, revision_of
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
 from quarterdeck.stores import rules
-from quarterdeck.stores.amend import amend
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, amend
 from quarterdeck.stores.rules import EVENTS_KEPT
 from quarterdeck.stores.sqlite import SqliteStore
 

@@ -14,10 +14,8 @@ import pytest
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.stores.amend import amend
-from quarterdeck.stores.identity import this_process
-from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import JournalEntry
+from quarterdeck.stores.lease import hold_lease, this_process
+from quarterdeck.stores.port import JournalEntry, amend
 from quarterdeck.stores.sqlite import SqliteStore
 
 TTL = 2.0

@@ -17,7 +17,7 @@ from support.templates import but, template
 
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin
 from quarterdeck.api.plane.authentication import Authentication, JwtAuthenticator
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.components.catalogue import programs_of
 from quarterdeck.drivers import trials as module

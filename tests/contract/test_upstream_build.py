@@ -14,7 +14,7 @@ from support.upstream_lab import AMD64, Heard, elf, order
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.catalog import Program, Version
-from quarterdeck.upstream.pins import MODULES
+from quarterdeck.upstream.releases import MODULES
 from quarterdeck.upstream.sources import CannotGive
 
 KUBE, ETCD = Version(1, 36, 3), Version(3, 6, 16)

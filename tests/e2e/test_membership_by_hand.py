@@ -15,7 +15,7 @@ from support.etcdctl import Etcdctl
 from support.plane_lab import Command, PlaneLab, managed
 from support.watched import watched
 
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import find_condition
 from quarterdeck.engine.notices.conditions import STALLED
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.sites.local.site import LocalSite

@@ -14,8 +14,7 @@ from pydantic import JsonValue
 
 from fakes.kube_objects import FakeObjects
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.kube.objects import Discovered, Meta, Resource
-from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, WriteTrial
+from quarterdeck.kube.port import Address, Discovered, HealthAnswer, Meta, Resource, SeenLease, WriteTrial
 
 #: How many changes of leases are told to who watches; seconds after which one that hangs is silent.
 _TOLD = 100

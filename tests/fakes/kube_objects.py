@@ -10,8 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import JsonValue
 
-from quarterdeck.kube.address import Address
-from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
 
 Path = tuple[str, ...]
 #: What names an object, and is nobody's.

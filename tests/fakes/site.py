@@ -12,16 +12,25 @@ from typing_extensions import override
 from fakes.site_faults import FakeFaults
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.jobs import Job, JobResult
-from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
-from quarterdeck.model.programs import Program
-from quarterdeck.model.searches import Found, Search, found
+from quarterdeck.model.capabilities import (
+    Capability,
+    ClockOffset,
+    DiskSync,
+    Found,
+    FreeMemory,
+    Job,
+    JobResult,
+    Measure,
+    RoundTrip,
+    Search,
+    found,
+)
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import (
     Machine,
     MachineState,
     Priority,
+    Program,
     UnitFile,
     UnitSpec,
     UnitState,

@@ -19,8 +19,7 @@ from quarterdeck.model.seats import Endpoint
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
 from quarterdeck.sites.base.faults import FaultySite
 from quarterdeck.sites.base.records import refusal
-from quarterdeck.sites.base.seating import SeatingSite
-from quarterdeck.sites.ledger import Ledger
+from quarterdeck.sites.base.seating import Ledger, SeatingSite
 from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, stands
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from quarterdeck.api.base import R, Resource
 from quarterdeck.stores import rules
-from quarterdeck.stores.identity import new_uid
+from quarterdeck.stores.lease import new_uid
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Store, Versions
 
 

@@ -9,12 +9,10 @@ from loop.members import cluster_at
 from loop.truths import Truths
 from loop.units import PLANE, owner_of, replica_of
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.clusters import ReleaseMember
+from quarterdeck.model.steps.clusters import ReleaseMember, RestoreMember
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
-from quarterdeck.model.steps.recovery import RestoreMember
+from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, ReleaseReplica
 from quarterdeck.model.steps.traffic import RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import UnitSpec

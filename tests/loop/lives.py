@@ -29,7 +29,7 @@ from loop.units import PLANE
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.engine.notices.conditions import (
     ADDONS_APPLIED,

@@ -77,7 +77,7 @@ def nobody_waits_for_connections_to_end(patch: Patch) -> None:
     def hasty(plane: ControlPlane) -> Settings:
         return replace(planner_settings(plane), drain=0.0)
 
-    patch.setattr("quarterdeck.engine.observation.observing.planner_settings", hasty)
+    patch.setattr("quarterdeck.engine.observation.observe.planner_settings", hasty)
 
 
 def time_passes_twenty_times_as_fast(patch: Patch) -> None:

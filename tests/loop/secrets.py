@@ -50,6 +50,6 @@ def cheap_secrets() -> Iterator[None]:
     with (
         patch("quarterdeck.engine.workspace.belongings.create_plane_secrets", plane_secrets),
         patch("quarterdeck.actions.certificates.with_replica", with_replica),
-        patch("quarterdeck.engine.background.renewal.certificates", lambda secrets: ()),
+        patch("quarterdeck.engine.background.certificates.certificates", lambda secrets: ()),
     ):
         yield

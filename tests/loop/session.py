@@ -37,8 +37,8 @@ from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.kube.port import Address, HealthAnswer
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Swap
 from quarterdeck.model.steps.placing import ReleaseReplica
@@ -46,7 +46,7 @@ from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import Fence, MachineState, Volume
 from quarterdeck.model.world import World
-from quarterdeck.planner.simulated.things import edge
+from quarterdeck.planner.simulated.parts import edge
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
 from quarterdeck.upstream.catalog import Program

@@ -97,7 +97,7 @@ def hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Members, "_found", _found)
     monkeypatch.setattr(Joined, "_apiservers", _apiservers)
     monkeypatch.setattr(Joined, "_controllers", _controllers)
-    monkeypatch.setattr("quarterdeck.engine.observation.observing.planner_settings", soon)
+    monkeypatch.setattr("quarterdeck.engine.observation.observe.planner_settings", soon)
 
 
 @pytest.mark.parametrize("component", [ETCD, APISERVER, SCHEDULER])

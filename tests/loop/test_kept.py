@@ -15,7 +15,7 @@ from loop.session import Books, Session
 from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import find_condition
 from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
@@ -33,7 +33,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.leadership import UNLED_S
 from quarterdeck.model.world import World
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -12,8 +12,8 @@ from loop.lives import many
 from loop.test_kept import Kept, kept
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.background.duties import Duty, LongTask
-from quarterdeck.engine.background.long_tasks import SHORTEST, Check, Work
+from quarterdeck.engine.background.duties import SHORTEST_PAUSE as SHORTEST
+from quarterdeck.engine.background.duties import Check, Duty, LongTask, Work
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.workspace.leases import lease_name, loan_name

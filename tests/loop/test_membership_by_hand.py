@@ -14,7 +14,7 @@ from loop.lives import WEST3, many
 from loop.session import Session
 from loop.test_kept import Kept, kept
 from loop.units import PLANE
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import find_condition
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app.etcd import strays
 from quarterdeck.engine.notices.conditions import READY, STALLED

@@ -12,7 +12,7 @@ from loop.calls import Call
 from loop.faults import Kind, changes
 from loop.lives import STORIES, Life, many
 from loop.units import PLANE
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.conditions import RECONCILING
 from quarterdeck.model.units import UnitSpec

@@ -60,7 +60,7 @@ def test_an_etcd_that_runs_and_never_joins_is_given_up_and_all_are_as_before(mon
         return replace(planner_settings(plane), start=START)
 
     monkeypatch.setattr(Members, "_runs", never_joins)
-    monkeypatch.setattr("quarterdeck.engine.observation.observing.planner_settings", soon)
+    monkeypatch.setattr("quarterdeck.engine.observation.observe.planner_settings", soon)
     life = Stuck(story=next(each for each in STORIES if each.name == "a flag of 3"))
     life.run()
     assert "runs, and has not been ready for 20 s" in life.failed

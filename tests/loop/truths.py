@@ -23,12 +23,20 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, Programs
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import RemoveMember
 from quarterdeck.model.units import MachineRole, MachineState, UnitState
-from quarterdeck.planner.simulated.parts import ELSEWHERE, Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.simulated.things import apiserver_of, edge, etcd_of
+from quarterdeck.planner.simulated.parts import (
+    ELSEWHERE,
+    Power,
+    SimMachine,
+    SimMember,
+    SimReplica,
+    apiserver_of,
+    edge,
+    etcd_of,
+)
 
 _POWER = {MachineState.UP: Power.ON, MachineState.DOWN: Power.OFF, MachineState.UNREACHABLE: Power.FROZEN}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from model.clients import Clients
 from model.faulty import FaultyTruth
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.planner.simulated.things import DNS
+from quarterdeck.planner.simulated.parts import DNS
 
 
 def felt(truth: FaultyTruth) -> bool:

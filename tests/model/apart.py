@@ -13,9 +13,19 @@ from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    NoteDiffering,
+    NoteFull,
+    Promote,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 
 Unit = StartUnit | StopUnit | RestartUnit

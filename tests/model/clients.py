@@ -9,7 +9,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetRecord
-from quarterdeck.planner.simulated.things import apiserver_of
+from quarterdeck.planner.simulated.parts import apiserver_of
 
 #: Seconds by which sums of floating point numbers that stand for the same moment may differ.
 _ODD = 1e-6

@@ -16,7 +16,7 @@ from model.refusals import claim_others, refusing
 from model.walk import Event, Round, State, Walker
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.model.components import Component
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.planner.simulated import observe

@@ -12,11 +12,22 @@ from model.kinds import Fault, Kind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.revisions import RetryRevision
-from quarterdeck.model.steps.upkeep import NoteDiffering
+from quarterdeck.model.steps.members import NoteDiffering
+from quarterdeck.model.steps.units import RetryRevision
 from quarterdeck.planner.quorum import has_quorum
-from quarterdeck.planner.simulated.parts import Fill, Power, SimMember, SimReplica
-from quarterdeck.planner.simulated.things import DNS, ETCD, all_of, apiserver_of, edge, etcd_of, second
+from quarterdeck.planner.simulated.parts import (
+    DNS,
+    ETCD,
+    Fill,
+    Power,
+    SimMember,
+    SimReplica,
+    all_of,
+    apiserver_of,
+    edge,
+    etcd_of,
+    second,
+)
 
 #: Ticks until a joiner publishes itself a second time, and until a voter that lags has caught up.
 UNSERVED = 3

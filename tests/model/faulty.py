@@ -14,8 +14,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.world import BalancerFact
 from quarterdeck.planner.quorum import quorum
-from quarterdeck.planner.simulated.parts import Power, SimReplica
-from quarterdeck.planner.simulated.things import all_of, apiserver_of, edge, other, second
+from quarterdeck.planner.simulated.parts import Power, SimReplica, all_of, apiserver_of, edge, other, second
 from quarterdeck.planner.simulated.traffic import by_site
 from quarterdeck.planner.simulated.truth import Truth
 

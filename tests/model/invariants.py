@@ -30,32 +30,44 @@ from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import NAMED, Change, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
-from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
-from quarterdeck.model.steps.clusters import DecideBootstrap, ReleaseMember
+from quarterdeck.model.steps.clusters import BeginEpoch, DecideBootstrap, DeleteKept, ReleaseMember
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, renewal_of
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    Promote,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
+from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept
-from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, RejectRevision
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
-from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
+from quarterdeck.model.steps.units import (
+    AdoptRevision,
+    NoteProven,
+    RejectRevision,
+    ReloadUnit,
+    RestartUnit,
+    ReviveUnit,
+    StartUnit,
+    StopUnit,
+)
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.machines import busy
-from quarterdeck.planner.match import match
 from quarterdeck.planner.members import is_stale, serves
 from quarterdeck.planner.quorum import Voter, has_quorum, home
-from quarterdeck.planner.simulated.parts import Fill, Power
-from quarterdeck.planner.simulated.things import apiserver_of, edge, second
+from quarterdeck.planner.simulated.parts import Fill, Power, apiserver_of, edge, second
+from quarterdeck.planner.slots import match
 from quarterdeck.planner.view import view
 
 #: Steps that need to know who is a member, or that take something away.

@@ -33,37 +33,21 @@ from model.searches import (
     sampled,
 )
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap
+from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
 from quarterdeck.model.steps.placing import ReleaseReplica
-from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
-from quarterdeck.model.steps.upkeep import Defragment
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import BalancerFact, MachineFact, World
 from quarterdeck.planner import ailing, claims, machines, members, planner, reading, resting, revisions, stage
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rule import Ask, Members, Rule
-from quarterdeck.planner.rules import (
-    founding,
-    healing,
-    membership,
-    notes,
-    release,
-    reloading,
-    rolling,
-    round_robin,
-    serving,
-    traffic,
-    upkeep,
-)
+from quarterdeck.planner.rules import founding, healing, membership, notes, release, rolling, serving, traffic, upkeep
 from quarterdeck.planner.stage import Stage
 from quarterdeck.planner.view import View
 
@@ -496,11 +480,11 @@ def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
 
 
 def replicas_reload_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(reloading, "spared", lambda *_: True)
+    patch.setattr(rolling, "spared", lambda *_: True)
 
 
 def who_was_given_other_files_keeps_them(patch: Patch) -> None:
-    patch.setattr(reloading, "_has_others", lambda *_: False)
+    patch.setattr(rolling, "_has_others", lambda *_: False)
 
 
 def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
@@ -795,18 +779,18 @@ def own_addresses_drain_no_longer_than_load_balancers(patch: Patch) -> None:
 
 
 def the_name_has_apiservers_that_are_not_ready(patch: Patch) -> None:
-    real = round_robin.chosen
+    real = traffic.chosen
 
     def chosen(view: View, leaving: Collection[str]) -> tuple[str, ...]:
         every = tuple(each.name for each in view.world.memory.replicas if each.name not in leaving)
         return every if real(view, leaving) else ()
 
-    patch.setattr(round_robin, "chosen", chosen)
+    patch.setattr(traffic, "chosen", chosen)
 
 
 def the_name_keeps_who_is_to_rest(patch: Patch) -> None:
-    real = round_robin.follow
-    patch.setattr(round_robin, "follow", lambda view, leaving: real(view, ()))
+    real = traffic.follow
+    patch.setattr(traffic, "follow", lambda view, leaving: real(view, ()))
 
 
 def controllers_are_handed_on_at_once(patch: Patch) -> None:

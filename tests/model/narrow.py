@@ -13,11 +13,10 @@ from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import NoteDraining, StopBalancer
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner import planner, reading
 from quarterdeck.planner.outcome import Outcome

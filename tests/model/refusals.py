@@ -9,16 +9,23 @@ from model.faulty import FaultyTruth
 from model.invariants import claim, healthy_at, names
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    NoteFull,
+    Promote,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
+from quarterdeck.model.steps.placing import AttachVolumes, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.revisions import NoteProven
 from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
-from quarterdeck.model.steps.units import RestartUnit, StartUnit
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
+from quarterdeck.model.steps.units import NoteProven, RestartUnit, StartUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.simulated import observe

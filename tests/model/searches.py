@@ -26,8 +26,7 @@ from model.worlds import (
     wanted,
 )
 from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Component
-from quarterdeck.model.revisions import Change
+from quarterdeck.model.components import Change, Component
 from quarterdeck.planner.planner import plan as real_plan
 
 #: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.

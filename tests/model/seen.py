@@ -10,7 +10,7 @@ from model.worlds import ZONES, wanted
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.view import View, view

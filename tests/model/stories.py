@@ -12,13 +12,12 @@ from model.worlds import empty, settled
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import MemberFact
-from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
 from quarterdeck.model.steps.members import Swap, TransferLeadership
+from quarterdeck.model.steps.placing import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StopUnit
+from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.outcome import Outcome

@@ -18,9 +18,8 @@ from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
 from quarterdeck.model.steps.placing import ReleaseReplica
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import tick

@@ -17,12 +17,11 @@ from model.searches import APART, INSIDE, Search
 from model.stories import after_round
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import APISERVERS
-from quarterdeck.planner.losses import Failure
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.survival import Answer, Survival, survivals
+from quarterdeck.planner.survival import Answer, Failure, Survival, survivals
 from quarterdeck.planner.view import view
 
 #: How long ago the thing went wrong, in ticks: members come to count as down, load balancers check anew.

@@ -11,8 +11,7 @@ import pytest
 
 from model.searches import FIRST, FULL, HEALED, NOBODY_JOINS, TWINS, UNSEEN, Search, fewer
 from model.worlds import SITES
-from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.model.edges import EdgeSeen, amiss, in_use, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.world import BalancerFact
-from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.parts import DNS, edge, second
 
 if TYPE_CHECKING:
     from model.faulty import FaultyTruth

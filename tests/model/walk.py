@@ -14,13 +14,21 @@ from model.kinds import ASKED_FOR, Fault, Kind
 from model.looks import mixed_looks
 from model.refusals import Refusal, check_held_back, ranked
 from model.worlds import normal, ranks
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    Promote,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan as real_plan

@@ -11,11 +11,10 @@ from support.components import having
 from model.apart import with_member
 from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import SimMachine, SimReplica

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quarterdeck.sites import vrrp
-from quarterdeck.sites.ssh import script
+from quarterdeck.sites.ssh import wire
 
 ROOT = Path(__file__).parents[2]
 #: Folders with pieces of scripts: what one of them sets another one reads.
@@ -36,7 +36,7 @@ def is_shell(path: Path) -> bool:
 def main(folder: Path) -> int:
     """The exit code of shellcheck: 0 if it finds nothing."""
     folder.mkdir(parents=True, exist_ok=True)
-    joined = {folder / "host.sh": script.script() + b"\n" + script.faults(), folder / "vrrp.sh": vrrp.script()}
+    joined = {folder / "host.sh": wire.script() + b"\n" + wire.faults(), folder / "vrrp.sh": vrrp.script()}
     for path, text in joined.items():
         path.write_bytes(text)
     argv = ["shellcheck", "--external-sources", "--source-path=SCRIPTDIR", *map(str, (*joined, *scripts()))]

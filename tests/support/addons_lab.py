@@ -17,7 +17,7 @@ from quarterdeck.api.plane.addons import Addon, AddonStatus
 from quarterdeck.engine.background.addon_duty import AddonDuty
 from quarterdeck.engine.workspace import addons
 from quarterdeck.kube.port import Address
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 from quarterdeck.yaml_text import dumped
 from support.fake_plane import FakePlane, host_of
 

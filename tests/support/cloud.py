@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from quarterdeck.upstream.build import linker_flags, tools_module
 from quarterdeck.upstream.catalog import Project, Versions
-from quarterdeck.upstream.gomod import linker_flags, tools_module
 from support.go_programs import built, module_file
 
 _KUBERNETES = "k8s.io/kubernetes"

@@ -23,16 +23,16 @@ from fakes.etcd_cluster import FakeCluster, MemberAddress
 
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import QuarterdeckError, Unavailable
-from quarterdeck.etcd.auth import ROOT
 from quarterdeck.etcd.calls import ClientTls, target_of
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
 from quarterdeck.etcd.kv import Put
+from quarterdeck.etcd.maintenance import ROOT
 from quarterdeck.etcd.port import Etcd
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import Request, Usage
-from quarterdeck.sites.local.fault.altering import all_stopped
+from quarterdeck.sites.local.fault.faults import all_stopped
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream
 

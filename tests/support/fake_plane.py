@@ -17,7 +17,7 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.ports import seat_at
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import Machine
 from quarterdeck.pki.issuing import create_plane_secrets
 from support.templates import declared_alone

@@ -12,7 +12,7 @@ from filelock import AsyncFileLock
 
 from quarterdeck.progress import Silent
 from quarterdeck.runner import run, start
-from quarterdeck.upstream.gotool import GoTools
+from quarterdeck.upstream.build import GoTools
 
 _FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false", "-ldflags=-s -w")
 _DEADLINE = 1_200.0

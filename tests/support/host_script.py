@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.sites.ssh.script import script
+from quarterdeck.sites.ssh.wire import script
 
 _END = '\n[ $# -gt 0 ] || fail $INVALID "host serve'
 

@@ -18,7 +18,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.app import nodes
 from quarterdeck.kube.port import Address
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 from support.addons_lab import AddonLab
 from support.fake_plane import FakePlane, host_of
 from support.resources import with_spec

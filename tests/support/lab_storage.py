@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quarterdeck.package import python_path
-from quarterdeck.sites.ssh.commands import NO_SUCH_VOLUME, VolumeCommands
+from quarterdeck.sites.ssh.hosts import NO_SUCH_VOLUME, VolumeCommands
 from support.hosts_lab.guard import group_of
 from support.hosts_lab.machine import Machine
 from support.hosts_lab.network import Place

@@ -26,7 +26,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app.looking import Looks, summary
-from quarterdeck.engine.status.facts import Status, look
+from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.units import MachineState, UnitState

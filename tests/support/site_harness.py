@@ -15,14 +15,13 @@ import pytest
 from fakes.site import FakeSite
 from fakes.site_machines import Behaviour
 
-from quarterdeck.model.jobs import Job
+from quarterdeck.model.capabilities import Job
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.processes import JOB
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
-from quarterdeck.sites.netns.isolation import NetnsIsolation
-from quarterdeck.sites.netns.lab import Lab
+from quarterdeck.sites.netns.lab import Lab, NetnsIsolation
 from quarterdeck.sites.port import Faults, Holds, Site, Switches
 from support.conditions import eventually as eventually
 from support.hosts_lab import HostsLab, why_not

@@ -21,9 +21,9 @@ from pydantic import SecretStr
 from quarterdeck.actions.addresses import apiserver_address, backend_address, client_url, metrics_url, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import write_memory
+from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.observe import Observer
@@ -32,7 +32,7 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import NAMED
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
 from quarterdeck.pki.codec import encode

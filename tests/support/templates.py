@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.catalogue import programs_of
@@ -17,7 +17,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.workspace.templates import audit_wanted, declared, template_of
+from quarterdeck.engine.workspace.revisions import audit_wanted, declared, template_of
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica

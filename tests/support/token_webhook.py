@@ -9,14 +9,12 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.certificates import serving
-from quarterdeck.components.files import Folder
+from quarterdeck.components.arguments import Arguments, Folder
+from quarterdeck.components.credentials import serving
 from quarterdeck.components.record import ComponentSpec, Port
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
-from quarterdeck.model.programs import Program
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Program, UnitSpec
 
 TOKEN_WEBHOOK = Component("token-webhook", depends=(Component.APISERVER,), optional=True)
 PORT = Port(name="token-webhook", number=10263)

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from quarterdeck.upstream.catalog import Program, Project, Version
 from quarterdeck.upstream.releases import release_files
-from quarterdeck.upstream.sources import Order
-from quarterdeck.upstream.target import Target
+from quarterdeck.upstream.sources import Order, Target
 
 AMD64 = Target("linux", "amd64")
 

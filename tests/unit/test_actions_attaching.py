@@ -20,9 +20,8 @@ from quarterdeck.errors import Conflict, NotFound, PreconditionFailed
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, ReleaseReplica
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local.settings import StorageClass
 

@@ -22,7 +22,7 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.pki.issuing import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 

@@ -9,7 +9,7 @@ from support.golden import Golden
 from support.handovers import ZERO, line
 from support.small_plane import SmallPlane, small_plane
 
-from quarterdeck.actions.audit_lines import AuditLog, Placed, audit_logs
+from quarterdeck.actions.audit import AuditLog, Placed, audit_logs
 from quarterdeck.actions.volumes import audit_volume, audit_volumes
 from quarterdeck.model.units import MachineState
 

@@ -25,7 +25,7 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec, UnitStatus
 from quarterdeck.model.world import World

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.healing import cordon_machine
-from quarterdeck.api.cordons import Cordon
-from quarterdeck.api.site import Site, default_sites
+from quarterdeck.api.site import Cordon, Site, default_sites
 from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.world import World
 

@@ -15,14 +15,13 @@ from support.resources import with_spec
 from support.small_plane import SmallPlane
 from unit.test_engine_cloud import in_a_cloud
 
+from quarterdeck.actions.addons import allow_locks, kept_for_locks
 from quarterdeck.actions.addresses import server_address
-from quarterdeck.actions.locks import allow_locks, kept_for_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import stop_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.addons import LOCKS_ADDON
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.controller_sets import handing
@@ -31,7 +30,7 @@ from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 KUBE, CLOUD = Manager
 IPAM = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)

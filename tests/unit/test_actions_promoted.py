@@ -12,10 +12,10 @@ from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.certificates import certificates_of
-from quarterdeck.actions.promoted import forget_address
+from quarterdeck.actions.placing import forget_address
 from quarterdeck.actions.volumes import replica_settings
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.plane.endpoint import Endpoint
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import ports_of, seat_with
 from quarterdeck.engine.workspace.settings import front_site, planner_settings
 from quarterdeck.model.components import Component

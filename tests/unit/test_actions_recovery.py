@@ -25,8 +25,8 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
+from quarterdeck.model.steps.clusters import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placing import ReleaseReplica
-from quarterdeck.model.steps.recovery import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
 

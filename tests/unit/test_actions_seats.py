@@ -18,16 +18,15 @@ from quarterdeck.actions.certificates import certificates_of
 from quarterdeck.actions.seats import settle_seats, take_seat
 from quarterdeck.actions.status import refresh
 from quarterdeck.actions.volumes import replica_settings, volume_name
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import TakenSeat
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot, TakenSeat
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.pki.codec import encode
 

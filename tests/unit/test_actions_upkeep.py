@@ -7,16 +7,15 @@ from dataclasses import replace
 import pytest
 from support.fake_plane import FakePlane
 
+from quarterdeck.actions.members import HANDLERS, defragment
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.upkeep import HANDLERS, defragment
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.membership import MemberFact, Space
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.members import TransferLeadership
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm
+from quarterdeck.model.steps.members import Compact, Defragment, Disarm, TransferLeadership
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.rules.upkeep import make_room

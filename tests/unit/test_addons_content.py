@@ -13,13 +13,11 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.addons import content
-from quarterdeck.addons.applyset import Parent, parent_of
-from quarterdeck.addons.changes import changes
-from quarterdeck.addons.content import Content, contents, decoded, gone_with_a_namespace
+from quarterdeck.addons.applyset import Parent, ours, parent_of
+from quarterdeck.addons.content import Content, changes, contents, decoded, gone_with_a_namespace
 from quarterdeck.addons.manifests import parsed
 from quarterdeck.addons.objects import GroupKind, items, mapping
-from quarterdeck.addons.ownership import ours
-from quarterdeck.addons.webhooks import has_ready, services
+from quarterdeck.addons.order import has_ready, services
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import parse
 from quarterdeck.api.plane.addons import Addon

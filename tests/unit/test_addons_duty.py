@@ -12,8 +12,7 @@ from support.golden import Golden
 from quarterdeck.addons.applyset import PART_OF, Parent
 from quarterdeck.engine.background.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
-from quarterdeck.kube.objects import Refusal, Refused
-from quarterdeck.kube.port import Address
+from quarterdeck.kube.port import Address, Refusal, Refused
 
 DNS = "/api/v1/namespaces/kube-system/configmaps/dns"
 OTHER = "/api/v1/namespaces/kube-system/configmaps/other"

@@ -10,8 +10,8 @@ from support.golden import Golden
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.documents import dump_yaml, load
+from quarterdeck.api.hosts import Host
 from quarterdeck.api.site import AddressSpace, Isolation, Site, SshSpec
-from quarterdeck.api.sites.hosts import Host
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole
 

@@ -7,9 +7,9 @@ from pydantic import SecretStr
 from support.golden import Golden
 
 from quarterdeck.api.base import Metadata, owner_reference
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import load
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import InvalidInput
 
 

@@ -14,15 +14,14 @@ from support.golden import Golden
 from support.resources import with_status
 
 from quarterdeck.api.apply import applied_plane, applied_site
-from quarterdeck.api.base import Metadata
-from quarterdeck.api.conditions import ConditionStatus, find_condition, with_condition
+from quarterdeck.api.base import ConditionStatus, Metadata, find_condition, with_condition
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
 from quarterdeck.api.plane import memory
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model import memory as model_memory
@@ -40,8 +39,7 @@ from quarterdeck.model.memory import (
     Seed,
     Timeline,
 )
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort, Slot
 
 IDS, TIMES = st.integers(0, 2**64 - 1), st.floats(0, 4e9)
 PORTS = st.lists(st.builds(SeatPort, listen=st.builds(Endpoint), advertised=st.builds(Endpoint)), max_size=2).map(tuple)

@@ -13,7 +13,7 @@ from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, new_co
 from quarterdeck.api.plane.apiserver import Tracing
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
 from quarterdeck.api.site import default_sites
-from quarterdeck.engine.workspace.templates import audit_wanted, template_of
+from quarterdeck.engine.workspace.revisions import audit_wanted, template_of
 from quarterdeck.errors import InvalidInput
 
 

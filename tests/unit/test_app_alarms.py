@@ -15,7 +15,6 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.app import Asker
 from quarterdeck.app.etcd import alarms
-from quarterdeck.engine.notices.findings import Verdict
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.preflight.preconditions import alarms as precondition
@@ -23,6 +22,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.findings import Verdict
 from quarterdeck.model.world import World
 
 ASKER = Asker(who="a test")

@@ -12,17 +12,16 @@ from support.golden import Golden
 from support.resources import with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.cordons import Cordon
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.api.site import Site
+from quarterdeck.api.site import Cordon, Site
 from quarterdeck.app import Asker, Examined, Quarterdeck, drains
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import cordons, operations
+from quarterdeck.engine.workspace import operations, site_use
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
-from quarterdeck.stores.amend import amend
+from quarterdeck.model.seats import Slot
+from quarterdeck.stores.port import amend
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ANN = Asker(who="ann@desk", now=lambda: NOW)
@@ -164,7 +163,7 @@ async def test_a_replica_is_cordoned_until_a_person_says_otherwise_whatever_else
     assert not await face.cordon("alpha", "alpha-2")
     plane = await face.plane("alpha")
     assert plane.spec.cordoned == ("alpha-2",)
-    golden(await cordons.of_plane(face._home.store, plane))
+    golden(await site_use.of_plane(face._home.store, plane))
     changed = plane.with_spec(service_cidr="10.0.0.0/12")
     operation = await operations.change(face._home, changed, OperationType.APPLY, ANN)
     assert operation.spec.from_ is not None

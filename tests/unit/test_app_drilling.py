@@ -15,10 +15,9 @@ from support.golden import Golden
 from support.resources import with_spec
 from support.site_harness import runs, settings
 
-from quarterdeck.api.base import Metadata
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import Metadata, find_condition
+from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.app import Asker, Quarterdeck, Wish
 from quarterdeck.app.drill import drilling, drills

@@ -13,8 +13,7 @@ from fakes.store import MemoryStore
 from support.golden import Golden
 from support.resources import with_spec, with_status
 
-from quarterdeck.api.base import Metadata
-from quarterdeck.api.conditions import ConditionStatus, with_condition
+from quarterdeck.api.base import ConditionStatus, Metadata, with_condition
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
@@ -29,11 +28,9 @@ from quarterdeck.engine.workspace.operations import existing
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
-from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.waiting import Wait
-from quarterdeck.stores.amend import amend
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome
+from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, amend
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
 

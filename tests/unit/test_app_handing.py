@@ -13,19 +13,17 @@ from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
 from quarterdeck.api.plane.memory import ReplicaStatus
-from quarterdeck.engine.preflight import handing
-from quarterdeck.engine.preflight.examined import Examined
-from quarterdeck.engine.preflight.handing import examined_hand_back, examined_hand_over
-from quarterdeck.engine.preflight.requests import HandBack, HandOver
+from quarterdeck.engine.preflight import inplace
+from quarterdeck.engine.preflight.inplace import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight.requests import Examined, HandBack, HandOver
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 KUBE, CLOUD = Manager
 ASKER = Asker(who="a test")
@@ -49,7 +47,7 @@ def _examined_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async def examined(_: Engine, kind: OperationType, current: ControlPlane, wanted: ControlPlane) -> Examined:
         return Examined(kind=kind, wanted=wanted, current=current)
 
-    monkeypatch.setattr(handing, "examined_in_place", examined)
+    monkeypatch.setattr(inplace, "examined_in_place", examined)
 
 
 def engine(store: MemoryStore) -> Engine:

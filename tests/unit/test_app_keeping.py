@@ -21,7 +21,7 @@ from quarterdeck.app.keeping import Keeping, why_unkillable
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed
 from quarterdeck.model.faults import Fault, FaultKind
-from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.lease import this_process
 from quarterdeck.stores.port import Lease
 
 MANAGER, NEXT = manager_lease(Isolation.LOOPBACK), next_manager_lease(Isolation.LOOPBACK)

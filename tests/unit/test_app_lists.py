@@ -12,12 +12,12 @@ from fakes.store import MemoryStore
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import replicas
 from quarterdeck.app.certificates import Certificate, purposes
-from quarterdeck.engine.status.facts import Status
+from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.components import NAMED
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World

@@ -20,8 +20,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
 from quarterdeck.model.steps.clusters import NoteCreated
-from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
 
 ASKER = Asker(who="a test")

@@ -22,7 +22,7 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.pki.authority import public_key_hash
-from quarterdeck.pki.tokens import create_token, is_token_id
+from quarterdeck.pki.requests import create_token, is_token_id
 
 DAY = timedelta(days=1)
 

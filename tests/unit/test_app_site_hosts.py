@@ -13,6 +13,7 @@ from support.host_sites import HostSites, HubOfHosts, host, host_site
 from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.plane.memory import (
     KeptDataStatus,
     LeftBehindStatus,
@@ -22,12 +23,11 @@ from quarterdeck.api.plane.memory import (
     SlotStatus,
 )
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
-from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import Asker, Quarterdeck
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import Sites as Drivers
-from quarterdeck.engine.workspace import new_name_servers
+from quarterdeck.engine.workspace import routing
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 
@@ -85,8 +85,8 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> NameServers:
     async def seen(hub: HubOfHosts, _: AddressSpace) -> tuple[str, ...]:
         return tuple(hub.addresses)
 
-    monkeypatch.setattr(new_name_servers, "Hub", made.at)
-    monkeypatch.setattr(new_name_servers, "name_servers", seen)
+    monkeypatch.setattr(routing, "Hub", made.at)
+    monkeypatch.setattr(routing, "name_servers", seen)
     return made
 
 

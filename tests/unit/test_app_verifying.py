@@ -15,7 +15,7 @@ from support.handovers import CCM, CLOUD_AGENT, KCM, LOCK, SET, ZERO, line
 from support.resources import with_spec, with_status
 from support.small_plane import small_plane
 
-from quarterdeck.actions.audit_lines import Placed
+from quarterdeck.actions.audit import Placed
 from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
@@ -28,11 +28,11 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.handover.verdicts import Finding
+from quarterdeck.handover.judging import Finding
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
-from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import JournalEntry, Outcome
 
 ASKER = Asker(who="a test")

@@ -10,7 +10,7 @@ import pytest
 from support.cli_lab import Cli
 from support.golden import Golden
 
-from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.home_folder import home_key

@@ -19,9 +19,9 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.traffic import StopBalancer
-from quarterdeck.model.waiting import Wait
 from quarterdeck.planner.simulated.dry_run import Forecast
 
 

@@ -15,8 +15,7 @@ from rich.console import Console
 from support.cli_lab import Cli
 from support.golden import Golden
 
-from quarterdeck.api.base import instant
-from quarterdeck.api.conditions import Condition, ConditionStatus
+from quarterdeck.api.base import Condition, ConditionStatus, instant
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.app.watching import Event, Watch, Watched
 from quarterdeck.app.words import survival
@@ -24,7 +23,7 @@ from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.plane_text import status_lines
 from quarterdeck.cli.screen import screen
 from quarterdeck.endpoint.dns.coredns import CoreDns
-from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.status import Status, summary
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component

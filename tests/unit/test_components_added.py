@@ -35,16 +35,14 @@ from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_leaders import led_kinds
 from quarterdeck.engine.reconcile.drive import released
-from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.status import Status, summary
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.faults import Fail, FaultKind
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.steps.revisions import RejectRevision
-from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.steps.units import RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica, without_program

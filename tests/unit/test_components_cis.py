@@ -15,9 +15,9 @@ import yaml
 from support.golden import Golden
 from support.templates import but, template
 
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.ciphers import STRONG
+from quarterdeck.components.arguments import STRONG
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import check_extra_args, component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings

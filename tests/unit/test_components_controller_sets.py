@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from support.templates import template, units_of
 
 from quarterdeck.api.controlplane import ExtraArgs
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.controller.sets import apart, at_rest, lock_of, way
 from quarterdeck.model.components import Component

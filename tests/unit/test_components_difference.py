@@ -15,15 +15,13 @@ from support.templates import template, units_of
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.template import Revisions
-from quarterdeck.model.components import Component
-from quarterdeck.model.revisions import Change
+from quarterdeck.model.components import Change, Component
 
 BEFORE = template()
 ISSUER = {

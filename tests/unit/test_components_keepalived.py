@@ -33,8 +33,8 @@ from quarterdeck.sites.ssh.checks import judge_floating
 from quarterdeck.sites.ssh.facts import read_facts
 from quarterdeck.sites.ssh.hosts import Host as DeclaredHost
 from quarterdeck.sites.ssh.hosts import Login, SshSettings
-from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.unit_archive import account_of
+from quarterdeck.sites.ssh.wire import script
 from quarterdeck.sites.vrrp import PIECE
 
 EDGES = {"e1": "192.0.2.1", "e2": "192.0.2.2", "e3": "192.0.2.3"}

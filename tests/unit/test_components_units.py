@@ -15,7 +15,7 @@ from support.golden import Golden
 from support.templates import but, template
 
 from quarterdeck.api.controlplane import Encryption
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import AuditTemplate, EventsTemplate, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of, seat_ports
 from quarterdeck.components.credentials import (

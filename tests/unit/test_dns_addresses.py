@@ -10,8 +10,7 @@ import dns.rrset
 import pytest
 from dns.rdatatype import RdataType
 
-from quarterdeck.dns.addresses import Addresses
-from quarterdeck.dns.questions import Reply
+from quarterdeck.dns import Addresses, Reply
 from quarterdeck.errors import Unavailable
 
 ONE, TWO = ("192.0.2.1", 53), ("192.0.2.2", 53)

@@ -11,15 +11,13 @@ from model.stories import led_by
 from pydantic import ValidationError
 from support.golden import Golden
 
-from quarterdeck.api.base import Metadata
-from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.base import ConditionStatus, Metadata
+from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.controlplane import ETCD_ELECTION
-from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
-from quarterdeck.drills.finding import HOLD, Finding, finding, hold_of
-from quarterdeck.drills.judgement import Answered, Sight
+from quarterdeck.drills.judgement import HOLD, Answered, Finding, Sight, finding, hold_of
 from quarterdeck.drills.refusals import Standing, dangers, reasons
 from quarterdeck.drills.schedule import due, proven
 from quarterdeck.engine.observation.slowness import DISK
@@ -28,7 +26,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.faults import SLOW_SYNC, Fail, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
-from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import view
 
 NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)

@@ -14,10 +14,10 @@ from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.plane.memory import MemoryStatus, Moment
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.traffic.keepalived import KEEPALIVED
-from quarterdeck.endpoint.addresses.promoted import PromotedAddress
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer
 from quarterdeck.endpoint.balancers.external import ExternalBalancer
 from quarterdeck.endpoint.port import LoadBalancer
+from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.engine.workspace.home import _balancers, _promoted
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer

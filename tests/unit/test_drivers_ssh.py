@@ -10,9 +10,9 @@ from support.golden import Golden
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
+from quarterdeck.api.hosts import SshLogin
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.api.sites.hosts import SshLogin
-from quarterdeck.drivers.names import DNS_PORTS, Hub
+from quarterdeck.drivers.endpoints import DNS_PORTS, Hub
 from quarterdeck.drivers.ssh import SshSites, login_of, owner_of, settings_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.places import space_of

@@ -7,7 +7,7 @@ import random
 import pytest
 from support.golden import Golden
 
-from quarterdeck.endpoint.balancers.outside import Nobody, Sample, enough, unsure
+from quarterdeck.endpoint.balancers.external import Nobody, Sample, enough, unsure
 from quarterdeck.model.edges import EdgeSeen, joined
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
 

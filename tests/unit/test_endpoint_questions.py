@@ -14,7 +14,7 @@ import dns.rrset
 import pytest
 from support.golden import Golden
 
-from quarterdeck.dns.questions import ask_server
+from quarterdeck.dns import ask_server
 from quarterdeck.endpoint.dns.records import DnsServer, ask, look_at_equals
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.endpoints import Record

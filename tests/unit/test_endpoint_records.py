@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.golden import Golden
 
-from quarterdeck.endpoint.dns.fixed import FixedAddress
 from quarterdeck.endpoint.dns.records import DnsServer, absolute, record_of
-from quarterdeck.endpoint.dns.unmanaged import system_servers
+from quarterdeck.endpoint.dns.unmanaged import FixedAddress, system_servers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.endpoints import PersonMust, Record
 

@@ -10,12 +10,12 @@ from support.addons_lab import addon, config_map, namespace, text
 from support.golden import Golden
 from support.resources import with_spec, with_status
 
-from quarterdeck.api.addon_manifests import AddonManifests
+from quarterdeck.api.belongings import AddonManifests
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.addons import Addon
-from quarterdeck.engine.preflight.comparing import compared_addons
+from quarterdeck.engine.preflight.inplace import compared_addons
 from quarterdeck.engine.workspace import addons, belongings, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker

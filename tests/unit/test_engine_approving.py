@@ -7,8 +7,8 @@ from support.golden import Golden
 from support.joining_lab import JoiningLab, signing_request
 
 from quarterdeck.api.plane.nodes import Nodes
-from quarterdeck.engine.background.approving import ApproveNodes
-from quarterdeck.kube.objects import Refusal, Refused
+from quarterdeck.engine.background.certificates import ApproveNodes
+from quarterdeck.kube.port import Refusal, Refused
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 

@@ -14,8 +14,8 @@ from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 from quarterdeck.model.membership import Membership, WrongData
 from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts, VolumeFacts
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitState, UnitStatus
 from quarterdeck.model.world import ReplicaFact, World
 

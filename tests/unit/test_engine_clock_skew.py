@@ -9,7 +9,7 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.conditions import find_condition
+from quarterdeck.api.base import find_condition
 from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW, WatchClocks
 from quarterdeck.errors import Unavailable

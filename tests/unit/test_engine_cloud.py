@@ -23,13 +23,13 @@ from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec, new_control_plane
 from quarterdeck.api.operation import Operation, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.plane.addons import CLOUD_ADDON
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.controller import cloud_controller_manager
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.status.leaders import leaders
-from quarterdeck.engine.workspace.cloud import admit_cloud
+from quarterdeck.engine.status import leaders
 from quarterdeck.engine.workspace.operations import asks_for_addons, goal_of
+from quarterdeck.engine.workspace.own_addons import admit_cloud
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName

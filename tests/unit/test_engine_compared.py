@@ -12,13 +12,13 @@ from support.golden import Golden
 
 from quarterdeck.app import MemberHash
 from quarterdeck.cli.commands.etcd import _advice
-from quarterdeck.engine.notices.findings import Verdict
 from quarterdeck.engine.observation import compared
 from quarterdeck.engine.observation.compared import Compared, compare, compare_all, same_data
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.findings import Verdict
 from quarterdeck.model.memory import Memory
 
 

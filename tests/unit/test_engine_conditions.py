@@ -7,7 +7,7 @@ from dataclasses import replace
 from support.golden import Golden
 from support.resources import with_status
 
-from quarterdeck.api.conditions import Condition, ConditionStatus
+from quarterdeck.api.base import Condition, ConditionStatus
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.notices.conditions import (
     AVAILABLE,
@@ -28,10 +28,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.memory import Condemned, Memory, Rejection, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import NoteCreated
-from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 
 SERVES = BalancerFact(site="east", running=True, backends=frozenset({"a-1"}), healthy=frozenset({"a-1"}))

@@ -13,11 +13,10 @@ from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
-from quarterdeck.api.base import R
-from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.base import ConditionStatus, R
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.conditions import LINKS_WELL, READY
-from quarterdeck.engine.notices.timeline import CONNECTIONS_EVERY
+from quarterdeck.engine.notices.journal import CONNECTIONS_EVERY
 from quarterdeck.engine.notices.troubles import Fate, Troubles, fate
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
 from quarterdeck.engine.reconcile import aside
@@ -39,10 +38,9 @@ from quarterdeck.errors import (
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
 

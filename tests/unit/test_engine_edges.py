@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.engine.observation.edges import PATIENCE, Edges
+from quarterdeck.engine.observation.observe_traffic import PATIENCE, Edges
 from quarterdeck.model.edges import EdgeSeen, amiss, joined
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
 

@@ -17,12 +17,12 @@ from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.preflight.endpoint_changes import admit_change
+from quarterdeck.engine.preflight.admission import admit_change
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.endpoints import Record
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 
 HOST = "demo.planes.test"
 TSIG = {"keyName": "k.test", "secretFile": "/key"}

@@ -15,22 +15,22 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.api.base import Metadata
+from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.api.controlplane import PLANE_FINALIZER, Audit, Certificates, ControlPlane, new_control_plane
 from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, memory_to_status
-from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import seat_at
 from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
-from quarterdeck.engine.observation.observing import observer_of
-from quarterdeck.engine.status.facts import look
+from quarterdeck.engine.observation.observe import observer_of
+from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import renew_manager, secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode

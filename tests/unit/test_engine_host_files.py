@@ -9,11 +9,11 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.engine.notices.findings import Verdict
 from quarterdeck.engine.observation.move import Move
-from quarterdeck.engine.preflight.host_files import host_files
+from quarterdeck.engine.preflight.room import host_files
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.model.capabilities import Job, JobResult
+from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import Machine, MachineState
 
 

@@ -21,7 +21,7 @@ from quarterdeck.components.ports import LAST_BLOCK, seat_at
 from quarterdeck.engine.background.addon_duty import DRIFT_EVERY
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.operations import asks_for_addons
-from quarterdeck.engine.workspace.templates import takes_nodes
+from quarterdeck.engine.workspace.revisions import takes_nodes
 
 INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 KUBELET = "/api/v1/namespaces/kube-system/configmaps/kubelet-config"

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from quarterdeck.engine.observation.lagging import MORE, STUCK, Distance, Pursuit
-from quarterdeck.engine.observation.silence import AWAY
+from quarterdeck.engine.observation.silence import AWAY, MORE, STUCK, Distance, Pursuit
 
 FAR = Distance(leader=(1, 2), entries=5_000)
 COPIES = replace(FAR, sending=True, size=MORE)

@@ -14,12 +14,11 @@ from support.golden import Golden
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.controller import controller_manager, scheduler
-from quarterdeck.engine.status.leaders import Leader, leaders, leading, lease_facts
+from quarterdeck.engine.status import Leader, leaders, leading, lease_facts
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.leadership import Leadership
-from quarterdeck.model.seats import PortName
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import PortName, Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 

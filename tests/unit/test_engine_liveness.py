@@ -18,8 +18,8 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, UnitState, UnitStatus
 
 SEAT = seat_at("east-a1", "127.0.1.1", 0)

@@ -24,8 +24,8 @@ from quarterdeck.engine.reconcile.manager import Manager
 from quarterdeck.engine.workspace.leases import lease_name, loan_name, manager_lease, next_manager_lease
 from quarterdeck.engine.workspace.operations import Asker, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
-from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
+from quarterdeck.stores.port import amend
 
 
 @dataclass

@@ -11,13 +11,13 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.dns.fixed import FixedAddress
-from quarterdeck.endpoint.dns.unusable import UnusableDns
-from quarterdeck.engine.observation.name_seen import see_name
+from quarterdeck.endpoint.dns.unmanaged import FixedAddress
+from quarterdeck.endpoint.port import UnusableDns
+from quarterdeck.engine.observation.observe_traffic import see_name
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.endpoints import APISERVERS, BackendAddress, Claim, NameFact, Ownership, Record
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 
 NAME = "demo.planes.test"
 OWN = {"east-1": "192.0.2.11", "east-2": "192.0.2.12"}

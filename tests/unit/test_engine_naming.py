@@ -9,7 +9,7 @@ from support.golden import Golden
 
 from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.drivers.names import Hub, open_dns
+from quarterdeck.drivers.endpoints import Hub, open_dns
 from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns
 from quarterdeck.errors import InvalidInput
 from quarterdeck.sites.local.loopback import open_loopback

@@ -15,9 +15,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.asking import SOON
-from quarterdeck.engine.observation.lagging import MORE, STUCK
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
-from quarterdeck.engine.observation.silence import GRACE
+from quarterdeck.engine.observation.silence import GRACE, MORE, STUCK
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.membership import Health, MemberFact, Membership

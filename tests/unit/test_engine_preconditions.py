@@ -18,14 +18,11 @@ from support.small_plane import small_plane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.cordons import Cordon, CordonedReplica
 from quarterdeck.api.plane.endpoint import LeadsTo
-from quarterdeck.api.site import LocalSpec, Site, default_sites
+from quarterdeck.api.site import Cordon, CordonedReplica, LocalSpec, Site, default_sites
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
-from quarterdeck.engine.observation.observe import Look, Observer
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import Look, Observer, observer_of
 from quarterdeck.engine.preflight import preconditions
 from quarterdeck.engine.preflight.preconditions import (
     _answer,
@@ -42,12 +39,12 @@ from quarterdeck.engine.preflight.preview import preview
 from quarterdeck.engine.preflight.room import _room
 from quarterdeck.engine.preflight.room import free_memory as free_memory_check
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.model.capabilities import NEEDED, Capability
+from quarterdeck.model.capabilities import NEEDED, Capability, ClockOffset, FreeMemory
 from quarterdeck.model.endpoints import Record
-from quarterdeck.model.measures import ClockOffset, FreeMemory
+from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.model.world import World
 from quarterdeck.pki.issuing import create_plane_secrets

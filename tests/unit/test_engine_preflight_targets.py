@@ -10,10 +10,10 @@ from fakes.site_machines import Behaviour
 from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.api.site import Site
-from quarterdeck.engine.notices.findings import Finding, Verdict
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.preconditions import _answer, machines, ports
 from quarterdeck.engine.preflight.room import free_disk, storage_class
+from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 

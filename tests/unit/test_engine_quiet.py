@@ -17,8 +17,8 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
-from quarterdeck.model.slots import Slot
 from quarterdeck.model.units import Machine, UnitState, UnitStatus
 
 ETCD, APISERVER, SCHEDULER = Component.ETCD, Component.APISERVER, Component.SCHEDULER

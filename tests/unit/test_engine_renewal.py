@@ -12,7 +12,7 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.engine.background.renewal import RenewCertificates
+from quarterdeck.engine.background.certificates import RenewCertificates
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.world import World

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.engine.observation.restless import ENDS, WINDOW, Restless
+from quarterdeck.engine.observation.observe_sites import ENDS, WINDOW, Restless
 
 
 def test_one_that_ends_again_and_again_is_restless() -> None:

@@ -18,14 +18,14 @@ from support.templates import template
 from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import start_unit
 from quarterdeck.api.apply import applied_plane
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import Audit, ControlPlane, Encryption, Etcd, new_control_plane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.revision import ReplicaRevision, revision_of
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
@@ -33,7 +33,7 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import World

@@ -15,8 +15,7 @@ from support.resources import with_spec
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at

@@ -8,7 +8,7 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.revision import AuditTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
-from quarterdeck.engine.workspace.templates import audit_wanted, template_of
+from quarterdeck.engine.workspace.revisions import audit_wanted, template_of
 
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]"
 

@@ -17,9 +17,8 @@ from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import Alarm, AlarmKind
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import ReplicaFact, World
 
 

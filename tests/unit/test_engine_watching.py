@@ -14,17 +14,16 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.conditions import Condition, find_condition
+from quarterdeck.api.base import Condition, find_condition
 from quarterdeck.engine.background import watching
-from quarterdeck.engine.background.tidying import MOST, Tidy, tidied
+from quarterdeck.engine.background.upkeep import MOST, Tidy, tidied
 from quarterdeck.engine.background.watching import LITTLE, WatchMembers
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.slowness import DISK, answered, eased
 from quarterdeck.etcd.facts import Durations, MemberTimes
 from quarterdeck.model.membership import Health, Space
-from quarterdeck.model.steps.members import TransferLeadership
-from quarterdeck.model.steps.upkeep import Defragment
+from quarterdeck.model.steps.members import Defragment, TransferLeadership
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.view import view

@@ -8,8 +8,8 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.etcd.ask import hedged, in_turn
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
+from quarterdeck.etcd.real import hedged, in_turn
 
 LONG = 60.0
 

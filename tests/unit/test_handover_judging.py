@@ -12,10 +12,8 @@ from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
 
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.handover.acts import Act
-from quarterdeck.handover.holding import Duty
-from quarterdeck.handover.judging import judged
-from quarterdeck.handover.tenures import Tenure
-from quarterdeck.handover.verdicts import Finding, Verdict
+from quarterdeck.handover.judging import Finding, Verdict, judged
+from quarterdeck.handover.tenures import Duty, Tenure
 
 #: Who holds the managers' own locks in all of these unless they say otherwise.
 MAINS = (tenure(KCM.value, KCM, "demo-1", -100, 10), tenure(KCM.value, KCM, "demo-2", 11, token=1))

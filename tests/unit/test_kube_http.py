@@ -16,7 +16,7 @@ from support.components import ALWAYS
 from support.golden import Golden
 
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.components.health import READYZ, READYZ_FOUNDED
+from quarterdeck.components.ports import READYZ, READYZ_FOUNDED
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address

@@ -12,9 +12,8 @@ from support.golden import Golden
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Answer
-from quarterdeck.kube.address import Address
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.objects import Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, Refusal, Refused, Resource
 
 SERVER = Address("127.0.0.1", 6443)
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

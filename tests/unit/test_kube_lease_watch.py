@@ -13,9 +13,9 @@ from support.golden import Golden
 
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.http import NoAnswer
-from quarterdeck.kube import http_leases
+from quarterdeck.kube import http
 from quarterdeck.kube.documents import LeaseDocument, LeaseListDocument
-from quarterdeck.kube.http_leases import LeaseWatch
+from quarterdeck.kube.http import LeaseWatch
 from quarterdeck.kube.port import SeenLease
 
 LOCK = "migration"
@@ -120,7 +120,7 @@ async def test_what_is_no_change_ends_it(line: str | Exception, golden: Golden) 
 
 
 async def test_silence_ends_it(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
-    monkeypatch.setattr(http_leases, "WATCHED", 0)
+    monkeypatch.setattr(http, "WATCHED", 0)
     server = Server([(7, [document(5)])], [])
     with golden.raises(TimedOut):
         await server.told(2)

@@ -15,8 +15,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.kube.kubeconfig import locks_of
-from quarterdeck.kube.leases import LockDocument, lease, record
-from quarterdeck.kube.locks import KubeLocks
+from quarterdeck.kube.locks import KubeLocks, LockDocument, lease, record
 from quarterdeck.leases import Record, Timing
 from quarterdeck.pki.authority import create_authority
 from quarterdeck.yaml_text import dumped

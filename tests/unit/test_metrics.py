@@ -40,10 +40,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, Space
 from quarterdeck.model.memory import Timeline
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import StartUnit
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
 

@@ -12,8 +12,8 @@ from quarterdeck.actions.status import adopt, refresh, remember
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status, memory_to_status
 from quarterdeck.model.memory import Condemned, Lifetime, Memory, Timeline
+from quarterdeck.model.remember import adopted
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord
-from quarterdeck.model.timeline import adopted
 
 HOUR = 3_600.0
 

@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from support.components import ALWAYS
 from support.golden import Golden
 
-from quarterdeck.components.apiserver_config import encryption_configuration
+from quarterdeck.components.apiserver import encryption_configuration
 from quarterdeck.components.credentials import EncryptionKey, KeyPair, PlaneSecrets, ReplicaSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.model.components import NAMED, Component

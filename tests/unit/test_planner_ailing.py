@@ -25,14 +25,12 @@ from support.golden import Golden
 
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import AddLearner
-from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import ReviveUnit, StartUnit
+from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.ailing import ailing
@@ -40,8 +38,7 @@ from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.things import apiserver_of, etcd_of
+from quarterdeck.planner.simulated.parts import Power, apiserver_of, etcd_of
 from quarterdeck.planner.view import view
 
 HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)

@@ -12,10 +12,10 @@ from support.golden import Golden
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.memory import LeftBehind
-from quarterdeck.model.steps.attaching import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.clusters import BeginEpoch, WithdrawConsent
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.recovery import BeginEpoch, WithdrawConsent
+from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare

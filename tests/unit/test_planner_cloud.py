@@ -10,10 +10,8 @@ from model.worlds import FORMER, NEW, changing, settled
 from support.components import ALWAYS
 from support.golden import Golden
 
-from quarterdeck.model.components import Component, Programs
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
-from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import is_due

@@ -11,9 +11,8 @@ from support.golden import Golden
 
 from quarterdeck.app.drains import drained
 from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Component
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.components import Change, Component
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan

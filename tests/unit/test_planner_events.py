@@ -26,24 +26,21 @@ from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import NAMED, Change, Component
 from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, ForgetCluster, NoteCreated, NoteMembers, ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, RemoveMember, Swap
-from quarterdeck.model.steps.revisions import AdoptRevision
 from quarterdeck.model.steps.traffic import SetBackends
-from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.clusters import ask
 from quarterdeck.planner.events import dissolve, left_behind, renew
 from quarterdeck.planner.members import is_stale, wants_events
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.planner import plan
+from quarterdeck.planner.planner import ask, plan
 from quarterdeck.planner.rule import Ask
 from quarterdeck.planner.rule_table import RULES
 from quarterdeck.planner.rules import membership

@@ -13,7 +13,7 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.steps.units import StartUnit

@@ -8,12 +8,11 @@ import pytest
 from model.stories import told, with_fact
 from model.worlds import BETWEEN, FORMER, NEW, changing
 
-from quarterdeck.model.components import Component
-from quarterdeck.model.revisions import Change
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.frozen import stop_frozen
+from quarterdeck.planner.rules.serving import stop_frozen
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

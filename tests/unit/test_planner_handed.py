@@ -19,11 +19,9 @@ from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import NAMED, Change, Component
 from quarterdeck.model.memory import Rejection
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.revisions import AdoptRevision
-from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.steps.units import AdoptRevision, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

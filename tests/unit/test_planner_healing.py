@@ -28,8 +28,7 @@ from quarterdeck.planner.machines import flapping, machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.simulated.parts import Power, SimMachine
-from quarterdeck.planner.simulated.things import all_of, etcd_of
+from quarterdeck.planner.simulated.parts import Power, SimMachine, all_of, etcd_of
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 

@@ -31,13 +31,11 @@ from quarterdeck.engine.notices.events import happenings
 from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Healing
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.healing import NoteAiling
-from quarterdeck.model.steps.revisions import RejectRevision
-from quarterdeck.model.steps.units import ReviveUnit
+from quarterdeck.model.steps.units import RejectRevision, ReviveUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Slot
-from quarterdeck.planner.match import fits, match
-from quarterdeck.planner.slots import slots
+from quarterdeck.model.seats import Slot
+from quarterdeck.planner.slots import fits, match, slots
 
 
 def slot(zone: str, site: str = "east") -> Slot:

@@ -27,8 +27,7 @@ from quarterdeck.model.steps.traffic import SetBackends
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe, tick
-from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.simulated.things import ETCD
+from quarterdeck.planner.simulated.parts import ETCD, Power
 from quarterdeck.planner.simulated.truth import Truth
 
 

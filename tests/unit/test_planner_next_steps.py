@@ -11,8 +11,8 @@ from support.golden import Golden
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen, Where, joined
 from quarterdeck.model.memory import KeptData, LeftBehind
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.rules.recovery import drop_kept

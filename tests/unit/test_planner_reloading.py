@@ -12,10 +12,9 @@ from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
 from support.golden import Golden
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

@@ -7,7 +7,7 @@ import pytest
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, NoteMembers
 from quarterdeck.model.steps.members import AddLearner, RemoveMember

@@ -25,11 +25,10 @@ from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
-from quarterdeck.model.components import NAMED, Component, Programs
+from quarterdeck.model.components import NAMED, Change, Component, Programs
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.revisions import AdoptRevision, RejectRevision
+from quarterdeck.model.steps.units import AdoptRevision, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision

@@ -8,17 +8,15 @@ from functools import cache
 from model.stories import steps_until_done, until, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
 
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.planner.rules.round_robin import follow
-from quarterdeck.planner.rules.traffic import record
+from quarterdeck.planner.rules.traffic import follow, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.survival import Answer, survivals

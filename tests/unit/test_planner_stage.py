@@ -12,11 +12,11 @@ from model.stories import led_by, planned, serving, whats, with_balancers, with_
 from model.worlds import changing, wanted
 from support.golden import Golden
 
+from quarterdeck.model.components import Change
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World

@@ -14,9 +14,8 @@ from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.samples import samples
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.membership import Health, MemberFact
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import can_spare, voters
 from quarterdeck.planner.planner import plan

@@ -13,15 +13,14 @@ from model.worlds import FORMER, changing, settled
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Change
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
-from quarterdeck.planner.losses import Failure
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.survival import Answer, Survival, survivals
+from quarterdeck.planner.survival import Answer, Failure, Survival, survivals
 from quarterdeck.planner.view import view
 
 MACHINE, HOST, ZONE, EDGE, DNS, SITE = Failure

@@ -26,7 +26,7 @@ from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.traffic import let_go, may_drain
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.simulated.things import DNS, edge, second
+from quarterdeck.planner.simulated.parts import DNS, edge, second
 from quarterdeck.planner.view import view
 
 

@@ -12,11 +12,10 @@ from support.golden import Golden
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import NAMED, Component
+from quarterdeck.model.components import NAMED, Change, Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.steps.revisions import NoteUnready, RejectRevision
+from quarterdeck.model.steps.units import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan

@@ -20,7 +20,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe, tick
-from quarterdeck.planner.simulated.things import all_of, edge
+from quarterdeck.planner.simulated.parts import all_of, edge
 
 UNKNOWN = tuple((component, UnitState.UNKNOWN) for component in NAMED)
 

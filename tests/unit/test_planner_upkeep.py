@@ -27,14 +27,22 @@ from model.worlds import changing, empty, moving, moving_apart, settled
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.remember import remember
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    NoteDiffering,
+    NoteFull,
+    Promote,
+    RemoveMember,
+    TransferLeadership,
+)
 from quarterdeck.model.steps.units import StartUnit
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteDiffering, NoteFull
 from quarterdeck.model.world import World
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.planner import plan

@@ -10,7 +10,7 @@ from model.stories import led_by, with_membership, with_memory
 from model.worlds import wanted
 
 from quarterdeck.model.membership import Health
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.planner.slots import lent
 from quarterdeck.planner.view import View, view

@@ -14,8 +14,8 @@ from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_wit
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
 from quarterdeck.model.units import UnitStatus
-from quarterdeck.sites.ledger import Ledger
-from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
+from quarterdeck.sites.base.seating import Ledger
+from quarterdeck.sites.local.kept import change_ledger, read_ledger
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -26,7 +26,7 @@ HOST = "10.0.0.1"
 MANY = """
 import sys
 from pathlib import Path
-from quarterdeck.sites.local.kept_ledger import change_ledger
+from quarterdeck.sites.local.kept import change_ledger
 for number in range(10):
     change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
         machine="m",

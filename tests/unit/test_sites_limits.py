@@ -15,7 +15,7 @@ from support.golden import Golden
 
 import quarterdeck
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.sites.inotify import PER_PLANE, PER_REPLICA
+from quarterdeck.sites.kernel import PER_PLANE, PER_REPLICA
 from quarterdeck.sites.local import limits
 
 SOURCE = Path(quarterdeck.__file__).parents[1]

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from quarterdeck.model.seats import Endpoint
-from quarterdeck.sites.listening import listening_ends
+from quarterdeck.sites.kernel import listening_ends
 
 HERE = "127.9.2.1"
 HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

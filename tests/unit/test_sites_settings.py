@@ -9,7 +9,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.local.numbers import site_number
+from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.settings import LocalSiteSettings, stands
 
 

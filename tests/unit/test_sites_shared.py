@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from quarterdeck.sites.shared import Shared
+from quarterdeck.sites.base.site import Shared
 
 
 @dataclass

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.errors import Unavailable
+from quarterdeck.sites.local.attaching import end_users, uses
 from quarterdeck.sites.local.processes import MARK
-from quarterdeck.sites.local.users import end_users, uses
 
 Run = Callable[..., subprocess.Popen[bytes]]
 MINE = f"of-a-test-{os.getpid()}"

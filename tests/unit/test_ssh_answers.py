@@ -9,9 +9,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from quarterdeck.errors import Corrupt
-from quarterdeck.model.jobs import Job
-from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, RoundTrip
-from quarterdeck.model.searches import Search
+from quarterdeck.model.capabilities import ClockOffset, DiskSync, FreeMemory, Job, RoundTrip, Search
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender

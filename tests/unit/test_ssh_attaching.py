@@ -10,8 +10,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.commands import VolumeCommands
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
+from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass, VolumeCommands
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
 

@@ -16,7 +16,7 @@ from quarterdeck.app.site.hosts import bootstrap_script
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import _unreached, logged_in
-from quarterdeck.sites.ssh.script import script
+from quarterdeck.sites.ssh.wire import script
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0 ann@desk"
 INVALID = 2

@@ -10,7 +10,7 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.sites.ssh.commands import Asked, filled, run_command
+from quarterdeck.sites.ssh.hosts import Asked, filled, run_command
 
 ASKED = Asked(volume="v1", storage_class="san", host="h1", address="10.0.0.1", path="/mnt/san/v1")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.host_script import functions
 
-from quarterdeck.sites.ssh.script import faults, script
+from quarterdeck.sites.ssh.wire import faults, script
 
 #: What any script has, whatever it does.
 _ORDINARY = {

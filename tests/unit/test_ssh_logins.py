@@ -24,8 +24,8 @@ from quarterdeck.sites.ssh.bootstrap import bootstrap_script
 from quarterdeck.sites.ssh.connections import Connection
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import Client
-from quarterdeck.sites.ssh.script import script
 from quarterdeck.sites.ssh.shells import Link, command_of
+from quarterdeck.sites.ssh.wire import script
 
 Process = asyncssh.SSHServerProcess[bytes]
 Shell = Callable[[Process], Awaitable[None]]

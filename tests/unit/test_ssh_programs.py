@@ -15,9 +15,9 @@ from support.golden import Golden
 from support.upstream_lab import Heard
 
 from quarterdeck.errors import Conflict, Unavailable
-from quarterdeck.model.programs import Origin, Program
+from quarterdeck.model.units import Origin, Program
+from quarterdeck.progress import Telling
 from quarterdeck.sites.ssh.programs import PROGRAMS, Errand, Sender, _pack
-from quarterdeck.sites.telling import Telling
 
 DOING, SENDING = "installing", "sending to cp-1 of rack"
 

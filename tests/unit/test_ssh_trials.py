@@ -14,9 +14,9 @@ from support.host_script import functions
 
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh import trials
+from quarterdeck.sites.ssh import facts
+from quarterdeck.sites.ssh.facts import Failure, Trials, judge_trials, read_trials
 from quarterdeck.sites.ssh.hosts import Host, Login
-from quarterdeck.sites.ssh.trials import Failure, Trials, judge_trials, read_trials
 
 HOST = Host(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
 SAID = """\
@@ -89,7 +89,7 @@ def run(code: str, *argv: str) -> str:
 
 def piece(name: str) -> str:
     """The functions of a piece of the check; what it does comes after the first line of its loop."""
-    text = (Path(trials.__file__).with_name("check") / f"{name}.sh").read_text()
+    text = (Path(facts.__file__).with_name("check") / f"{name}.sh").read_text()
     return text[: text.index("\nwhile ")]
 
 
@@ -168,7 +168,7 @@ def test_the_script_labels_itself_where_there_is_selinux(tmp_path: Path) -> None
 def test_the_trial_labels_what_it_executes_and_says_whether_selinux_enforces(
     tmp_path: Path, state: str, enforcing: bool
 ) -> None:
-    text = (Path(trials.__file__).with_name("check") / "trial.sh").read_text()
+    text = (Path(facts.__file__).with_name("check") / "trial.sh").read_text()
     (last,) = (line for line in text.splitlines() if "say selinux" in line)
     code, labels = selinux(tmp_path, state, f"{piece('trial')}\n{_BY_SYSTEMD}\nFOLDER=$1; tried execute\n{last}")
     said = run(code, str(tmp_path))

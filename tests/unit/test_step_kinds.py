@@ -15,13 +15,12 @@ from quarterdeck.actions import carry_out
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps import all_kinds
 from quarterdeck.model.steps.base import Note, OfCluster, OfUnit, Step
+from quarterdeck.model.steps.clusters import WithdrawConsent
 from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
 from quarterdeck.model.steps.placing import PlaceReplica
-from quarterdeck.model.steps.recovery import WithdrawConsent
-from quarterdeck.model.steps.revisions import RejectRevision
 from quarterdeck.model.steps.traffic import SetRecord, StopBalancer
-from quarterdeck.model.steps.units import ReloadUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import RejectRevision, ReloadUnit, StartUnit, StopUnit
 from quarterdeck.planner.simulated import EFFECTS
 
 KINDS = all_kinds()

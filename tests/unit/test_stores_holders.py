@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.stores.holders import Holders
 from quarterdeck.stores.port import Lease
+from quarterdeck.stores.sqlite_leases import Holders
 
 
 def lease(token: int, name: str = "plane/alpha") -> Lease:

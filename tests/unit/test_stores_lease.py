@@ -11,8 +11,7 @@ from fakes.store import MemoryStore
 from support.golden import Golden
 
 from quarterdeck.errors import Conflict, Corrupt, Unavailable
-from quarterdeck.stores.identity import process_named, this_process
-from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
+from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease, process_named, this_process
 from quarterdeck.stores.port import Lease
 
 

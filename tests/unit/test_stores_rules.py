@@ -7,8 +7,8 @@ from pydantic import SecretStr
 from support.resources import with_status
 
 from quarterdeck.api.base import Metadata
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.stores.rules import decoded, encoded
 
 

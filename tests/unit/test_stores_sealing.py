@@ -12,10 +12,9 @@ import pytest
 from pydantic import SecretStr
 from support.golden import Golden
 
-from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
 from quarterdeck.api.base import Metadata
+from quarterdeck.api.belongings import AddonContent, AddonManifests, PlaneSecrets, manifests_of
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.stores.sealing import Key, random_key, read_key, reseal

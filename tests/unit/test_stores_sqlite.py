@@ -18,8 +18,8 @@ from pydantic import SecretStr
 from support.golden import Golden
 
 from quarterdeck.api.base import Metadata
+from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.secrets import PlaneSecrets
 from quarterdeck.errors import Corrupt, Unavailable
 from quarterdeck.stores import sqlite_file
 from quarterdeck.stores.port import JournalEntry

@@ -14,14 +14,12 @@ from support.templates import but, template
 
 from quarterdeck.api.controlplane import ControlPlane, ExtraArgs, new_control_plane
 from quarterdeck.api.documents import load
-from quarterdeck.api.plane.cloud import CloudControllerManager
+from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
-from quarterdeck.components.audit_policy import default_audit_policy
-from quarterdeck.components.audit_rules import policy_problems
-from quarterdeck.components.pod_security import pod_security_problems
-from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files
-from quarterdeck.components.service_ranges import service_range_problem
-from quarterdeck.components.trial import configurations
+from quarterdeck.components.admission_plugins import pod_security_problems
+from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
+from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
+from quarterdeck.components.replica import configurations
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import NoTrials, require_start

@@ -14,7 +14,7 @@ from support.upstream_lab import AMD64, elf, sha256
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import Program, Project, Version
-from quarterdeck.upstream.target import Target, fault
+from quarterdeck.upstream.sources import Target, fault
 
 V = Version(3, 6, 16)
 

@@ -6,11 +6,10 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
+from quarterdeck.upstream.build import build_module, executable, linker_flags, module, parse_go
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions, is_supported
-from quarterdeck.upstream.gomod import build_module, executable, linker_flags, module
-from quarterdeck.upstream.gotool import parse_go
 from quarterdeck.upstream.releases import mirrored, published_sum, release_files
-from quarterdeck.upstream.target import Target
+from quarterdeck.upstream.sources import Target
 
 AMD64, ARM64 = Target("linux", "amd64"), Target("linux", "arm64")
 

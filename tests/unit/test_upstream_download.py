@@ -13,10 +13,8 @@ from support.upstream_lab import AMD64, Heard, Mirror, elf, order, path_of, serv
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.upstream.catalog import Program, Project, Version, Versions
 from quarterdeck.upstream.download import Releases
-from quarterdeck.upstream.pins import RELEASES
-from quarterdeck.upstream.releases import release_files
-from quarterdeck.upstream.sources import CannotGive
-from quarterdeck.upstream.target import Target
+from quarterdeck.upstream.releases import RELEASES, release_files
+from quarterdeck.upstream.sources import CannotGive, Target
 
 KUBE, ETCD = Version(1, 36, 3), Version(3, 6, 16)
 KUBE_PROGRAMS = (Program.KUBE_APISERVER, Program.KUBE_SCHEDULER, Program.KUBECTL)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from support.upstream_lab import elf
 
-from quarterdeck.model.programs import Origin
+from quarterdeck.model.units import Origin
 from quarterdeck.upstream.cache import Cache
 from quarterdeck.upstream.catalog import Program, Project, Version
-from quarterdeck.upstream.origins import Origins
-from quarterdeck.upstream.target import Target
+from quarterdeck.upstream.sources import Target
+from quarterdeck.upstream.upstream import Origins
 
 TARGET = Target("linux", "amd64")
 V = Version(1, 36, 3)

@@ -7,16 +7,30 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.addons.applyset import ID, IMMORTAL, MANAGER, NAMESPACE, PART_OF, Parent, as_member, parent_of
+from quarterdeck.addons.applyset import (
+    ID,
+    IMMORTAL,
+    MANAGER,
+    NAMESPACE,
+    PART_OF,
+    Parent,
+    as_member,
+    fields_digest,
+    ours,
+    owned_fields,
+    parent_of,
+)
 from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import CRD, GroupKind, Manifest, Ref, Wanted, defined
-from quarterdeck.addons.order import for_removal, in_order, rank
-from quarterdeck.addons.ownership import fields_digest, ours, owned_fields
-from quarterdeck.addons.webhooks import established, has_ready, services, unestablished
+from quarterdeck.addons.order import established, for_removal, has_ready, in_order, rank, services, unestablished
+from quarterdeck.addons.rbac import for_locks
+from quarterdeck.components.controller.sets import locks
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.kube.address import Address
-from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
 
 _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 _SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
@@ -270,3 +284,38 @@ def _last_rank() -> int:
 def _few(words: list[str]) -> str:
     more = f", and {len(words) - _TOLD} more" if len(words) > _TOLD else ""
     return "; ".join(words[:_TOLD]) + more
+
+
+# The locks of sets of controllers: who may hold them.
+
+
+def kept_for_locks(plane: Plane) -> Content | None:
+    """What kube-controller-managers of any revision that replicas have, or are to have, may do for the sake of sets,
+    which is an add-on of quarterdeck's own; None where they have no locks of sets.
+    """
+    every = plane.revisions.templates.values()
+    wanted = sorted({lock for each in every for lock in locks(each, Component.CONTROLLER_MANAGER)})
+    return for_locks(tuple(wanted)) if wanted else None
+
+
+async def allow_locks(plane: Plane, record: Replica, component: Component) -> None:
+    """Have a kube-controller-manager be let hold its sets' locks before it starts: what it may not do it tries again
+    and again, and nobody runs the set meanwhile. Raises Unavailable, and what applying an add-on does.
+    """
+    kept = kept_for_locks(plane)
+    if component != Component.CONTROLLER_MANAGER or kept is None or not locks(plane.template_of(record), component):
+        return
+    apiserver = apiserver_address(record)
+    if not await _are_there(plane, apiserver, kept):
+        await (await Addons.seen(plane, apiserver, kept.objects)).apply(kept, kept)
+
+
+async def _are_there(plane: Plane, apiserver: Address, kept: Content) -> bool:
+    """Whether a role and its binding say what is wanted: nobody waits to see it written once more."""
+    for each in kept.objects:
+        where = f"namespaces/{each.ref.namespace}/{each.ref.kind.kind.lower()}s/{each.ref.name}"
+        there = await plane.kube.read(apiserver, f"/apis/{each.api_version}/{where}")
+        parts = there if isinstance(there, dict) else {}
+        if any(parts.get(part) != each.manifest.get(part) for part in ("rules", "subjects")):
+            return False
+    return True

@@ -1,18 +1,23 @@
 """The audit logs that replicas leave on their machines: kept when the plane moves on, gone with age or with the plane.
 
-Each seat has a volume for the log of its plane. The apiserver that writes there bounds it by age and size; on a seat
-that the plane has left nobody does, so that is done here, whenever a replica is released.
+They are read on all machines where the plane has, or had, a seat.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import audit_volume, audit_volumes
-from quarterdeck.errors import Unavailable
+from quarterdeck.components.apiserver import AUDIT_LOG
+from quarterdeck.errors import QuarterdeckError, Unavailable
+from quarterdeck.model.capabilities import Search
 from quarterdeck.model.units import MachineRole
+from quarterdeck.sites.port import Site
 
 _DAY = 86_400.0
 
@@ -48,3 +53,119 @@ async def _forget(plane: Plane, site: str, machine: str, *, before: float | None
                 old = before is None or (volume.changed is not None and volume.changed < before)
                 if old and (before is None or volume.name not in used):
                     await driver.delete_volume(machine, volume.name)
+
+
+#: The files of a log: the one that is written to, and those that were moved away (natefinch/lumberjack: backupName).
+_STEM = AUDIT_LOG.removesuffix(".log")
+_FILES = f"{_STEM}*.log"
+_MOVED = f"{_STEM}-%Y-%m-%dT%H-%M-%S.%f.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A replica was put on a machine of a site ``at`` a time (seconds since the epoch), and let go at ``until`` (None:
+    it was not).
+    """
+
+    replica: str
+    site: str
+    machine: str
+    at: float
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditLog:
+    """Lines of the audit log of a seat, in their order. ``replicas``: who may have sat there, as far as that is known,
+    the one that does now last. ``missing`` says in a sentence what of it could not be read ("": nothing).
+    """
+
+    replicas: tuple[Placed, ...]
+    lines: tuple[str, ...] = ()
+    missing: str = ""
+
+    def replica_at(self, time: float) -> str:
+        """Whose apiserver wrote what is of that time; "" where that is not known."""
+        found = {each.replica for each in self.replicas if each.at <= time and (each.until or time) >= time}
+        return found.pop() if len(found) == 1 else ""
+
+
+async def audit_logs(
+    plane: Plane, texts: tuple[str, ...], since: float, placed: Sequence[Placed]
+) -> tuple[AuditLog, ...]:
+    """Lines with any of ``texts`` of all logs that were written to ``since`` then. ``placed``: where replicas were put,
+    those too that are gone. What could not be read is said in the answer, and never raised.
+    """
+    here = [_now(plane, each.name, placed) for each in plane.memory.replicas]
+    gone = [each for each in placed if each.replica not in {one.replica for one in here}]
+    every = (*here, *(each for each in gone if each.until is None or each.until >= since))
+    places = sorted({(each.site, each.machine) for each in every})
+    found = await asyncio.gather(*(_at(plane, place, texts, since, every) for place in places))
+    return tuple(log for logs in found for log in logs)
+
+
+def _now(plane: Plane, replica: str, placed: Sequence[Placed]) -> Placed:
+    record = plane.memory.replica(replica)
+    times = [each.at for each in placed if (each.replica, each.machine) == (replica, record.machine)]
+    return Placed(replica, record.site, record.machine, at=max(times, default=0.0))
+
+
+async def _at(
+    plane: Plane, place: tuple[str, str], texts: tuple[str, ...], since: float, every: Sequence[Placed]
+) -> tuple[AuditLog, ...]:
+    """The logs on one machine."""
+    name, machine = place
+    there = tuple(each for each in every if (each.site, each.machine) == place)
+    names = ", ".join(dict.fromkeys(each.replica for each in there))
+    try:
+        site = plane.site(name)
+        volumes = [each.name for each in await site.volumes(machine)]
+        logs = [
+            await _read(plane, site, machine, volume, texts, since, there)
+            for volume in volumes
+            if volume == audit_volumes(plane) or volume.startswith(f"{audit_volumes(plane)}-")
+        ]
+    except QuarterdeckError as error:
+        return (AuditLog(replicas=there, missing=f"the audit log of {names} could not be read: {error.seen}"),)
+    read = {each.replica for log in logs for each in log.replicas}
+    lacking = [each.replica for each in there if each.replica not in read]
+    said = (AuditLog(replicas=(), missing=f"there is no audit log of {each}") for each in lacking)
+    return (*logs, *said)
+
+
+async def _read(
+    plane: Plane,
+    site: Site,
+    machine: str,
+    volume: str,
+    texts: tuple[str, ...],
+    since: float,
+    there: Sequence[Placed],
+) -> AuditLog:
+    seated = {
+        each.name: audit_volume(plane, each)
+        for each in plane.memory.replicas
+        if (each.site, each.machine) == (site.name, machine)
+    }
+    # whoever sits at another seat now has another log; those who are gone may have sat here
+    mine = tuple(each for each in there if seated.get(each.replica, volume) == volume)
+    names = ", ".join(dict.fromkeys(each.replica for each in mine)) or f"machine {machine}"
+    files = await site.list_volume(machine, volume)
+    if AUDIT_LOG not in files:
+        return AuditLog(replicas=mine, missing=f"the apiserver of {names} writes no audit log")
+    found = await site.search_volume(machine, volume, Search(files=_FILES, texts=texts, since=since))
+    moved = sorted(time for each in files if (time := _moved(each)) is not None)
+    missing = ""
+    if found.cut:
+        missing = f"the audit log of {names} has too much of that time: only the last of it was read"
+    elif len(moved) >= plane.wanted.audit.max_backups > 0 and moved[0] > since:
+        missing = f"the audit log of {names} does not reach back that far"
+    return AuditLog(replicas=mine, lines=found.lines, missing=missing)
+
+
+def _moved(name: str) -> float | None:
+    """When a file was moved away, by its name; None for one that was not."""
+    try:
+        return datetime.strptime(name, _MOVED).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions import (
-    attaching,
-    clusters,
-    healing,
-    members,
-    placing,
-    recovery,
-    reloading,
-    revisions,
-    traffic,
-    units,
-    upkeep,
-)
+from quarterdeck.actions import clusters, healing, members, placing, traffic, units
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
@@ -24,17 +12,13 @@ from quarterdeck.model.world import World
 
 HANDLERS: Handlers = {
     **placing.HANDLERS,
-    **attaching.HANDLERS,
     **clusters.HANDLERS,
     **healing.HANDLERS,
     **members.HANDLERS,
     **units.HANDLERS,
-    **recovery.HANDLERS,
-    **reloading.HANDLERS,
     **traffic.HANDLERS,
-    **upkeep.HANDLERS,
 }
-PREPARED: Preparations = {**placing.PREPARED, **attaching.PREPARED, **revisions.PREPARED}
+PREPARED: Preparations = {**placing.PREPARED, **units.PREPARED}
 
 
 async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
+from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.components.catalogue import programs_of
 from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
 from quarterdeck.components.settings import service_ip

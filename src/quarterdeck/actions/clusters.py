@@ -1,13 +1,23 @@
-"""Etcd clusters go."""
+"""Etcd clusters go, and the main one begins anew: the data of its founder is made from that of the survivor."""
 
 from __future__ import annotations
 
+from quarterdeck.actions.addresses import peer_url
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.volumes import delete_events_volumes
+from quarterdeck.actions.units import token_of
+from quarterdeck.actions.volumes import delete_events_volumes, main_volume, volume_name, volume_of
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.endings import why_it_ended
+from quarterdeck.components.etcd import DATA, restoring
+from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.steps.clusters import ReleaseMember
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps.clusters import DeleteKept, ReleaseMember, RestoreMember, WithdrawConsent
+from quarterdeck.model.units import Program, Volume
 from quarterdeck.model.world import World
+from quarterdeck.stores.port import amend
 
 
 async def release_member(plane: Plane, step: ReleaseMember, _: World) -> None:
@@ -24,4 +34,75 @@ async def release_member(plane: Plane, step: ReleaseMember, _: World) -> None:
     await delete_events_volumes(plane, record)
 
 
-HANDLERS: Handlers = {ReleaseMember: release_member}
+#: Seconds that a restore may take: it reads and writes the database once (8 GiB at 30 MB/s, and twice that).
+_DEADLINE = 600.0
+
+
+async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
+    """Make the founder's volume anew, and in it data of a cluster of its own from the survivor's database, which is
+    only read. What a try that broke off left is deleted: the founder is never started before all of it is there.
+
+    Raises Unavailable where the survivor's data is not there, or no such data can be made of it.
+    """
+    record, survivor = plane.memory.replica(step.replica), plane.memory.replica(step.survivor)
+    doing = f"making the data of {record.name} from that of {survivor.name}"
+    if record.started or record.name == survivor.name:
+        raise PreconditionFailed(doing, f"{record.name} has data of its own", "see 'status'")
+    site = plane.site(record.site)
+    source = await volume_of(plane, survivor)
+    if source is None:
+        seen = f"volume {volume_name(plane, survivor)} is gone from machine {survivor.machine}"
+        raise Unavailable(doing, seen, "put it back with all that was in it")
+    utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
+    await plane.check()
+    await site.delete_volume(record.machine, volume_name(plane, record))
+    await _require_room(plane, record, source, doing)
+    await plane.check()
+    target = await site.create_volume(record.machine, volume_name(plane, record), record.storage_class)
+    argv = restoring(
+        utility,
+        source.path / DATA,
+        target.path / DATA,
+        name=record.name,
+        peer=peer_url(record),
+        token=token_of(plane, Cluster.MAIN),
+    )
+    ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
+    if ended.exit_code != 0:
+        seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
+        raise Unavailable(doing, seen, "correct the cause; it is tried again")
+
+
+async def _require_room(plane: Plane, record: Replica, source: Volume, doing: str) -> None:
+    free = await plane.site(record.site).free_bytes(record.machine, record.storage_class)
+    if free < source.used_bytes:
+        seen = f"{source.used_bytes:,} bytes are to be copied, and machine {record.machine} has room for {free:,}"
+        raise Unavailable(doing, seen, "make room there; nothing of the old data may be deleted for it")
+
+
+async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> None:
+    """Take the word for that epoch out of the plane's spec; one for another is left."""
+
+    def withdrawn(seen: ControlPlane) -> ControlPlane:
+        word = seen.spec.new_epoch
+        if word is None or word.epoch != step.epoch:
+            return seen
+        return seen.with_spec(new_epoch=None)
+
+    await plane.check()
+    async with plane.writing:
+        plane.resource = await amend(plane.store, ControlPlane, plane.name, withdrawn, lease=plane.lease)
+
+
+async def delete_kept(plane: Plane, step: DeleteKept, _: World) -> None:
+    """Delete data of a former epoch."""
+    await plane.check()
+    await plane.site(step.site).delete_volume(step.machine, main_volume(plane.name, step.replica))
+
+
+HANDLERS: Handlers = {
+    ReleaseMember: release_member,
+    RestoreMember: restore_member,
+    WithdrawConsent: withdraw_consent,
+    DeleteKept: delete_kept,
+}

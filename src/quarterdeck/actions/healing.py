@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 from quarterdeck.actions.handlers import Handlers
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.cordons import Cordon
-from quarterdeck.api.site import Site
+from quarterdeck.api.site import Cordon, Site
 from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.world import World
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 async def cordon_machine(plane: Plane, step: CordonMachine, _: World) -> None:

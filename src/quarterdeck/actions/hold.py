@@ -12,7 +12,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import together, whole
 from quarterdeck.endpoint.port import HoldsClients, LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
-from quarterdeck.model.measures import RoundTrip
+from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import BalancerFact, World
 

@@ -1,4 +1,4 @@
-"""Membership changes, each idempotent, and the voter swap."""
+"""Membership changes, each idempotent, and the voter swap; and room that is made in the members' databases."""
 
 from __future__ import annotations
 
@@ -17,9 +17,20 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.membership import Health
-from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.members import (
+    AddLearner,
+    Compact,
+    Defragment,
+    Disarm,
+    Promote,
+    ReaddressMember,
+    RemoveMember,
+    Swap,
+    TransferLeadership,
+)
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Change, Voter, after, home
@@ -234,6 +245,25 @@ async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:
     return {**asdict(times), "changes": changes, "cluster": step.cluster.value}
 
 
+async def compact(plane: Plane, step: Compact, world: World) -> None:
+    """Forget history."""
+    await plane.etcd.compact(healthy_urls(plane, world, step.cluster), step.revision)
+
+
+async def defragment(plane: Plane, step: Defragment, _: World) -> Detail:
+    """Have one member give free room back; how large its database was before and is after, for reports."""
+    url = client_url(plane.memory.replica(step.replica), step.cluster)
+    before = await plane.etcd.status(url)
+    await plane.check()
+    await plane.etcd.defragment(url)
+    return {"before": before.db_size, "after": (await plane.etcd.status(url)).db_size}
+
+
+async def disarm(plane: Plane, step: Disarm, world: World) -> None:
+    """Take writes again. A member that has no room all the same raises the alarm with the next one."""
+    await plane.etcd.disarm(healthy_urls(plane, world, step.cluster), AlarmKind.NOSPACE)
+
+
 HANDLERS: Handlers = {
     AddLearner: add_learner,
     Promote: promote,
@@ -241,4 +271,7 @@ HANDLERS: Handlers = {
     RemoveMember: remove_member,
     TransferLeadership: transfer_leadership,
     Swap: told_swap,
+    Compact: compact,
+    Defragment: defragment,
+    Disarm: disarm,
 }

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Unpack
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.conditions import ConditionStatus, with_condition
+from quarterdeck.api.base import ConditionStatus, with_condition
 from quarterdeck.api.controlplane import ControlPlane, StatusChanges
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Gone, NotFound
 from quarterdeck.model.memory import Memory
+from quarterdeck.model.remember import adopted
 from quarterdeck.model.remember import remember as after_step
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.timeline import adopted
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 async def refresh(plane: Plane) -> None:

@@ -1,16 +1,17 @@
-"""Starting and stopping the units of replicas."""
+"""What replicas run: their units start, get new files, and stop; and a revision that does not run is given up."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+from quarterdeck.actions.addons import allow_locks
 from quarterdeck.actions.addresses import apiserver_address, candidates, peer_url, server_address
 from quarterdeck.actions.certificates import certificates_of, forget_program
-from quarterdeck.actions.handlers import Handlers
+from quarterdeck.actions.handlers import Handlers, Preparations
 from quarterdeck.actions.hold import BETWEEN, held
-from quarterdeck.actions.locks import allow_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.together import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
@@ -21,15 +22,16 @@ from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.record import ComponentSpec, Stopping
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs
-from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory, Replica
-from quarterdeck.model.steps.units import RestartUnit, ReviveUnit, StartUnit, StopUnit
+from quarterdeck.model.steps.units import RejectRevision, ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.model.world import World
+from quarterdeck.sites.endings import complaint, why_unit_ended
 
 
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, world: World) -> None:
@@ -287,9 +289,41 @@ async def favour(plane: Plane, record: Replica, *components: Component) -> None:
     await together(*(site.set_priority(record.machine, each, Priority.SERVING) for each in names))
 
 
+async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
+    """Give a unit that runs its files as a revision has them; the observer sees whether its program goes by them.
+
+    Raises Unavailable for one that was started with other arguments, and remembers that: only a start makes it.
+    """
+    record, template = plane.memory.replica(step.replica), plane.revisions.template(step.revision)
+    spec = await rendered(plane, record, step.component, template, world)
+    await plane.check()
+    given = step.replica, step.revision
+    try:
+        await plane.site(record.site).reload_unit(record.machine, spec)
+    except Conflict as error:
+        plane.given[given] = -math.inf
+        doing = f"giving {step.component} of {step.replica} new files while it runs"
+        raise Unavailable(doing, error.seen, "it is started anew instead") from error
+    plane.given[given] = plane.steady()
+
+
+async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
+    """The step with the reason that the program gave, if its machine tells, and it is not known yet."""
+    if step.said:
+        return step
+    record = plane.memory.replica(step.replica)
+    told = complaint if step.runs else why_unit_ended
+    said = await told(plane.site(record.site), record.machine, plane.unit(record, step.component))
+    return replace(step, said=said)
+
+
+PREPARED: Preparations = {RejectRevision: with_reason}
+
+
 HANDLERS: Handlers = {
     StartUnit: start_unit,
     StopUnit: stop_unit,
     RestartUnit: restart_unit,
     ReviveUnit: restart_unit,
+    ReloadUnit: reload_unit,
 }

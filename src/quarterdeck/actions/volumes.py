@@ -11,9 +11,8 @@ from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import Volume
+from quarterdeck.model.units import Program, Volume
 
 
 def volume_name(plane: Plane, record: Replica, cluster: Cluster = Cluster.MAIN) -> str:

@@ -1,12 +1,15 @@
-"""Who may do what, as quarterdeck's own add-ons say it."""
+"""Who may do what, as quarterdeck's own add-ons say it: cloud controller managers, and holders of locks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, lru_cache
 
 from pydantic import JsonValue
 
-from quarterdeck.addons.objects import Manifest
+from quarterdeck.addons.content import Content
+from quarterdeck.addons.objects import Manifest, wanted_of
+from quarterdeck.api.plane.addons import CLOUD_ADDON, LOCKS_ADDON
 
 #: The API group.
 RBAC = "rbac.authorization.k8s.io"
@@ -27,3 +30,67 @@ def binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, t
         "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role},
         "subjects": subjects,
     }
+
+
+#: The name in its certificate (``pki.issuing``).
+_CLOUD_USER = "system:cloud-controller-manager"
+
+#: API group, resources, what may be done to them.
+_RULES = (
+    ("", ("events",), ("create", "patch", "update")),
+    ("events.k8s.io", ("events",), ("create", "patch", "update")),
+    ("", ("nodes",), ("*",)),
+    ("", ("nodes/status",), ("patch", "update")),
+    ("", ("services",), ("get", "list", "patch", "update", "watch")),
+    ("", ("services/status",), ("patch", "update")),
+    ("", ("serviceaccounts",), ("create", "get")),
+    ("", ("serviceaccounts/token",), ("create",)),
+    ("", ("persistentvolumes",), ("get", "list", "update", "watch")),
+    ("", ("endpoints",), ("create", "get", "list", "update", "watch")),
+    ("coordination.k8s.io", ("leases",), ("create", "get", "list", "update", "watch")),
+    ("authentication.k8s.io", ("tokenreviews",), ("create",)),
+    ("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+)
+
+
+@cache
+def for_cloud() -> Content:
+    """The objects."""
+    rules: list[JsonValue] = [
+        {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]} for group, resources, verbs in _RULES
+    ]
+    role: Manifest = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": _CLOUD_USER},
+        "rules": rules,
+    }
+    manifests = (role, binding("", _CLOUD_USER, "ClusterRole", _CLOUD_USER, {"User": (_CLOUD_USER,)}))
+    found = (wanted_of(each, "", {}) for each in manifests)
+    return Content(CLOUD_ADDON, tuple(sorted(found, key=lambda each: each.ref)))
+
+
+_NAME, _NAMESPACE = "quarterdeck:controller-locks", "kube-system"
+#: The name in its certificate (``pki.issuing``).
+_MANAGER = "system:kube-controller-manager"
+
+
+@lru_cache(maxsize=64)
+def for_locks(locks: tuple[str, ...]) -> Content:
+    """The objects, for locks that are in kube-system."""
+    role: Manifest = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "Role",
+        "metadata": {"name": _NAME, "namespace": _NAMESPACE},
+        "rules": [
+            {
+                "apiGroups": ["coordination.k8s.io"],
+                "resources": ["leases"],
+                "resourceNames": [*locks],
+                "verbs": ["get", "update"],
+            }
+        ],
+    }
+    manifests = (role, binding(_NAMESPACE, _NAME, "Role", _NAME, {"User": (_MANAGER,)}))
+    found = (wanted_of(each, "", {}) for each in manifests)
+    return Content(LOCKS_ADDON, tuple(sorted(found, key=lambda each: each.ref)))

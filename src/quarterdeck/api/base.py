@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal, TypeVar
+from enum import Enum, StrEnum
+from pathlib import PurePath
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -13,17 +16,18 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    JsonValue,
     SerializerFunctionWrapHandler,
     model_serializer,
 )
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import override
 
 from quarterdeck.api.names import DNS_LABEL_MAX, dns_label
-from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import label, spell_out
+from quarterdeck.api.schema import label, refuse, spell_out
 
 API_VERSION: Final = "quarterdeck.dev/v1alpha1"
 
@@ -137,3 +141,112 @@ def named_within(longest: int) -> Callable[[Metadata], Metadata]:
 def instant(now: float) -> datetime:
     """A moment on the wall clock (seconds since 1970) as resources show it."""
     return datetime.fromtimestamp(now, UTC)
+
+
+# Conditions: what is so of a resource, since when and why.
+
+
+class ConditionStatus(StrEnum):
+    """Kubernetes' three answers."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(Model):
+    """One answer. ``last_transition_time`` is when ``status`` last changed, not when it was last looked at."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    message: str = ""
+    last_transition_time: AwareDatetime
+    observed_generation: int | None = None
+
+
+def with_condition(
+    conditions: tuple[Condition, ...],
+    kind: str,
+    status: ConditionStatus,
+    *,
+    reason: str,
+    now: float,
+    message: str = "",
+    observed_generation: int | None = None,
+) -> tuple[Condition, ...]:
+    """``conditions`` with the one of type ``kind`` set; ``now`` (wall clock, seconds) counts only if it changes."""
+    before = find_condition(conditions, kind)
+    same = before is not None and before.status == status
+    condition = Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=before.last_transition_time if before is not None and same else instant(now),
+        observed_generation=observed_generation,
+    )
+    if before is None:
+        return (*conditions, condition)
+    return tuple(condition if each.type == kind else each for each in conditions)
+
+
+def find_condition(conditions: tuple[Condition, ...], kind: str) -> Condition | None:
+    """The condition of that type, if there is one."""
+    return next((each for each in conditions if each.type == kind), None)
+
+
+# Fields that a document names and leaves open: as for Kubernetes, they are not set.
+#
+# A field of null is one that is not there (apiextensions prunes it before it sets defaults), and so is an optional
+# text that is empty (Go's ``omitempty``).
+
+#: Says of an optional text that "" is a value of its own there.
+EMPTY_MEANS_SOMETHING: Final = object()
+#: What a document has as text.
+_TEXTS = (str, Enum, PurePath, datetime)
+
+
+def without_unset(document: JsonValue, *models: type[BaseModel]) -> JsonValue:
+    """A document without the fields that are left open. ``models``: those that it may be of."""
+    if isinstance(document, list):
+        return [without_unset(each, *models) for each in document]
+    if not isinstance(document, dict) or not models:
+        return document
+    fields = {info.alias or name: info for model in models for name, info in model.model_fields.items()}
+    return {
+        name: without_unset(value, *_models_in(fields[name].annotation)) if name in fields else value
+        for name, value in document.items()
+        if not (name in fields and _is_unset(value, fields[name]))
+    }
+
+
+def _is_unset(value: JsonValue, field: FieldInfo) -> bool:
+    if field.is_required():
+        return False
+    if value == "":
+        return field.default is None and EMPTY_MEANS_SOMETHING not in field.metadata and _is_text(field.annotation)
+    return value is None
+
+
+def _is_text(annotation: Any) -> bool:
+    if get_origin(annotation) is Literal:
+        return True
+    if isinstance(annotation, type):
+        return issubclass(annotation, _TEXTS)
+    return any(map(_is_text, _parts(annotation)))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in _parts(annotation):
+        yield from _models_in(each)
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """What an optional, a list or an annotated type is made of; a mapping's keys are the user's own, not fields."""
+    if hasattr(annotation, "__metadata__"):
+        return (annotation.__origin__,)
+    wanted = (Union, types.UnionType, tuple)
+    return get_args(annotation) if get_origin(annotation) in wanted else ()

@@ -9,23 +9,19 @@ from typing import Annotated, Literal, TypedDict, Unpack
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, model_validator
 
-from quarterdeck.api.base import Metadata, Model, Resource, named_within
-from quarterdeck.api.conditions import Condition
-from quarterdeck.api.cordons import CordonedReplica
-from quarterdeck.api.flags import Flags
+from quarterdeck.api.base import Condition, Metadata, Model, Resource, named_within
+from quarterdeck.api.flags import DUAL_STACK, LISTED_FLAGS, Flags
 from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, dns_label, shortened
 from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSets
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
-from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named
-from quarterdeck.api.unsupported import DUAL_STACK, LISTED_FLAGS
+from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named, refuse
+from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
     DEFAULT_ETCD_VERSION,
     DEFAULT_KUBERNETES_VERSION,

@@ -9,13 +9,12 @@ from typing import TypeAlias, TypeVar
 
 from pydantic import JsonValue
 
-from quarterdeck.api.base import API_VERSION, Model, R, Resource
+from quarterdeck.api.base import API_VERSION, Model, R, Resource, without_unset
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
 from quarterdeck.api.names import shortened
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Site
-from quarterdeck.api.unset import without_unset
 from quarterdeck.errors import InvalidInput
 from quarterdeck.yaml_text import dumped_all
 from quarterdeck.yaml_text.streams import documents

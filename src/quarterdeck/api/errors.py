@@ -12,9 +12,9 @@ from pydantic import BaseModel, Tag, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from quarterdeck.api.flags import FIELDS
 from quarterdeck.api.names import shortened
-from quarterdeck.api.problems import PROBLEMS
-from quarterdeck.api.unsupported import FIELDS
+from quarterdeck.api.schema import PROBLEMS
 from quarterdeck.errors import InvalidInput
 from quarterdeck.yaml_text.invisible import visible
 

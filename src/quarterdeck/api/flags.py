@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import FLAGS
-from quarterdeck.api.unsupported import LISTED_FLAGS
+from quarterdeck.api.schema import FLAGS, refuse
 
 
 def _flags(value: object) -> object:
@@ -29,3 +28,26 @@ def _flags(value: object) -> object:
 
 
 Flags = Annotated[dict[str, str], BeforeValidator(_flags), FLAGS]
+
+
+# What users of Kubernetes know and quarterdeck does not have, by the names that they write it under.
+
+DUAL_STACK = "dual-stack is not supported: a plane has one range of service addresses, of IPv4 or of IPv6"
+KMS = (
+    "KMS providers are not supported: Secrets are encrypted with keys of the plane's own, which spec.encryption.secrets"
+    " turns on and off"
+)
+SCHEDULER = (
+    "a KubeSchedulerConfiguration is not supported: set flags in spec.extraArgs.kubeScheduler, and run a second"
+    " scheduler in the plane for profiles and plugins"
+)
+LISTED_FLAGS = "the list form of kubeadm (name and value) is not supported: write each flag as 'name: value'"
+
+#: Fields that there are not, in lower case.
+FIELDS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("dualstack", "ipfamilies", "ipfamily", "ipfamilypolicy", "servicecidrs", "secondaryservicecidr"), DUAL_STACK
+    ),
+    **dict.fromkeys(("kms", "kmsprovider", "providers", "encryptionconfiguration", "encryptionproviderconfig"), KMS),
+    **dict.fromkeys(("schedulerconfig", "schedulerconfiguration", "kubeschedulerconfiguration"), SCHEDULER),
+}

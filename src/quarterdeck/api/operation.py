@@ -10,8 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, model_validator
 from quarterdeck.api.base import Model, Resource
 from quarterdeck.api.controlplane import ControlPlaneSpec, Placement, ReplicaCount
 from quarterdeck.api.names import PLANE_NAME_MAX, label_within
-from quarterdeck.api.problems import refuse_if_any
-from quarterdeck.api.schema import label
+from quarterdeck.api.schema import label, refuse_if_any
 from quarterdeck.api.values import AbsolutePath
 
 PlaneName = Annotated[str, AfterValidator(label_within(PLANE_NAME_MAX)), label(PLANE_NAME_MAX)]

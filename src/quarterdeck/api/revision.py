@@ -14,8 +14,7 @@ from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption,
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import ControllerSet
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
 #: Hexadecimal digits of the content's hash in a name.

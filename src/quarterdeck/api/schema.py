@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from pydantic import GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
 _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 
@@ -75,3 +76,27 @@ FLAGS = InSchema(
 SOME = InSchema({"minItems": 1})
 ONCE = InSchema({"uniqueItems": True})
 SOME_ONCE = InSchema({"minItems": 1, "uniqueItems": True})
+
+
+# Problems that a check finds at a field below the one that it looks at.
+
+#: The type that pydantic reports these under.
+PROBLEMS = "problems"
+
+
+def refuse(*problems: tuple[str, str]) -> NoReturn:
+    """Refuse a value from inside a validator: pairs of the field's path below it, and what is wrong there."""
+    raise PydanticCustomError(
+        PROBLEMS,
+        "{summary}",
+        {
+            "summary": "; ".join(f"{path}: {text}" for path, text in problems),
+            "problems": problems,
+        },
+    )
+
+
+def refuse_if_any(problems: list[tuple[str, str]]) -> None:
+    """``refuse`` them all together, or do nothing when there are none."""
+    if problems:
+        refuse(*problems)

@@ -6,17 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, AwareDatetime, Discriminator, Field, Tag, model_validator
 
-from quarterdeck.api.base import Metadata, Model, Resource, named_within
-from quarterdeck.api.conditions import Condition
-from quarterdeck.api.cordons import Cordon
-from quarterdeck.api.names import SITE_NAME_MAX
-from quarterdeck.api.problems import PROBLEMS, refuse_if_any
-from quarterdeck.api.schema import SOME, SOME_ONCE, InSchema, named
-from quarterdeck.api.sites.edge import Edge
-from quarterdeck.api.sites.hosts import Host, host_problems
-from quarterdeck.api.sites.storage import (
+from quarterdeck.api.base import Condition, Metadata, Model, Resource, named_within
+from quarterdeck.api.hosts import Edge, Host, host_problems
+from quarterdeck.api.names import DNS_LABEL_MAX, SITE_NAME_MAX, dns_label
+from quarterdeck.api.schema import PROBLEMS, SOME, SOME_ONCE, InSchema, label, named, refuse_if_any
+from quarterdeck.api.storage import (
     HOSTS_STANDARD,
     STANDARD,
     HostStorageClass,
@@ -26,6 +22,34 @@ from quarterdeck.api.sites.storage import (
 )
 from quarterdeck.api.values import ZoneName
 from quarterdeck.model.units import MachineRole
+
+# Cordons: what a person wants left alone, with who said so and when.
+
+Named = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+
+
+class Cordon(Model):
+    """A machine of a site that is given no new replica; no ``machine``: none of the site is."""
+
+    machine: Named | None = None
+    by: str = ""
+    since: AwareDatetime | None = None
+
+
+class CordonedReplica(Model):
+    """A replica that is left as it is: healing does not touch it, nor does anything that can wait."""
+
+    replica: Named
+    by: str = ""
+    since: AwareDatetime | None = None
+
+
+def told(cordon: Cordon | CordonedReplica) -> str:
+    """Who said so, and when, in words."""
+    who = f" by {cordon.by}" if cordon.by else ""
+    when = f" since {cordon.since:%F %T %Z}" if cordon.since is not None else ""
+    return f"cordoned{who}{when}"
+
 
 #: So that the machines of a site have addresses in one /24.
 MACHINES_MAX = 200

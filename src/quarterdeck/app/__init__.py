@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
-    from quarterdeck.engine.notices.findings import Finding, Verdict
     from quarterdeck.engine.notices.watchers import Unwatched, Watcher
-    from quarterdeck.engine.preflight.examined import Examined
     from quarterdeck.engine.preflight.requests import (
         Abort,
         Apply,
         Create,
         Delete,
+        Examined,
         HandBack,
         HandOver,
         Migrate,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from quarterdeck.engine.reconcile.manager import RESTARTED_BY
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
     from quarterdeck.engine.workspace.operations import Asker
+    from quarterdeck.model.findings import Finding, Verdict
     from quarterdeck.planner.simulated.dry_run import DryRun
     from quarterdeck.probe.result import ProbeResult, Summary
     from quarterdeck.probe.schema import Failure
@@ -114,21 +114,12 @@ _PLACES = {
     "app.drains": ("Drain",),
     "app.drill.plans": ("DrillPlan",),
     "app.driving": ("Hand",),
-    "engine.preflight.examined": ("Examined",),
-    "app.face": ("Quarterdeck", "asker"),
-    "app.following": ("Onlooker",),
-    "app.looking": ("Looks",),
-    "app.nodes": ("NewToken", "NodeFacts", "TokenFacts"),
-    "app.onlookers": ("Onlookers",),
-    "app.piped": ("Parent",),
-    "app.programs": ("Programs",),
-    "app.etcd.recovering": ("LostQuorum", "Survivor"),
-    "app.replicas": ("ReplicaFacts",),
     "engine.preflight.requests": (
         "Abort",
         "Apply",
         "Create",
         "Delete",
+        "Examined",
         "HandBack",
         "HandOver",
         "Migrate",
@@ -137,17 +128,49 @@ _PLACES = {
         "Request",
         "Scale",
     ),
+    "app.face": (
+        "Quarterdeck",
+        "asker",
+    ),
+    "app.following": ("Onlooker",),
+    "app.looking": ("Looks",),
+    "app.nodes": (
+        "NewToken",
+        "NodeFacts",
+        "TokenFacts",
+    ),
+    "app.onlookers": ("Onlookers",),
+    "app.piped": ("Parent",),
+    "app.programs": ("Programs",),
+    "app.etcd.recovering": (
+        "LostQuorum",
+        "Survivor",
+    ),
+    "app.replicas": ("ReplicaFacts",),
     "app.etcd.strays": ("MemberRemoval",),
     "app.verifying": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
-    "engine.notices.findings": ("Finding", "Verdict"),
-    "engine.workspace.home_folder": ("home_folder", "home_key", "key_file"),
+    "model.findings": (
+        "Finding",
+        "Verdict",
+    ),
+    "engine.workspace.home_folder": (
+        "home_folder",
+        "home_key",
+        "key_file",
+    ),
     "engine.reconcile.manager": ("RESTARTED_BY",),
     "engine.workspace.operations": ("Asker",),
-    "engine.notices.watchers": ("Unwatched", "Watcher"),
+    "engine.notices.watchers": (
+        "Unwatched",
+        "Watcher",
+    ),
     "planner.simulated.dry_run": ("DryRun",),
-    "probe.result": ("ProbeResult", "Summary"),
+    "probe.result": (
+        "ProbeResult",
+        "Summary",
+    ),
     "probe.schema": ("Failure",),
 }
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}

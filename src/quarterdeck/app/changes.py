@@ -10,12 +10,16 @@ from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
 from quarterdeck.engine.controller_sets.declared import warnings_of
-from quarterdeck.engine.notices.findings import enforce
 from quarterdeck.engine.preflight.admission import admit
-from quarterdeck.engine.preflight.comparing import compared, compared_addons
-from quarterdeck.engine.preflight.examined import Examined
-from quarterdeck.engine.preflight.handing import examined_hand_back, examined_hand_over
-from quarterdeck.engine.preflight.inplace import examined_renewal, examined_replacement, examined_scale
+from quarterdeck.engine.preflight.inplace import (
+    compared,
+    compared_addons,
+    examined_hand_back,
+    examined_hand_over,
+    examined_renewal,
+    examined_replacement,
+    examined_scale,
+)
 from quarterdeck.engine.preflight.moves import examined_abort, examined_move
 from quarterdeck.engine.preflight.preview import forecast, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
@@ -24,6 +28,7 @@ from quarterdeck.engine.preflight.requests import (
     Apply,
     Create,
     Delete,
+    Examined,
     HandBack,
     HandOver,
     Migrate,
@@ -38,8 +43,9 @@ from quarterdeck.engine.workspace.addons import findings
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput, NotFound
+from quarterdeck.model.findings import enforce
 from quarterdeck.planner.simulated.dry_run import DryRun
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 async def examined(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.cordons import Cordon, CordonedReplica, told
-from quarterdeck.api.site import Site
+from quarterdeck.api.site import Cordon, CordonedReplica, Site, told
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 async def require_host(home: Home, doing: str, site: str, machine: str | None) -> Site:

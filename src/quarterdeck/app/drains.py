@@ -10,15 +10,15 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import cordons
 from quarterdeck.app.changes import put_down
-from quarterdeck.engine.notices.findings import Finding, enforce, refuse
-from quarterdeck.engine.preflight.examined import Examined
 from quarterdeck.engine.preflight.inplace import examined_exchange
 from quarterdeck.engine.preflight.preview import forecast
+from quarterdeck.engine.preflight.requests import Examined
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError
+from quarterdeck.model.findings import Finding, enforce, refuse
 from quarterdeck.model.world import World
 
 

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
+from quarterdeck.engine import status as facts
 from quarterdeck.engine.notices.conditions import unled as why_unled
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable

@@ -31,9 +31,8 @@ from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
 from quarterdeck.drivers.trials import LocalTrials
 from quarterdeck.engine.notices.watchers import Watcher
-from quarterdeck.engine.preflight.examined import Examined
 from quarterdeck.engine.preflight.moves import foreseen
-from quarterdeck.engine.preflight.requests import Request
+from quarterdeck.engine.preflight.requests import Examined, Request
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
@@ -44,12 +43,12 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.components import Component
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.progress import Progress
-from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.lease import this_process
 from quarterdeck.stores.sealing import Key
 from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
-    from quarterdeck.api.drill import Drill
+    from quarterdeck.api.belongings import Drill
     from quarterdeck.app.drill.plans import DrillPlan
     from quarterdeck.app.reports import Kept
     from quarterdeck.drills.aim import Wish

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
-from quarterdeck.api.conditions import ConditionStatus, find_condition
+from quarterdeck.api.base import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled

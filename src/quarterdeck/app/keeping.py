@@ -15,7 +15,7 @@ from quarterdeck.engine.reconcile.manager import RESTARTED_BY
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed, TimedOut
 from quarterdeck.model.faults import Fault
-from quarterdeck.stores.identity import process_named
+from quarterdeck.stores.lease import process_named
 from quarterdeck.stores.port import Lease, Store
 
 #: Seconds for a process that is killed to be gone.

@@ -18,9 +18,9 @@ from quarterdeck.app.etcd import data, recovering
 from quarterdeck.app.etcd.data import MemberHash
 from quarterdeck.app.etcd.recovering import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
+from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
-from quarterdeck.engine.status import facts
-from quarterdeck.engine.status.facts import Status, summary
+from quarterdeck.engine.status import Status, summary
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.home_folder import home_folder, home_key
@@ -30,7 +30,7 @@ from quarterdeck.stores.port import Event
 from quarterdeck.stores.sealing import Key
 
 if TYPE_CHECKING:  # most commands look once
-    from quarterdeck.api.drill import Drill
+    from quarterdeck.api.belongings import Drill
     from quarterdeck.app.verifying import Verification
     from quarterdeck.app.watching import Watched
 
@@ -79,7 +79,7 @@ class Looks:
     async def examine(self, name: str) -> Status:
         """Observe a plane now, without touching it: members, leaders, load balancers, and what is left to do."""
         await reach.require_plane_in_reach(self._home, name)
-        return await facts.look(self._home, name, sure=True)
+        return await status.look(self._home, name, sure=True)
 
     def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncGenerator[tuple[Watched, ...], None]:
         """Observe a plane, or all, every so many seconds, without touching them: what was last seen of each. Ends when

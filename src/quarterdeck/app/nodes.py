@@ -15,19 +15,19 @@ from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.addons.nodes import GROUP
 from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
-from quarterdeck.engine.background import approving
-from quarterdeck.engine.background.approving import Decided
-from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.background import certificates
+from quarterdeck.engine.background.certificates import Decided
+from quarterdeck.engine.observation.asking import ready_apiserver
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
+from quarterdeck.engine.workspace.revisions import takes_nodes
 from quarterdeck.engine.workspace.settings import endpoint_port
-from quarterdeck.engine.workspace.templates import takes_nodes
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed
-from quarterdeck.kube.address import Address
 from quarterdeck.kube.nodes import Node, TokenSecret, nodes, token_secrets
+from quarterdeck.kube.port import Address
 from quarterdeck.pki.authority import public_key_hash
-from quarterdeck.pki.tokens import BootstrapToken, create_token, is_token_id
+from quarterdeck.pki.requests import BootstrapToken, create_token, is_token_id
 
 #: How long a token may hold: whoever has one can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
@@ -139,7 +139,7 @@ class Nodes:
             """Two that approve the same have done nothing wrong."""
 
         async with self._asked(name, f"approving nodes of plane {name}") as (plane, apiserver):
-            return await approving.approve(plane, apiserver, nobody_else)
+            return await certificates.approve(plane, apiserver, nobody_else)
 
     @asynccontextmanager
     async def _asked(self, name: str, doing: str) -> AsyncIterator[tuple[Plane, Address]]:

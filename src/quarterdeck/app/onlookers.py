@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing_extensions import override
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.hosts import Host
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
-from quarterdeck.api.sites.hosts import Host
 from quarterdeck.drivers.ssh import login_of
 from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.engine.preflight.reach import require_in_reach

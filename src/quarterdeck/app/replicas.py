@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.api.cordons import told
-from quarterdeck.engine.status.facts import Status
+from quarterdeck.api.site import told
+from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.steps.placing import PlaceReplica
 from quarterdeck.model.world import World

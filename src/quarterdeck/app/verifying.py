@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from quarterdeck.actions.audit_lines import AuditLog, Placed, audit_logs
+from quarterdeck.actions.audit import AuditLog, Placed, audit_logs
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.plane.controllers import ControllerSet, Manager
@@ -20,13 +20,11 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
-from quarterdeck.handover.holding import Duty
-from quarterdeck.handover.judging import SLACK, judged
+from quarterdeck.handover.judging import SLACK, Finding, Verdict, judged
 from quarterdeck.handover.policies import left_out
-from quarterdeck.handover.tenures import LEFT, TAKEN, tenures_of
-from quarterdeck.handover.verdicts import Finding, Verdict
+from quarterdeck.handover.tenures import LEFT, TAKEN, Duty, tenures_of
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
-from quarterdeck.model.steps.revisions import AdoptRevision
+from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import JournalEntry, Outcome, Store
 
 _LAST = timedelta(hours=1)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from quarterdeck.api.conditions import Condition
+from quarterdeck.api.base import Condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status.facts import summary
-from quarterdeck.engine.status.onlooking import Onlooker
+from quarterdeck.engine.status import Onlooker, summary
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError

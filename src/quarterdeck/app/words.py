@@ -7,8 +7,7 @@ from pydantic import JsonValue
 from quarterdeck.components.catalogue import CATALOGUE, named
 from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.notices.events import warnings
-from quarterdeck.engine.status.facts import Status, summary
-from quarterdeck.engine.status.leaders import leading
+from quarterdeck.engine.status import Status, leading, summary
 from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters

@@ -1,13 +1,18 @@
-"""From typed settings to a command line, with the user's extra arguments in their place."""
+"""The command line of a program: from typed settings to flags, with the user's extra arguments in their place.
+
+And what flags name: the unit's files, and the cipher suites that servers offer.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
+from quarterdeck.model.units import UnitFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +66,53 @@ def seconds(value: float) -> str:
 def milliseconds(value: float) -> str:
     """A whole number of milliseconds, for etcd's flags."""
     return str(round(value * 1000))
+
+
+class Folder:
+    """A unit's folder. Each file is named where the flag that needs it is."""
+
+    def __init__(self, path: PurePosixPath) -> None:
+        self.path = path
+        self._contents: dict[PurePosixPath, bytes] = {}
+
+    def file(self, name: str, content: bytes | str) -> str:
+        """Have ``content`` written to ``name``, 0600; returns the absolute path. The same content may come twice."""
+        path = self.path / name
+        encoded = content.encode() if isinstance(content, str) else content
+        if self._contents.setdefault(path, encoded) != encoded:
+            raise ValueError(f"two contents for {path}")
+        return str(path)
+
+    @property
+    def files(self) -> tuple[UnitFile, ...]:
+        """Every file that was named."""
+        return tuple(UnitFile(path, self._contents[path]) for path in sorted(self._contents))
+
+
+#: By Go's names, which etcd and Kubernetes share: forward secrecy and authenticated encryption (CIS 1.2.29). The first
+#: two of each kind are also what HTTP/2 asks for (RFC 9113, 9.2.2).
+SUITES = (
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+)
+
+#: What users may choose from: the same, by all their names, and those of TLS 1.3.
+STRONG = frozenset(
+    {
+        *SUITES,
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+        "TLS_AES_128_GCM_SHA256",
+        "TLS_AES_256_GCM_SHA384",
+        "TLS_CHACHA20_POLY1305_SHA256",
+    }
+)
+
+
+def suites() -> str:
+    """The value of the flag."""
+    return ",".join(SUITES)

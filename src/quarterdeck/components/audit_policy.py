@@ -1,22 +1,14 @@
-"""What an apiserver writes into its audit log unless the user gives a policy.
-
-Who did what to which object, when, from where, and how it was answered: no Secret's content and no token. All writes,
-and those reads that give away secrets or open a way into a pod; other reads are many and change nothing. The noise of
-the control plane itself is left out: leases, events, health.
-
-The one body that is written is that of a controller's patch or update of a Node (not of its status). Controllers of
-both managers share the client name ``node-controller`` (kubernetes: cmd/kube-controller-manager/app/core.go,
-k8s.io/cloud-provider: app/controllermanager.go), and only what they set says which of them it was. Nodes hold no
-secrets.
-"""
+"""Audit policies: what an apiserver writes into its audit log unless the user gives one, and what it refuses in one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from typing import TypeAlias
 
+from quarterdeck.api.names import shortened
 from quarterdeck.yaml_text import dumped
 
 Rule: TypeAlias = Mapping[str, object]
@@ -87,3 +79,65 @@ def default_audit_policy() -> str:
         "rules": [deepcopy(rule) for rule in _RULES],
     }
     return dumped(policy, sort_keys=False)
+
+
+API_VERSION = "audit.k8s.io/v1"
+_LEVELS = ("None", "Metadata", "Request", "RequestResponse")
+_STAGES = ("RequestReceived", "ResponseStarted", "ResponseComplete", "Panic")
+_SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def policy_problems(policy: Mapping[str, object]) -> tuple[str, ...]:
+    """``path: what is wrong`` for each problem of an audit policy, as YAML gives it; nothing for one that is right."""
+    return tuple(_problems(policy))
+
+
+def _problems(policy: Mapping[str, object]) -> Iterator[str]:
+    if policy.get("apiVersion") != API_VERSION:
+        yield f"apiVersion: must be {API_VERSION}, not {shortened(policy.get('apiVersion'))}"
+    rules = policy.get("rules")
+    if not isinstance(rules, list) or not rules:
+        yield "rules: must be a list with at least one rule"
+        rules = []
+    yield from _stages("omitStages", policy.get("omitStages"))
+    for number, rule in enumerate(rules):
+        path = f"rules[{number}]"
+        if isinstance(rule, dict):
+            yield from _rule(path, rule)
+        else:
+            yield f"{path}: must be a mapping, not {shortened(rule)}"
+
+
+def _rule(path: str, rule: Mapping[str, object]) -> Iterator[str]:
+    if (level := rule.get("level")) not in _LEVELS:
+        seen = "is missing" if level is None else f"{shortened(level)} is not one of the levels"
+        yield f"{path}.level: {seen}; write {', '.join(_LEVELS)}"
+    yield from _stages(f"{path}.omitStages", rule.get("omitStages"))
+    urls = _listed(rule.get("nonResourceURLs"))
+    for number, url in enumerate(urls):
+        if url != "*" and (not isinstance(url, str) or not url.startswith("/") or "*" in url[:-1]):
+            yield f"{path}.nonResourceURLs[{number}]: {shortened(url)} must begin with / and have * only at its end"
+    resources = _listed(rule.get("resources"))
+    if urls and (resources or _listed(rule.get("namespaces"))):
+        yield f"{path}.nonResourceURLs: a rule is either for these or for resources and namespaces; write two rules"
+    for number, each in enumerate(resources):
+        if isinstance(each, dict):
+            yield from _resources(f"{path}.resources[{number}]", each)
+
+
+def _resources(path: str, each: Mapping[str, object]) -> Iterator[str]:
+    group = each.get("group") or ""
+    if group not in ("", "*") and (not isinstance(group, str) or _SUBDOMAIN.fullmatch(group) is None):
+        yield f"{path}.group: {shortened(group)} is not the name of an API group, which has no version"
+    if _listed(each.get("resourceNames")) and not _listed(each.get("resources")):
+        yield f"{path}.resourceNames: is given without resources"
+
+
+def _stages(path: str, value: object) -> Iterator[str]:
+    for number, stage in enumerate(_listed(value)):
+        if stage not in _STAGES:
+            yield f"{path}[{number}]: {shortened(stage)} is not a stage; there are {', '.join(_STAGES)}"
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()

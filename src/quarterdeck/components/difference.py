@@ -17,8 +17,7 @@ from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
-from quarterdeck.model.components import Component, Programs
-from quarterdeck.model.revisions import Change
+from quarterdeck.model.components import Change, Component, Programs
 
 #: Longer values are told by their hash: policies, certificates.
 _SHORT = 60

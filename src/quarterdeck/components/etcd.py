@@ -10,10 +10,8 @@ from pathlib import PurePosixPath
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.certificates import Certificate, Kind, Signer
-from quarterdeck.components.ciphers import suites
-from quarterdeck.components.files import Folder
+from quarterdeck.components.arguments import Arguments, Folder, boolean, suites
+from quarterdeck.components.credentials import Certificate, Kind, Signer
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
 from quarterdeck.components.settings import InitialCluster, Inputs

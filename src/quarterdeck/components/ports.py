@@ -1,4 +1,7 @@
-"""Which ports there are: those of seats come in blocks, and each plane has one of its own for its load balancers."""
+"""Where programs listen, and how an apiserver is asked whether it would serve, and whether it works.
+
+Ports of seats come in blocks, and each plane has one of its own for its load balancers.
+"""
 
 from __future__ import annotations
 
@@ -81,3 +84,21 @@ def _shift(number: int, doing: str) -> int:
     if not 0 <= number <= LAST_BLOCK:
         raise InvalidInput(doing, f"{number} is not between 0 and {LAST_BLOCK}", "choose another number")
     return STRIDE * number
+
+
+#: Of those that the events' etcd fails alone: an apiserver whose own member of it is gone serves all else (kubernetes
+#: 1.33: options/etcd.go, addEtcdHealthEndpoint). Names that a version does not know, or that nothing was set up for,
+#: are passed over.
+_EVENTS = "exclude=etcd-override-0&exclude=etcd-override-readiness-0"
+READYZ = f"/readyz?{_EVENTS}"
+LIVEZ = f"/livez?{_EVENTS}"
+
+#: The same for an apiserver of a plane that has been served before: it begins to look after the default roles and
+#: priority classes, which are there already, only a second after it serves (kubernetes: storage_rbac.go). It reads
+#: from etcd once, not twice one after the other: each of the checks ``etcd`` and ``etcd-readiness`` waits for 2 s, and
+#: within 1 s of another one answers what it last saw (kubernetes: storagebackend/factory/etcd3.go).
+READYZ_FOUNDED = (
+    f"{READYZ}&exclude=poststarthook/rbac/bootstrap-roles"
+    "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
+    "&exclude=etcd-readiness"
+)

@@ -9,11 +9,10 @@ from typing import TypeAlias
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.certificates import Certificate
+from quarterdeck.components.credentials import Certificate
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
-from quarterdeck.model.programs import Program
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Program, UnitSpec
 
 #: Renders a unit, with the users' flags (without dashes) that it is to have. Raises InvalidInput for flags that cannot
 #: be.

@@ -7,11 +7,12 @@ still know them: they get the reason here, not a program that does not start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
-from quarterdeck.api.unsupported import DUAL_STACK, KMS, SCHEDULER
+from quarterdeck.api.flags import DUAL_STACK, KMS, SCHEDULER
 from quarterdeck.components.admission_plugins import PROTECTIVE, listed
-from quarterdeck.components.ciphers import STRONG
+from quarterdeck.components.arguments import STRONG
 from quarterdeck.components.record import Flags, Rule
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
@@ -237,3 +238,38 @@ _NO_FILES = frozenset({"", "-"})
 def names_host_file(flag: str, value: str) -> bool:
     """Whether a user's flag names a file or a folder on the machine that its program runs on."""
     return value.startswith(("/", "./", "../")) or (flag.endswith(_FILE_FLAGS) and value not in _NO_FILES)
+
+
+# Ranges of addresses that Services of a plane cannot have. Pure.
+
+_Network = IPv4Network | IPv6Network
+
+#: What every host treats differently (IANA's registries of special-purpose addresses).
+_RESERVED: tuple[tuple[_Network, str], ...] = tuple(
+    (ip_network(range_), why)
+    for range_, why in (
+        ("0.0.0.0/8", "addresses of it mean this host"),
+        ("127.0.0.0/8", "its addresses never leave a host"),
+        ("169.254.0.0/16", "its addresses are link-local, and no host routes them"),
+        ("224.0.0.0/4", "its addresses are multicast"),
+        ("240.0.0.0/4", "its addresses are reserved, and hosts drop them"),
+        ("::/8", "addresses of it are unspecified, loopback, or IPv4 in another form"),
+        ("fe80::/10", "its addresses are link-local, and no host routes them"),
+        ("ff00::/8", "its addresses are multicast"),
+    )
+)
+
+
+def service_range_problem(text: str, addresses: Iterable[str]) -> str:
+    """Why Services of a plane whose machines have these ``addresses`` cannot have a range (an address with a prefix
+    length); "" if they can.
+    """
+    network = ip_network(text)
+    for reserved, why in _RESERVED:
+        if network.version == reserved.version and network.overlaps(reserved):
+            return f"{text} overlaps {reserved}: {why}"
+    machines = [ip_address(each) for each in addresses]
+    if machines and all(each.version != network.version for each in machines):
+        return f"{text} is of IPv{network.version}, and the site's machines have IPv{machines[0].version} addresses"
+    inside = next((each for each in machines if each in network), None)
+    return f"{text} contains {inside}, the address of a machine of the site" if inside is not None else ""

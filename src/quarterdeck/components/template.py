@@ -8,15 +8,13 @@ from functools import cached_property
 from itertools import combinations
 
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
-from quarterdeck.components.apiserver import issuers
-from quarterdeck.components.apiserver_config import authentication_hash
+from quarterdeck.components.apiserver import authentication_hash, issuers
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
-from quarterdeck.model.components import Programs
-from quarterdeck.model.revisions import Change
+from quarterdeck.model.components import Change, Programs
 
 
 @dataclass(frozen=True, kw_only=True)

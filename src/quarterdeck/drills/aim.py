@@ -11,8 +11,8 @@ from quarterdeck.model.faults import Fail, FaultKind
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.model.world import World
-from quarterdeck.planner.losses import Loss
 from quarterdeck.planner.quorum import quorum
+from quarterdeck.planner.survival import Loss
 
 #: As many members as it takes for the data of one to be outvoted.
 _OUTVOTES = 3

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quarterdeck.model.faults import Fail
-from quarterdeck.planner.losses import Loss
-from quarterdeck.planner.survival import Answer, outlives
+from quarterdeck.planner.survival import Answer, Loss, outlives
 from quarterdeck.planner.view import View
 
 #: What nobody but a manager mends, or what is about none else: it must be there.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from quarterdeck.api.conditions import ConditionStatus
-from quarterdeck.api.drill import Drill, DrillPhase
+from quarterdeck.api.base import ConditionStatus
+from quarterdeck.api.belongings import Drill, DrillPhase
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.model.faults import Fail
 

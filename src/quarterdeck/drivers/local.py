@@ -16,8 +16,7 @@ from quarterdeck.sites.isolation import Isolation as IsolationPort
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
-from quarterdeck.sites.netns.isolation import NetnsIsolation
-from quarterdeck.sites.netns.lab import Lab
+from quarterdeck.sites.netns.lab import Lab, NetnsIsolation
 from quarterdeck.sites.port import Site
 from quarterdeck.sites.vrrp import INSTALL_BOTH, why_not_here
 

@@ -11,8 +11,8 @@ from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.model.findings import Checked
+from quarterdeck.progress import Telling
 from quarterdeck.sites.port import Site
-from quarterdeck.sites.telling import Telling
 
 #: How a driver is opened: it is given the home's folder, and who is told of what takes long.
 OpenDriver = Callable[[Path, Telling], SiteDriver]

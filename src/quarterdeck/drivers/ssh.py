@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.sites.hosts import Host, SshLogin
-from quarterdeck.api.sites.storage import HostStorageClass
+from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.files import file_errors, written_beside
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
+from quarterdeck.progress import Telling
 from quarterdeck.sites.port import Site
-from quarterdeck.sites.telling import Telling
 
 if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to load
     from quarterdeck.sites.ssh import hosts as ssh
@@ -109,7 +109,7 @@ class SshSites(SiteDriver):
     def _connected(self) -> tuple[Hosts, Sender]:
         from quarterdeck.sites.ssh.connections import Hosts
         from quarterdeck.sites.ssh.programs import Sender
-        from quarterdeck.upstream.origins import Origins
+        from quarterdeck.upstream.upstream import Origins
 
         if self._shared is None:
             sender = Sender(origins=Origins.from_environment(os.environ), telling=self._telling)
@@ -140,8 +140,7 @@ def _hub_of(hosts: Sequence[ssh.Host]) -> ssh.SshSettings:
 
 
 def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
-    from quarterdeck.sites.ssh.commands import VolumeCommands
-    from quarterdeck.sites.ssh.hosts import SshStorageClass
+    from quarterdeck.sites.ssh.hosts import SshStorageClass, VolumeCommands
 
     commands = None
     if declared.attach is not None and declared.detach is not None:
@@ -174,7 +173,7 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
 def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str], *, probe: bool) -> str:
     """What root is to run on a host to set it up."""
     from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
-    from quarterdeck.sites.ssh.script import script
+    from quarterdeck.sites.ssh.wire import script
 
     return made(user=user, keys=keys, script=script().decode(), paths=paths, probe=probe)
 

@@ -23,9 +23,8 @@ from quarterdeck.components.controller import scheduler
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.endings import why_it_ended
 from quarterdeck.components.ports import first_block, seat_with
-from quarterdeck.components.replica import component_unit
+from quarterdeck.components.replica import NAME, component_unit, configurations, trial_units
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
-from quarterdeck.components.trial import NAME, configurations, trial_units
 from quarterdeck.drivers.trial_processes import Ended, TrialFolder, TrialProcess
 from quarterdeck.http import Http, NoAnswer
 from quarterdeck.model.components import Component

@@ -29,8 +29,7 @@ import h11
 from dns.rdatatype import RdataType
 
 from quarterdeck.dialing import connected
-from quarterdeck.dns.addresses import Addresses
-from quarterdeck.dns.questions import Reply, ask_server
+from quarterdeck.dns import Addresses, Reply, ask_server
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors

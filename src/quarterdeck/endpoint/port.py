@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import NoReturn, Protocol, runtime_checkable
 
+from quarterdeck.components.traffic.keepalived import held_line, hold_file
+from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.endpoints import (
     BackendAddress,
     BackendsMust,
@@ -15,6 +19,7 @@ from quarterdeck.model.endpoints import (
     Sighting,
 )
 from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.sites.port import Site
 
 
 class LoadBalancer(Protocol):
@@ -149,3 +154,74 @@ class OwnServer(Protocol):
     async def start(self) -> None:
         """Have the servers run; nothing happens to those that do. Raises Unavailable when no machine answers."""
         ...
+
+
+# The DNS port of an endpoint whose driver cannot be had, such as one whose key is gone: the name is not known.
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableDns:
+    """Says ``error`` to everything: to a look that nothing is known, so that what runs can be seen and waits."""
+
+    error: QuarterdeckError
+
+    async def check(self, name: str) -> None:
+        """See ``Dns.check``."""
+        raise self.error
+
+    async def set(
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+    ) -> PersonMust | None:
+        """See ``Dns.set``."""
+        self._refuse()
+
+    async def observe(self, name: str) -> Record | None:
+        """See ``Dns.observe``."""
+        self._refuse()
+
+    async def look(self, name: str) -> Sighting:
+        """See ``Dns.look``."""
+        self._refuse()
+
+    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+        """See ``Dns.remove``."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise Unavailable(self.error.doing, self.error.seen, self.error.next_step) from self.error
+
+
+# Having the clients of a promoted address wait, at the machine that may have it.
+
+#: Seconds for clients to be held, and between two looks at what the unit says of it. The unit may be giving the address
+#: away, which takes it up to 2.6 s.
+_HELD = 6.0
+_LOOKED_AT_EVERY = 0.03
+#: Lines of the unit's log that are read for that.
+_LINES = 20
+
+
+async def have_clients_wait(site: Site, machine: str, unit: str, seconds: float) -> None:
+    """Return once nothing that clients send to the address comes through on a machine, for at most ``seconds`` from
+    then on: it is sent again. What came before is answered. Raises Unavailable where the unit does not say so in time.
+    """
+    number = _another_number()
+    await site.write_files(machine, (hold_file(site.folder(machine, unit), seconds, number),))
+    try:
+        async with asyncio.timeout(_HELD):
+            while True:
+                said = await site.logs(machine, unit, lines=_LINES)
+                if held_line(number) in said.splitlines():
+                    return
+                await asyncio.sleep(_LOOKED_AT_EVERY)
+    except TimeoutError as error:
+        raise Unavailable(f"having the clients of {unit} on {machine} wait", "they are not held in time") from error
+
+
+async def let_clients_go_on(site: Site, machine: str, unit: str) -> None:
+    """Let them go on: there, or where the address goes to if nothing serves them there any more."""
+    await site.write_files(machine, (hold_file(site.folder(machine, unit), 0.0, _another_number()),))
+
+
+def _another_number() -> int:
+    return int(asyncio.get_running_loop().time() * 1_000_000)

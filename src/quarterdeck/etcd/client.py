@@ -5,12 +5,9 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-from quarterdeck.etcd.auth import Auth
 from quarterdeck.etcd.calls import Calls, ClientTls
-from quarterdeck.etcd.cluster import Cluster
-from quarterdeck.etcd.kv import Kv
-from quarterdeck.etcd.lease import Lease
-from quarterdeck.etcd.maintenance import Maintenance
+from quarterdeck.etcd.kv import Kv, Lease
+from quarterdeck.etcd.maintenance import Auth, Cluster, Maintenance
 from quarterdeck.etcd.watch import Watch
 
 

@@ -15,8 +15,7 @@ from pydantic import JsonValue
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Answer
-from quarterdeck.kube.address import Address
-from quarterdeck.kube.objects import Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 #: An aggregated apiserver may know none of these: then it answers with whole objects, and the rest is not looked at.

@@ -13,7 +13,7 @@ import h2.connection
 import h2.events
 import h2.exceptions
 
-from quarterdeck.kube.address import Address
+from quarterdeck.kube.port import Address
 
 #: Seconds for a connection to stand, and for its first answer.
 _DEADLINE = 1.0

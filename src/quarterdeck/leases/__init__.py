@@ -4,14 +4,11 @@ The pattern of the proposal "Cloud Controller Manager Migration" (kubernetes/enh
 docs/leases.md.
 """
 
-from quarterdeck.leases.held import Held
 from quarterdeck.leases.manager import Manager
-from quarterdeck.leases.memory import MemoryLocks
 from quarterdeck.leases.metrics import LockMetrics
-from quarterdeck.leases.record import Record
-from quarterdeck.leases.sets import Controller, ControllerSet, check_sets
-from quarterdeck.leases.store import LockStore
-from quarterdeck.leases.timing import Timing
+from quarterdeck.leases.record import Record, Timing
+from quarterdeck.leases.sets import Controller, ControllerSet, Held, check_sets
+from quarterdeck.leases.store import LockStore, MemoryLocks
 
 __all__ = [
     "Controller",

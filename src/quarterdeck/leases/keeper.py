@@ -13,11 +13,9 @@ from typing import NoReturn, TypeVar
 
 from quarterdeck.errors import Conflict, QuarterdeckError, TimedOut
 from quarterdeck.leases import protocol
-from quarterdeck.leases.crew import Crew
-from quarterdeck.leases.held import Held
 from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
 from quarterdeck.leases.record import MICROSECONDS, Record
-from quarterdeck.leases.sets import ControllerSet
+from quarterdeck.leases.sets import ControllerSet, Crew, Held
 from quarterdeck.leases.store import LockStore
 from quarterdeck.leases.watchdog import Watchdog
 

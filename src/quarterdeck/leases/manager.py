@@ -19,9 +19,9 @@ from quarterdeck.errors import InvalidInput
 from quarterdeck.leases import protocol
 from quarterdeck.leases.keeper import CALL_DEADLINE, Keeper, Means
 from quarterdeck.leases.protocol import Terms, Under
+from quarterdeck.leases.record import Timing
 from quarterdeck.leases.sets import ControllerSet, check_sets, check_unchanged
 from quarterdeck.leases.store import LockStore
-from quarterdeck.leases.timing import Timing
 from quarterdeck.leases.watchdog import Watchdog
 
 _LOG = logging.getLogger(__name__)

@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from quarterdeck.leases.record import Record, dated
-from quarterdeck.leases.timing import Timing, usable
+from quarterdeck.leases.record import Record, Timing, dated, usable
 
 _NEVER = -math.inf
 

@@ -1,12 +1,44 @@
-"""Controllers, the sets that they run in, and what must be so of sets."""
+"""Controllers, the sets that they run in, and what each goes by while it runs."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from quarterdeck.errors import InvalidInput
-from quarterdeck.leases.held import Held
+from quarterdeck.errors import InvalidInput, LeaseLost
+
+
+class Held:
+    """A lock that is held. ``token`` is of this holder alone, and grows with each one: send it with what is written,
+    and have whoever stores that refuse one that is lower than any it has seen.
+    """
+
+    def __init__(self, lock: str, token: int, holder: str, left: Callable[[], float]) -> None:
+        """``left``: for how many seconds yet nobody else may act under the lock."""
+        self.lock = lock
+        self.token = token
+        self.holder = holder
+        self._left = left
+
+    @property
+    def left(self) -> float:
+        """For how many seconds yet nobody else may act, if the lock is not renewed; none when it may be lost."""
+        return max(0.0, self._left())
+
+    def check(self) -> None:
+        """Return only if nobody else may act under the lock now. Call it right before each thing that is done.
+
+        Raises LeaseLost, also when this process was frozen and has just been woken. It can still be frozen right after
+        this: against that only the token helps.
+        """
+        if self._left() <= 0:
+            raise LeaseLost(
+                f"acting under lock {self.lock!r} as {self.holder}",
+                "it was not renewed in time, or given up",
+                "end this; it begins again when the lock is held again",
+            )
+
 
 #: What runs while a lock is held, until it is cancelled. It calls ``Held.check`` before each thing that it does.
 Controller = Callable[[Held], Awaitable[None]]
@@ -64,3 +96,44 @@ def check_unchanged(before: Sequence[ControllerSet], after: Sequence[ControllerS
                 f"{each.lock!r} was used with {', '.join(known[each.lock])}, and would be with {', '.join(each.names)}"
             )
             raise InvalidInput("changing the locks of a controller manager", seen, "use a lock of another name")
+
+
+class Crew:
+    """A task for each controller, from when the lock is held until they have all ended."""
+
+    def __init__(self, controllers: ControllerSet, held: Held, news: Callable[[], None]) -> None:
+        """``news`` is called whenever one of them ends."""
+        self._tasks = [
+            asyncio.create_task(_run(controller, held), name=f"controller {name}")
+            for name, controller in sorted(controllers.controllers.items())
+        ]
+        for each in self._tasks:
+            each.add_done_callback(lambda _: news())
+
+    def stop(self) -> None:
+        """Tell them all to end."""
+        for each in self._tasks:
+            each.cancel()
+
+    @property
+    def ended(self) -> bool:
+        """Whether none of them acts any more."""
+        return all(each.done() for each in self._tasks)
+
+    @property
+    def lost(self) -> bool:
+        """Whether one of them has found that it may not act any more, and has ended by itself."""
+        return any(isinstance(error, LeaseLost) for error in self._errors())
+
+    @property
+    def error(self) -> BaseException | None:
+        """What one of them has failed with, if any has."""
+        return next((error for error in self._errors() if not isinstance(error, LeaseLost)), None)
+
+    def _errors(self) -> list[BaseException]:
+        ended = (each for each in self._tasks if each.done() and not each.cancelled())
+        return [error for each in ended if (error := each.exception()) is not None]
+
+
+async def _run(controller: Controller, held: Held) -> None:
+    await controller(held)

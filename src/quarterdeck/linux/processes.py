@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from quarterdeck.errors import TimedOut
-from quarterdeck.linux.table import pids, stat_of
+from quarterdeck.linux.calls import pids, stat_of
 
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of the kernel's sched.h
 

@@ -1,4 +1,4 @@
-"""The programs of a replica, and which of them the replicas of each revision have."""
+"""The programs of a replica, which of them the replicas of each revision have, and what a change of revision takes."""
 
 from __future__ import annotations
 
@@ -100,3 +100,15 @@ class Programs:
             if found.intersection(each.depends):
                 found.add(each)
         return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a replica of another revision needs to be as the wanted one says: all of it made anew (``exchange``: another
+    replica takes its place), some of its programs started anew, or no more than new files for programs that take these
+    up while they run (``reload``: none of those that stop).
+    """
+
+    exchange: bool = False
+    restart: frozenset[Component] = frozenset()
+    reload: frozenset[Component] = frozenset()

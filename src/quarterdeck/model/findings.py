@@ -1,9 +1,12 @@
-"""What a check says before anything is changed."""
+"""What a check says before anything is changed, and what is promised by what people write for quarterdeck."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from quarterdeck.errors import PreconditionFailed
 
 #: The checks of hosts that others tell apart: whether one can be logged in to, and those about storage classes.
 LOGIN = "login"
@@ -52,3 +55,37 @@ class Checked:
     def refused(self) -> bool:
         """Whether anything stands in the way."""
         return any(each.finding.verdict is Verdict.REFUSE for each in self.findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One promise, in ``words``, that was tried. ``seen``: what was seen instead; "" when it was kept."""
+
+    words: str
+    seen: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it was kept."""
+        return not self.seen
+
+
+def ok(check: str, seen: str) -> Finding:
+    """The check found nothing wrong."""
+    return Finding(check, Verdict.OK, seen)
+
+
+def refuse(check: str, seen: str, next_step: str) -> Finding:
+    """The check says no."""
+    return Finding(check, Verdict.REFUSE, seen, next_step)
+
+
+def enforce(findings: Sequence[Finding], doing: str) -> None:
+    """Raise PreconditionFailed that names every check that says no."""
+    bad = [each for each in findings if each.verdict is Verdict.REFUSE]
+    if bad:
+        raise PreconditionFailed(
+            f"{doing} (nothing was changed)",
+            "; ".join(f"{each.check}: {each.seen}" for each in bad),
+            "; ".join(dict.fromkeys(each.next_step for each in bad if each.next_step)),
+        )

@@ -39,7 +39,7 @@ class MemberFact:
     ``misplaced``: the others look for it elsewhere than its replica is. ``displaced_by``: the id of the member that has
     the peer URL of its replica instead (None: none has). ``lagging``: it is heard, has been far behind
     the same leader for a while, and comes no nearer (None: not known; see
-    ``engine/observation/lagging.py``).
+    ``engine/observation/silence.py``).
     """
 
     id: int

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
 from quarterdeck.model.components import Component, Programs
-from quarterdeck.model.seats import Seat
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Seat, Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Seats: what a site gives a replica."""
+"""Slots, the places that the user wants replicas in, and seats, what a site gives a replica."""
 
 from __future__ import annotations
 
@@ -78,3 +78,11 @@ class TakenSeat:
     plane: str
     replica: str
     seat: Seat
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Slot:
+    """A place for one replica. ``zone`` "": any zone of the site. There may be several equal ones."""
+
+    site: str
+    zone: str

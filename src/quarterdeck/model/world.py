@@ -9,13 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Change, Component, Programs
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
 from quarterdeck.model.memory import MemberWord, Memory, Replica
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.units import MachineState, UnitState
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.certificates import Certificate
 from quarterdeck.components.credentials import (
     Authority,
+    Certificate,
     EncryptionKey,
     KeyPair,
     PlaneSecrets,

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.certificates import MASTERS, Certificate, Kind
 from quarterdeck.components.credentials import (
+    MASTERS,
     Authority,
+    Certificate,
     EncryptionKey,
     KeyPair,
+    Kind,
     PlaneSecrets,
     ReplicaSecrets,
     SigningKeys,

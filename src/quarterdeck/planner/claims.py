@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.steps.base import Claim, Step
 from quarterdeck.model.steps.members import Swap
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.outcome import Outcome
 

@@ -9,9 +9,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import is_stale

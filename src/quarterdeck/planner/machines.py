@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import listed
 

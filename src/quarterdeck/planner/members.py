@@ -9,8 +9,8 @@ from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import Voter, has_quorum
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.machines import why_silent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Wait
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,15 @@ claim the same thing (``claims.py``).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.steps.base import Note, Step
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import members, next_steps
 from quarterdeck.planner.claims import Aside
-from quarterdeck.planner.clusters import ask, waits_for_events
+from quarterdeck.planner.events import not_read
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rule import Despite, Members, Rule
 from quarterdeck.planner.rule_table import RULES
@@ -80,3 +81,26 @@ def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
             alone = stops and all(isinstance(step, Note) for step in outcome.steps)
             return Outcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
     return Outcome(beside, tuple(waiting))
+
+
+# Rules about members are asked once for each etcd cluster: each keeps them by itself.
+
+
+def ask(rule: Rule, view: View) -> Outcome:
+    """What a rule says of the plane: one about members of both clusters, as steps in one touch nothing of the other."""
+    main, events = rule.ask(view), view.events
+    if events is None or not rule.per_cluster or not (rule.unread or events.world.membership is not None):
+        return main
+    if not rule.unwanted and not view.wants_events:
+        return main
+    other = rule.ask(events)
+    told = tuple(replace(each, what=f"events' etcd: {each.what}") for each in other.waiting)
+    return Outcome(main.steps + other.steps, main.waiting + told)
+
+
+def waits_for_events(view: View) -> tuple[Wait, ...]:
+    """What is waited for as long as the membership of a cluster is not known that somebody is to keep events in."""
+    events = view.events
+    if events is None or events.world.membership is not None or not view.wants_events:
+        return ()
+    return (not_read(view.world),)

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.members import acts, has_the_data, is_stale, lost_events, voters, wants_events, was_removed
 from quarterdeck.planner.quorum import Voter, home

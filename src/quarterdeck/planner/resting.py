@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import CORRUPT, acts, all_raised, can_spare, serves

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Collection
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import Component
+from quarterdeck.model.components import Change, Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.members import NOSPACE, acts, all_raised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.clusters import CALLED, MEMBER, QUOTA, Cluster, Full
 from quarterdeck.model.membership import Health, MemberFact, Space
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import NOSPACE, raised
 

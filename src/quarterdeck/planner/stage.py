@@ -14,16 +14,15 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
-from quarterdeck.planner.match import fits, match
 from quarterdeck.planner.members import listed, serves, voters, was_removed
 from quarterdeck.planner.quorum import home
-from quarterdeck.planner.slots import lent
+from quarterdeck.planner.slots import fits, lent, match
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

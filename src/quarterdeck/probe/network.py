@@ -10,7 +10,7 @@ from dns.rdatatype import RdataType
 from typing_extensions import override
 
 from quarterdeck import dialing
-from quarterdeck.dns.questions import Reply, ask_server
+from quarterdeck.dns import Reply, ask_server
 
 
 class Network(Protocol):
@@ -21,7 +21,7 @@ class Network(Protocol):
         ...
 
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
-        """See ``dns.addresses.Ask``."""
+        """See ``dns.Ask``."""
         ...
 
     async def lookup(self, host: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from dns.rdatatype import RdataType
 
-from quarterdeck.dns.addresses import Addresses
+from quarterdeck.dns import Addresses
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import ProbeTarget

@@ -19,7 +19,7 @@ from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 from dns.rdatatype import RdataType
 from typing_extensions import override
 
-from quarterdeck.dns.questions import Reply, new_query, read_reply
+from quarterdeck.dns import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import Source, SourceLost

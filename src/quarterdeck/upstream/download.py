@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.progress import Progress
 from quarterdeck.upstream.catalog import Program
-from quarterdeck.upstream.pins import RELEASES
-from quarterdeck.upstream.releases import ReleaseFile, mirrored, published_sum, release_files
+from quarterdeck.upstream.releases import RELEASES, ReleaseFile, mirrored, published_sum, release_files
 from quarterdeck.upstream.sources import CannotGive, Order
 
 if TYPE_CHECKING:

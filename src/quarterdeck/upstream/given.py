@@ -9,7 +9,7 @@ from quarterdeck.errors import TimedOut
 from quarterdeck.runner import run_blocking
 from quarterdeck.upstream.cache import Entry, State
 from quarterdeck.upstream.catalog import Program, Version
-from quarterdeck.upstream.target import Target, fault
+from quarterdeck.upstream.sources import Target, fault
 
 GIVEN = "given"
 """The source that such entries name."""

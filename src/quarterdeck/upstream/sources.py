@@ -1,15 +1,78 @@
-"""The port through which programs come in, and what a source says when it has none."""
+"""The machine that programs are for, and the port through which they come in.
+
+What a source says when it has none is here as well.
+"""
 
 from __future__ import annotations
 
+import platform
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from typing_extensions import override
+
+from quarterdeck.errors import PreconditionFailed
 from quarterdeck.progress import Progress
 from quarterdeck.upstream.catalog import Program, Project, Version
-from quarterdeck.upstream.target import Target
+
+_HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")  # Elf64_Ehdr (elf(5))
+_SEGMENT = struct.Struct("<IIQQQQQQ")  # Elf64_Phdr
+_MACHINES = {62: "amd64", 183: "arm64", 3: "386", 40: "arm", 21: "ppc64le", 22: "s390x", 243: "riscv64"}
+_CLASS_64, _LITTLE_ENDIAN, _SEGMENT_LOAD = 2, 1, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An operating system and processor, by Go's names for them (``linux``, ``amd64``)."""
+
+    goos: str
+    goarch: str
+
+    @classmethod
+    def here(cls) -> Target:
+        """This machine's. Raises PreconditionFailed where upstream's releases do not run."""
+        system, machine = platform.system().lower(), platform.machine().lower()
+        goarch = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine)
+        if system != "linux" or goarch is None:
+            raise PreconditionFailed(
+                "finding out what this machine is",
+                f"it is {system} on {machine}",
+                "use Linux on x86-64 or arm64",
+            )
+        return cls(system, goarch)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.goos}-{self.goarch}"
+
+
+def fault(path: Path, target: Target) -> str | None:
+    """What is wrong with ``path`` as a program for ``target``; None when nothing is.
+
+    Reads the ELF header and the program headers only: a file that ends before its last loaded segment
+    was cut short. Raises OSError as the file system does.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(_HEADER.size)
+        if not head:
+            return "is empty"
+        if len(head) < _HEADER.size or head[:4] != b"\x7fELF" or (head[4], head[5]) != (_CLASS_64, _LITTLE_ENDIAN):
+            return "is not a 64-bit Linux program"
+        fields = _HEADER.unpack(head)
+        machine, segments_at, segment_size, segments = fields[7], fields[10], fields[14], fields[15]
+        if (found := _MACHINES.get(machine, f"machine {machine}")) != target.goarch:
+            return f"is of the wrong architecture ({found}, this machine is {target.goarch})"
+        stream.seek(segments_at)
+        table = stream.read(segment_size * segments)
+        size = stream.seek(0, 2)
+    if segment_size != _SEGMENT.size or len(table) < segment_size * segments:
+        return f"is cut short ({size} bytes)"
+    ends = [at + length for kind, _, at, _, _, length, _, _ in _SEGMENT.iter_unpack(table) if kind == _SEGMENT_LOAD]
+    whole = max(ends, default=0)
+    return f"is cut short ({size} of at least {whole} bytes)" if size < whole else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

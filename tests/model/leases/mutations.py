@@ -38,7 +38,7 @@ from model.leases.world import (
     UNIQUE,
     Search,
 )
-from quarterdeck.leases import protocol, record, sets, timing
+from quarterdeck.leases import protocol, record, sets
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "clocks are taken to run alike",
-        timing,
+        record,
         "return duration * (1 - drift) / (1 + drift)",
         "return duration",
         TWO,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from model.leases.world import BRIEF, COARSE, FAST, FINE, LONG, RARE, SLOW, Member, Search
 from quarterdeck.leases.protocol import Terms
-from quarterdeck.leases.timing import Timing
+from quarterdeck.leases.record import Timing
 
 
 def member(

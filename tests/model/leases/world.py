@@ -12,11 +12,9 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from quarterdeck.leases import protocol, sets
-from quarterdeck.leases.held import Held
 from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
-from quarterdeck.leases.record import Record
-from quarterdeck.leases.sets import ControllerSet
-from quarterdeck.leases.timing import Timing
+from quarterdeck.leases.record import Record, Timing
+from quarterdeck.leases.sets import ControllerSet, Held
 
 #: Units that a clock counts of a tick: one that runs slow, one that runs fast. A clock that is right is between them.
 SLOW, FAST = 6, 10

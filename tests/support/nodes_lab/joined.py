@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quarterdeck.api.plane.endpoint import DEFAULT_ZONE
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.drivers.names import name_servers
+from quarterdeck.drivers.endpoints import name_servers
 from quarterdeck.engine.workspace.home import Home
 from support.conditions import until
 from support.nodes_lab.machines import NodeMachines

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from quarterdeck.upstream.build import linker_flags, tools_module
 from quarterdeck.upstream.catalog import Program, Project, Versions
-from quarterdeck.upstream.gomod import linker_flags, tools_module
 from quarterdeck.upstream.upstream import Upstream
 from support.go_programs import built, module_file
 

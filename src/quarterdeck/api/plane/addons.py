@@ -8,8 +8,7 @@ from pydantic import AfterValidator, AwareDatetime, Field, JsonValue, model_vali
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import dns_label, label_within, shortened
-from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import InSchema, label
+from quarterdeck.api.schema import InSchema, label, refuse
 from quarterdeck.api.values import AbsolutePath
 
 #: Of an add-on's name: the object that its set is written down in is called by it.

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
-from quarterdeck.api.problems import refuse, refuse_if_any
-from quarterdeck.api.schema import InSchema
+from quarterdeck.api.schema import InSchema, refuse, refuse_if_any
 
 #: The plugins that take a configuration, and of which group and kind it is ("": it says neither).
 CONFIGURED: Mapping[str, tuple[str, str]] = {

@@ -9,8 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from quarterdeck.api.base import Model
 from quarterdeck.api.names import address, dns_name, host
-from quarterdeck.api.problems import refuse_if_any
-from quarterdeck.api.schema import ADDRESS, HOST, NAME
+from quarterdeck.api.schema import ADDRESS, HOST, NAME, refuse_if_any
 from quarterdeck.api.values import AbsolutePath, Port, Seconds, WholeSeconds
 
 #: Where planes are named whose user gave no name.

@@ -25,15 +25,14 @@ from quarterdeck.model.memory import (
     Seed,
     Timeline,
 )
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Endpoint, Seat, SeatPort, Slot
 
 #: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
 EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
 
 
 class SlotStatus(Model):
-    """A ``model.slots.Slot``."""
+    """A ``model.seats.Slot``."""
 
     site: str
     zone: str

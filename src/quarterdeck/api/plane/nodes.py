@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, JsonValue
 
 from quarterdeck.api.base import Model
-from quarterdeck.api.problems import refuse
-from quarterdeck.api.schema import InSchema
+from quarterdeck.api.schema import InSchema, refuse
 
 #: Fields of a KubeletConfiguration that are not the user's, and why.
 _OURS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api.base import Metadata
-from quarterdeck.api.drill import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.app.drill.plans import DrillPlan
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.belongings import drills_of

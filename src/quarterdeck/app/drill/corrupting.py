@@ -13,7 +13,7 @@ from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.model.faults import Fault
 from quarterdeck.sites.port import MakesFaults
-from quarterdeck.stores.identity import this_process
+from quarterdeck.stores.lease import this_process
 from quarterdeck.stores.port import Lease
 
 #: The key: apiservers read and watch none but those below /registry.

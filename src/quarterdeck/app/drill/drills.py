@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quarterdeck.api.drill import Drill, DrillPhase, DrillStatus
+from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
 from quarterdeck.app.drill.plans import DrillPlan, planned_on, told_by_manager
 from quarterdeck.drills import judgement
@@ -16,8 +16,7 @@ from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status.facts import Status
-from quarterdeck.engine.status.onlooking import Onlooker
+from quarterdeck.engine.status import Onlooker, Status
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home

@@ -9,12 +9,11 @@ from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
-from quarterdeck.api.drill import Drill
+from quarterdeck.api.belongings import Drill
 from quarterdeck.app.drill.drills import drilled
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.schedule import AGAIN, due, proven
-from quarterdeck.engine.background.duties import Duty, LongTask, ShortTurn
-from quarterdeck.engine.background.long_tasks import Check, Work
+from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import MET, in_words

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from quarterdeck.actions.volumes import main_volume
-from quarterdeck.api.conditions import ConditionStatus, find_condition
+from quarterdeck.api.base import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
@@ -18,11 +18,11 @@ from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
-from quarterdeck.drills.finding import Finding, finding, hold_of
+from quarterdeck.drills.judgement import Finding, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine.notices.conditions import DISKS_WELL
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
-from quarterdeck.engine.status.facts import Status, look
+from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
@@ -30,7 +30,7 @@ from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.sites.port import Faults, MakesFaults, Site
 

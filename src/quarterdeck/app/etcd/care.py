@@ -13,7 +13,7 @@ from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
-from quarterdeck.etcd.auth import ROOT
+from quarterdeck.etcd.maintenance import ROOT
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.pki.issuing import issue_etcd_user
 from quarterdeck.stores.port import EventType

@@ -11,7 +11,7 @@ from quarterdeck.actions.addresses import client_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch
 from quarterdeck.engine.observation.asking import or_none
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
@@ -22,7 +22,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.rules.attaching import may_return
 from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
 from quarterdeck.planner.view import view
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker

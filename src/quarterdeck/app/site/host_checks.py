@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
+from quarterdeck.api.hosts import Host
 from quarterdeck.api.site import Site, SshSpec
-from quarterdeck.api.sites.hosts import Host
-from quarterdeck.engine.notices.findings import enforce
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.site_use import declared_elsewhere
-from quarterdeck.model.findings import CLASS_CHECKS, LOGIN, Checked, Finding, HostFinding, Verdict
+from quarterdeck.model.findings import CLASS_CHECKS, LOGIN, Checked, Finding, HostFinding, Verdict, enforce
 from quarterdeck.model.units import MachineRole
 
 _NOTHING = Checked(findings=(), summary="nothing that has to be checked")

@@ -8,17 +8,16 @@ from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.errors import explained
+from quarterdeck.api.hosts import Host, SshLogin
 from quarterdeck.api.site import Site, SshSpec
-from quarterdeck.api.sites.hosts import Host, SshLogin
 from quarterdeck.app import cordons
 from quarterdeck.app.site.host_checks import require_fit
 from quarterdeck.drills.refusals import dangers
 from quarterdeck.drivers import ssh
-from quarterdeck.engine.status.facts import look
+from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
 from quarterdeck.engine.workspace.operations import Asker
-from quarterdeck.engine.workspace.routing import reroute
+from quarterdeck.engine.workspace.routing import reroute, start_new_name_servers
 from quarterdeck.engine.workspace.site_use import (
     require_distinct,
     require_names_kept,
@@ -29,9 +28,9 @@ from quarterdeck.engine.workspace.site_use import (
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
-from quarterdeck.planner.losses import Loss
+from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import View, view
-from quarterdeck.stores.amend import amend
+from quarterdeck.stores.port import amend
 
 #: How lines of public keys begin.
 _KEY_KINDS = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")

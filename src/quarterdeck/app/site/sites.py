@@ -9,15 +9,13 @@ from enum import StrEnum
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.cordons import told
-from quarterdeck.api.site import Isolation, Site
+from quarterdeck.api.site import Isolation, Site, told
 from quarterdeck.app import cordons
 from quarterdeck.app.site import host_checks
 from quarterdeck.app.site.host_checks import require_fit
 from quarterdeck.app.site.hosts import Hosts, require_names_kept_without
 from quarterdeck.engine.preflight.reach import require_in_lab
-from quarterdeck.engine.workspace.new_name_servers import start_new_name_servers
-from quarterdeck.engine.workspace.routing import reroute
+from quarterdeck.engine.workspace.routing import reroute, start_new_name_servers
 from quarterdeck.engine.workspace.site_use import (
     require_distinct,
     require_names_kept,
@@ -25,8 +23,7 @@ from quarterdeck.engine.workspace.site_use import (
     require_unused,
 )
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.model.findings import Checked
-from quarterdeck.model.promises import Promise
+from quarterdeck.model.findings import Checked, Promise
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.sites.port import ChecksStorage
 from quarterdeck.sites.port import Site as SitePort

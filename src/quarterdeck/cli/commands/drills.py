@@ -9,7 +9,7 @@ import typer
 from pydantic import JsonValue
 from rich.markup import escape
 
-from quarterdeck.api.drill import Drill, DrillPhase
+from quarterdeck.api.belongings import Drill, DrillPhase
 from quarterdeck.api.values import seconds_in
 from quarterdeck.app import Quarterdeck, Wish
 from quarterdeck.app.words import named

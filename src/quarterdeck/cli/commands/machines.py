@@ -50,7 +50,7 @@ def add(
     inventory: Annotated[Path, typer.Option(help="The hosts that come: YAML; - for standard input.")],
 ) -> None:
     """Add hosts to a site of driver ssh. One that planes cannot be on is refused, by what 'site check' says of it."""
-    from quarterdeck.api.sites.inventory import load_inventory
+    from quarterdeck.api.inventory import load_inventory
 
     given = load_inventory(text_of(inventory), str(inventory), whole=False)
     for field, written in (("storage_classes", "storageClasses"), ("fetch_on_host", "fetchOnHost"), ("edge", "edge")):
@@ -91,7 +91,7 @@ def replace(
     It has to answer so. One that has its address still needs no change: see that its new host key is in known_hosts.
     """
     from quarterdeck.api.errors import explained
-    from quarterdeck.api.sites.hosts import SshLogin
+    from quarterdeck.api.hosts import SshLogin
 
     doing = f"replacing host {host} of site {name}"
     given = {"host": target, "port": port, "user": user, "identityFile": identity_file}

@@ -139,7 +139,7 @@ def _of_this_host(doing: str, name: str, spec: Mapping[str, object]) -> Site:
 
 
 def _of_hosts(doing: str, name: str, inventory: Path | None, *, fetch_on_host: bool = False) -> Site:
-    from quarterdeck.api.sites.inventory import load_inventory, site_of  # few sites are made of hosts
+    from quarterdeck.api.inventory import load_inventory, site_of  # few sites are made of hosts
 
     if inventory is None:
         raise InvalidInput(doing, "a site of driver ssh is made of an inventory", "--inventory hosts.yaml")
@@ -208,7 +208,7 @@ def bootstrap(
     yes: Yes = False,
 ) -> None:
     """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
-    from quarterdeck.api.sites.hosts import SshLogin
+    from quarterdeck.api.hosts import SshLogin
     from quarterdeck.app.site.hosts import bootstrap_script, bootstrapped
 
     doing = f"setting up host {host}"

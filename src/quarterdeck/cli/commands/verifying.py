@@ -13,7 +13,7 @@ from quarterdeck.cli.arguments import Name, OutputOption, operations, time_of
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
 from quarterdeck.cli.output import emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.handover.verdicts import Finding, Holder, Outside, Verdict
+from quarterdeck.handover.judging import Finding, Holder, Outside, Verdict
 
 if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification

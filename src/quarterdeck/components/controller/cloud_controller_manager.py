@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.plane.cloud import CloudControllerManager
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, Manager
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.certificates import asking, serving
+from quarterdeck.components.arguments import Arguments, Folder, boolean
 from quarterdeck.components.controller.common import (
     controller_unit,
     set_defaults,
@@ -18,14 +16,13 @@ from quarterdeck.components.controller.common import (
     shared_flags,
     without_others,
 )
-from quarterdeck.components.files import Folder
+from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_FLAGS, TLS
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
-from quarterdeck.model.programs import Program
 from quarterdeck.model.seats import PortName
-from quarterdeck.model.units import UnitSpec
+from quarterdeck.model.units import Program, UnitSpec
 
 #: Its lease, in kube-system.
 LEASE = "cloud-controller-manager"

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
-from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.certificates import Certificate
-from quarterdeck.components.ciphers import suites
+from quarterdeck.components.arguments import Arguments, Folder, boolean, suites
 from quarterdeck.components.controller.sets import ALL, own, turned_off
-from quarterdeck.components.files import Folder
+from quarterdeck.components.credentials import Certificate
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component

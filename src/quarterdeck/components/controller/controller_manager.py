@@ -8,8 +8,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
-from quarterdeck.components.arguments import Arguments, boolean
-from quarterdeck.components.certificates import asking, serving
+from quarterdeck.components.arguments import Arguments, Folder, boolean
 from quarterdeck.components.controller.common import (
     controller_unit,
     set_defaults,
@@ -18,7 +17,7 @@ from quarterdeck.components.controller.common import (
     shared_flags,
     without_others,
 )
-from quarterdeck.components.files import Folder
+from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import CONTROLLER_MANAGER_FLAGS, CONTROLLER_MANAGER_VALUES
 from quarterdeck.components.settings import Inputs

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.arguments import Arguments
-from quarterdeck.components.certificates import asking, serving
+from quarterdeck.components.arguments import Arguments, Folder
 from quarterdeck.components.controller.common import controller_unit, shared_defaults, shared_flags
-from quarterdeck.components.files import Folder
+from quarterdeck.components.credentials import asking, serving
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import SCHEDULER_FLAGS, TLS
 from quarterdeck.components.settings import Inputs

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import TypeAlias
 
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.components.health import READYZ_FOUNDED
+from quarterdeck.components.ports import READYZ_FOUNDED
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import UnitFile, UnitSpec
 

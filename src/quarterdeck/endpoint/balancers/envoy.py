@@ -17,13 +17,12 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
-from quarterdeck.endpoint.clients_wait import have_clients_wait
+from quarterdeck.endpoint.port import have_clients_wait
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
-from quarterdeck.model.programs import Program
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import UnitFile, UnitSpec, UnitState, UnitStatus
+from quarterdeck.model.units import Program, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.pki.authority import issue
 from quarterdeck.pki.certificate import Request, Usage
 from quarterdeck.pki.issuing import LEAF_LIFETIME

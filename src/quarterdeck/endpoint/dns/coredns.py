@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.components.traffic.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.endpoint.dns.claims import claim_name, claim_text, require_own
-from quarterdeck.endpoint.dns.records import DnsServer, absolute, look_at_equals, record_of
-from quarterdeck.endpoint.dns.waiting import until_answer
+from quarterdeck.endpoint.dns.records import DnsServer, absolute, look_at_equals, record_of, until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
-from quarterdeck.model.programs import Program
-from quarterdeck.model.units import UnitFile
+from quarterdeck.model.units import Program, UnitFile
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Site
 

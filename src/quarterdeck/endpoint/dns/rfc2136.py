@@ -26,8 +26,8 @@ from quarterdeck.endpoint.dns.records import (
     name_servers,
     record_of,
     text_of,
+    until_answer,
 )
-from quarterdeck.endpoint.dns.waiting import until_answer
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
 

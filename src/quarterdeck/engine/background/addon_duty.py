@@ -8,21 +8,18 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits
-from quarterdeck.actions.locks import kept_for_locks
+from quarterdeck.actions.addons import Addons, NeedsAPerson, Waits, kept_for_locks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
-from quarterdeck.api.addon_manifests import AddonContent, AddonManifests
-from quarterdeck.api.base import instant
-from quarterdeck.api.conditions import Condition, ConditionStatus, with_condition
+from quarterdeck.api.base import Condition, ConditionStatus, instant, with_condition
+from quarterdeck.api.belongings import AddonContent, AddonManifests
 from quarterdeck.api.plane.addons import AddonStatus
 from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.observation.servers import ready_apiserver
+from quarterdeck.engine.observation.asking import ready_apiserver
 from quarterdeck.engine.workspace import addons
-from quarterdeck.engine.workspace.cloud import kept_for_cloud
-from quarterdeck.engine.workspace.joining import kept_for_nodes
+from quarterdeck.engine.workspace.own_addons import kept_for_cloud, kept_for_nodes
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType

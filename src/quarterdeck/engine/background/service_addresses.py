@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
-from quarterdeck.kube.address import Address
+from quarterdeck.kube.port import Address
 from quarterdeck.model.membership import Health
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World

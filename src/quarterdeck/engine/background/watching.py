@@ -11,8 +11,8 @@ from functools import partial
 from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
-from quarterdeck.api.conditions import ConditionStatus
-from quarterdeck.engine.background.tending import tend
+from quarterdeck.api.base import ConditionStatus
+from quarterdeck.engine.background.duties import tend
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.asking import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Part, Slow, Took, answered, eased, sync

@@ -13,12 +13,11 @@ from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.controllers import Manager
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
-from quarterdeck.engine.controller_sets.lock_holders import Holder, locks_of, manager_of, taker
-from quarterdeck.engine.notices.failures import Failures
-from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate
+from quarterdeck.engine.controller_sets.sets_held import Holder, locks_of, manager_of, taker
+from quarterdeck.engine.notices.troubles import MET, Failures, Fate, Troubles, fate
 from quarterdeck.errors import Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN
-from quarterdeck.kube.address import Address
+from quarterdeck.kube.port import Address
 from quarterdeck.stores.port import JournalEntry
 
 #: Seconds until what failed is tried again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from quarterdeck.api.conditions import Condition, ConditionStatus, find_condition, with_condition
+from quarterdeck.api.base import Condition, ConditionStatus, find_condition, with_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster

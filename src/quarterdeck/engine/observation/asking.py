@@ -6,8 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
+from quarterdeck.actions.addresses import apiserver_address
+from quarterdeck.actions.plane import Plane
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.faults import EtcdRefused, Reason
+from quarterdeck.kube.port import Address
 
 T = TypeVar("T")
 
@@ -40,3 +43,18 @@ async def all_or_none(calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T | N
         return await or_none(call())
 
     return await asyncio.gather(*map(answered, calls))
+
+
+# An apiserver to ask: any that is ready will do.
+
+#: Seconds: who asks once is better served late than not, on a busy host.
+_PATIENCE = 5.0
+
+
+async def ready_apiserver(plane: Plane, doing: str) -> Address:
+    """One that is ready. Raises Unavailable, with what was being done."""
+    for record in plane.memory.replicas:
+        address = apiserver_address(record)
+        if (await plane.kube.readyz(address, founded=True, within=_PATIENCE)).ok:
+            return address
+    raise Unavailable(doing, "no apiserver is ready", f"see 'status {plane.name}'")

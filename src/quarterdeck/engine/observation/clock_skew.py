@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
-from quarterdeck.api.conditions import ConditionStatus
+from quarterdeck.api.base import ConditionStatus
 from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
 from quarterdeck.engine.observation.asking import or_none
-from quarterdeck.model.measures import ClockOffset
+from quarterdeck.model.capabilities import ClockOffset
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 

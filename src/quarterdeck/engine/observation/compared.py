@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.actions.addresses import client_url, client_urls, owners
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
 from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.findings import Finding, Verdict, ok, refuse
 from quarterdeck.model.memory import Replica
 from quarterdeck.planner.quorum import quorum
 

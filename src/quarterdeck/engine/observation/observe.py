@@ -14,15 +14,23 @@ from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.liveness import Liveness
-from quarterdeck.engine.observation.name_seen import see_name
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_leaders import LeadersObserver
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
-from quarterdeck.engine.observation.observe_traffic import TrafficObserver
+from quarterdeck.engine.observation.observe_traffic import TrafficObserver, see_name
 from quarterdeck.engine.observation.quiet import Heard, Quiet
-from quarterdeck.engine.workspace import cordons
-from quarterdeck.engine.workspace.settings import Goal, consent_of, endpoint_port, leads_to_apiservers
+from quarterdeck.engine.workspace import site_use
+from quarterdeck.engine.workspace.places import site_as_known
+from quarterdeck.engine.workspace.settings import (
+    Goal,
+    consent_of,
+    endpoint_port,
+    front_site,
+    goal_of,
+    leads_to_apiservers,
+    planner_settings,
+)
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import APISERVERS, NameFact
@@ -87,12 +95,12 @@ class Observer:
 
     async def _world(self, known: World, look: Look) -> World:
         """What is ``known`` without a look, and what was seen."""
-        sites = await cordons.declared(self.plane.store)
+        sites = await site_use.declared(self.plane.store)
         world = assemble(known, look.places, look.seen, self.plane.steady())
         membership = world.membership
         there = (each for each in known.memory.replicas if not known.memory.is_former(each))
         there = (each for each in there if membership is None or not was_removed(membership, each))
-        machines = cordons.marked(world.machines, sites)
+        machines = site_use.marked(world.machines, sites)
         return replace(world, slots=self.goal.slots(there), machines=machines)
 
     def _known(self, memory: Memory, now: float) -> World:
@@ -215,3 +223,20 @@ class Observer:
 def _ready(servers: Mapping[str, Dated[ServerFacts]]) -> Mapping[str, bool | None]:
     """Whether the apiservers are ready, of the replicas whose machines answer."""
     return {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
+
+
+# The observer of a plane, by what is wanted of it now.
+
+
+async def observer_of(plane: Plane) -> Observer:
+    """An observer of a plane, by its spec of now."""
+    resource = plane.resource
+    site = await site_as_known(plane.store, resource)
+    return Observer(
+        plane=plane,
+        settings=planner_settings(resource),
+        goal=goal_of(resource, site),
+        deleting=resource.metadata.deletion_timestamp is not None,
+        front=front_site(resource, plane.sites),
+        promoted=resource.spec.endpoint.promoted,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,9 +13,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.engine.observation.asking import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.identity import foreign, set_back
-from quarterdeck.engine.observation.lagging import Distance, Pursuit
-from quarterdeck.engine.observation.silence import Silence, Word
-from quarterdeck.engine.observation.words import words_of
+from quarterdeck.engine.observation.silence import Distance, Pursuit, Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
@@ -354,3 +352,37 @@ def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | Non
         return None
     followers = [status for status in statuses if status.leader_id == newest.leader_id]
     return _Leader(id=newest.leader_id, term=newest.raft_term, committed=max(status.raft_index for status in followers))
+
+
+# What the members of etcd say of themselves while no quorum of them answers: each alone, by what it has on its disk.
+
+
+async def words_of(plane: Plane, wrong: Collection[str]) -> tuple[MemberWord, ...]:
+    """The words of all members of the main cluster that answer, but for those that have ``wrong`` data."""
+    asked = [each for each in candidates(plane) if each.name not in wrong]
+    heard = await asyncio.gather(*(_word_of(plane, each) for each in asked))
+    return tuple(each for each in heard if each is not None)
+
+
+async def _word_of(plane: Plane, record: Replica) -> MemberWord | None:
+    """None where it does not answer. A learner does not say who votes."""
+    url = client_url(record)
+    status = await or_none(plane.etcd.status(url, within=SOON))
+    if status is None:
+        return None
+    listed = () if status.is_learner else await or_none(plane.etcd.known_members(url))
+    if listed is None:
+        return None
+    owner = owners(plane, Cluster.MAIN, listed)
+    return MemberWord(
+        replica=record.name,
+        term=status.raft_term,
+        committed=status.raft_index,
+        applied=status.raft_applied_index,
+        revision=status.revision,
+        learner=status.is_learner,
+        follows=status.leader_id != 0,
+        voters=tuple(
+            owner[each.id].name if each.id in owner else f"{each.id:x}" for each in listed if not each.is_learner
+        ),
+    )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -11,11 +12,35 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.assemble import Dated, Place
-from quarterdeck.engine.observation.restless import Restless
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.endings import why_unit_ended
+
+# Which programs end again and again.
+
+#: Seconds: a program that was started anew so many times within so long is restless. A machine starts one that ends at
+#: once after 0.25 s, and then always later, up to 5 s; one that has run for a second at once.
+WINDOW = 60.0
+ENDS = 2
+
+
+@dataclass
+class Restless:
+    """What was seen of units, look after look: how often each was started anew (``UnitStatus.restarts``)."""
+
+    _seen: dict[Hashable, deque[tuple[float, int]]] = field(default_factory=dict)
+
+    def note(self, unit: Hashable, restarts: int, now: float) -> bool:
+        """Take a look at a unit at ``now`` (seconds on a clock that nobody sets); whether it is restless."""
+        looks = self._seen.setdefault(unit, deque())
+        if looks and restarts < looks[-1][1]:
+            looks.clear()  # it was started on purpose, and is counted anew
+        looks.append((now, restarts))
+        while looks[0][0] < now - WINDOW:
+            looks.popleft()
+        return restarts - looks[0][1] >= ENDS
+
 
 SeenSites = Mapping[str, Dated[SiteFacts]]
 #: Seconds between two questions why a unit ended that ends again and again.

@@ -1,4 +1,4 @@
-"""The observation of the load balancers of a plane."""
+"""The observation of what leads clients to a plane: its load balancers and their edges, and its name."""
 
 from __future__ import annotations
 
@@ -6,16 +6,57 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from quarterdeck.actions.addresses import backend_address
+from quarterdeck.actions.addresses import apiservers, backend_address
 from quarterdeck.actions.plane import Plane
+from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.endpoint.port import FindsAddresses, LoadBalancer, SeenFromOutside
 from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.assemble import Dated
-from quarterdeck.engine.observation.edges import Edges
 from quarterdeck.engine.observation.observe_sites import SeenSites
-from quarterdeck.model.edges import EdgeSeen
-from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, NameFact
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.model.edges import EdgeSeen, in_use
+from quarterdeck.model.endpoints import APISERVERS, BackendAddress, BalancerStatus, NameFact, Record, Sighting
 from quarterdeck.model.site_facts import SiteFacts
+
+#: Seconds for which an edge may be silent before clients are led to others alone.
+PATIENCE = 5.0
+
+
+@dataclass(slots=True)
+class Edges:
+    """Times of the clock that nobody sets: when an edge of an address answered last (``heard``), and when a DNS server
+    may have handed an address out last. Who was never seen before counts from now on.
+    """
+
+    heard: dict[tuple[str, str], float] = field(default_factory=dict)
+    handed_out: dict[str, float] = field(default_factory=dict)
+
+    def judged(
+        self, seen: Sequence[EdgeSeen], in_answers: frozenset[str] | None, lifetime: float, at: float
+    ) -> tuple[EdgeSeen, ...]:
+        """What was seen of a site's edges, with what follows from it. ``in_answers``: the addresses that DNS servers
+        hand out (None: not known). One alone is never given up: there is nobody else to be led to.
+        """
+        for each in seen:
+            if each.status is not None or _key(each) not in self.heard:
+                self.heard[_key(each)] = at
+            if in_answers is None or each.address in in_answers or each.address not in self.handed_out:
+                self.handed_out[each.address] = at
+        others_lead = any(each.status is not None and each.status.healthy for each in seen)
+        used = in_use(seen, {each.address for each in seen if at - self.handed_out[each.address] < lifetime})
+        return tuple(
+            replace(
+                each,
+                may_be_used=each.name in used,
+                given_up=others_lead and each.status is None and at - self.heard[_key(each)] >= PATIENCE,
+            )
+            for each in seen
+        )
+
+
+def _key(edge: EdgeSeen) -> tuple[str, str]:
+    """Edges of several sites have one name, those of one site can have one address."""
+    return edge.name, edge.address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,3 +118,66 @@ async def _finding(balancer: LoadBalancer, edge: EdgeSeen, astray: Collection[st
     others = [each for each in astray if each != edge.address]
     has = await asyncio.gather(*map(balancer.has, others))
     return replace(edge, has=frozenset(each for each, here in zip(others, has, strict=True) if here))
+
+
+async def see_name(plane: Plane) -> NameFact:
+    """One look. Whatever goes wrong with it makes the name unknown, with the reason: a server that does not answer, a
+    key that cannot be read any more, an alias where an address was.
+    """
+    try:
+        seen = await plane.dns.look(plane.resource.host)
+    except QuarterdeckError as error:
+        return NameFact(known=False, trouble=str(error))
+    claim = plane.claim
+    why = stranger(seen, claim)
+    others = {site for each in seen.others if (site := _site_of(plane, each)) is not None}
+    site = _site_of(plane, seen.record)
+    replicas, stray = _led_to(plane, seen.record) if site == APISERVERS else (frozenset[str](), False)
+    return NameFact(
+        site=site,
+        replicas=replicas,
+        stray=stray,
+        ttl=_other_ttl(plane, seen),
+        servers=seen.servers,
+        foreign=f"{why}; {CONSENT}" if why else "",
+        torn=seen.torn,
+        uneven=seen.uneven,
+        addresses=_addresses(seen.record) if not seen.by_hand else None,
+        handed_out=_handed_out(seen),
+        also=tuple(sorted(others - {site})),
+        stamped=seen.by_hand or plane.guard is None or seen.ownership == claim.ownership,
+    )
+
+
+def _led_to(plane: Plane, record: Record | None) -> tuple[frozenset[str], bool]:
+    """The replicas whose own addresses a record has, and whether it has others besides."""
+    own, has = apiservers(plane), _addresses(record)
+    named = frozenset(name for name, at in own.items() if at.host in has)
+    return named, not {at.host for at in own.values()}.issuperset(has)
+
+
+def _addresses(record: Record | None) -> tuple[str, ...]:
+    return record.addresses if record is not None else ()
+
+
+def _handed_out(seen: Sighting) -> frozenset[str] | None:
+    """By all servers, if they say the same."""
+    return frozenset(_addresses(seen.record)) if not seen.torn else None
+
+
+def _other_ttl(plane: Plane, seen: Sighting) -> float | None:
+    """For how long addresses are handed out, if that is not as wanted. A person may choose a shorter time."""
+    wanted, found = plane.resource.spec.endpoint.ttl, [each for each in (seen.record, *seen.others) if each is not None]
+    longest = max((each.ttl for each in found), default=wanted)
+    return None if longest == wanted or (seen.by_hand and longest < wanted) else float(longest)
+
+
+def _site_of(plane: Plane, record: Record | None) -> str | None:
+    """The site that a record leads to, if it is one of the plane's, or that it leads to apiservers themselves."""
+    if record is None:
+        return None
+    for site, edges in plane.balancers.items():
+        if any(each.address.ip in record.addresses for each in edges.values()):
+            return site
+    own = {each.host for each in apiservers(plane).values()}
+    return None if own.isdisjoint(record.addresses) else APISERVERS

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from quarterdeck.api.controlplane import REPLICA_COUNTS, ControlPlane, replica_count
 from quarterdeck.api.operation import OperationType
-from quarterdeck.engine.preflight.examined import Examined
+from quarterdeck.engine import status
 from quarterdeck.engine.preflight.preview import forecast, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
-from quarterdeck.engine.preflight.requests import Abort, Migrate
+from quarterdeck.engine.preflight.requests import Abort, Examined, Migrate
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.status import facts
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model.steps.plan import Plan
@@ -60,7 +59,7 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
         raise operations.busy(f"migrating plane {request.name}", running, "then migrate")
     await require_in_reach(engine.home, current)
     if wanted.spec == current.spec:
-        plan = (await facts.look(engine.home, request.name)).plan
+        plan = (await status.look(engine.home, request.name)).plan
         require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
         return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
     findings, steps = await preview(engine.home, current, wanted, allow_distance=request.allow_distance)

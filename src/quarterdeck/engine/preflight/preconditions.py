@@ -13,18 +13,16 @@ from quarterdeck.api.site import Site
 from quarterdeck.components.etcd import MAX_LEARNERS
 from quarterdeck.engine.controller_sets.handing import strangers
 from quarterdeck.engine.controller_sets.sets_held import sets_held
-from quarterdeck.engine.notices.findings import Finding, Verdict, ok, refuse
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW
 from quarterdeck.engine.observation.compared import same_data
 from quarterdeck.engine.observation.move import Move
-from quarterdeck.engine.preflight.host_files import host_files
-from quarterdeck.engine.preflight.room import free_disk, free_memory, host_limits, storage_class
+from quarterdeck.engine.preflight.room import free_disk, free_memory, host_files, host_limits, storage_class
 from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.etcd.facts import AlarmKind
-from quarterdeck.model.capabilities import NEEDED
+from quarterdeck.model.capabilities import NEEDED, ClockOffset, RoundTrip
 from quarterdeck.model.clusters import CALLED, Cluster
-from quarterdeck.model.measures import ClockOffset, RoundTrip
+from quarterdeck.model.findings import Finding, Verdict, ok, refuse
 from quarterdeck.model.membership import Health
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine, MachineRole, MachineState

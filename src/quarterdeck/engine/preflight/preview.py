@@ -9,12 +9,12 @@ from dataclasses import replace
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.notices.findings import Finding, Verdict
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.preflight import preconditions
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.revisions import between, known, wanted
+from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
 

@@ -22,15 +22,14 @@ from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
-from quarterdeck.engine.background.duties import Duties, Duty
-from quarterdeck.engine.background.long_tasks import LongTasks
+from quarterdeck.engine.background.duties import Duties, Duty, LongTasks
 from quarterdeck.engine.controller_sets.handing import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
 from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.engine.observation.identity import note_cluster
-from quarterdeck.engine.observation.observing import observer_of
+from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.reconcile.loop import POLL, Driver
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
 from quarterdeck.engine.workspace import addons, leases, operations, revisions
@@ -40,7 +39,7 @@ from quarterdeck.engine.workspace.operations import Asker, Wants, wants
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.plan import Plan
-from quarterdeck.model.steps.revisions import RetryRevision
+from quarterdeck.model.steps.units import RetryRevision
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
 from quarterdeck.upstream.catalog import Program, Versions
 from quarterdeck.upstream.upstream import Upstream

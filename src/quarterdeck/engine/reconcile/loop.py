@@ -19,8 +19,7 @@ from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.duties import Duties
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
-from quarterdeck.engine.notices.journal import tell_step
-from quarterdeck.engine.notices.timeline import Timeline
+from quarterdeck.engine.notices.journal import Timeline, tell_step
 from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate, in_words
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
 from quarterdeck.engine.observation.observe import Observer
@@ -28,9 +27,8 @@ from quarterdeck.engine.reconcile.aside import Aside
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.members import AddLearner
-from quarterdeck.model.steps.plan import Plan
+from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import JournalEntry, Outcome

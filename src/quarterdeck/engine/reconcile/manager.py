@@ -13,12 +13,10 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.background.addon_duty import AddonDuty
-from quarterdeck.engine.background.approving import ApproveNodes
+from quarterdeck.engine.background.certificates import ApproveNodes, RenewCertificates
 from quarterdeck.engine.background.duties import Duty, ShortTurn
-from quarterdeck.engine.background.renewal import RenewCertificates
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
-from quarterdeck.engine.background.tidying import Tidy
-from quarterdeck.engine.background.upkeep import CompareData
+from quarterdeck.engine.background.upkeep import CompareData, Tidy
 from quarterdeck.engine.background.watching import WatchMembers
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.notices.watchers import Watcher

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, flags_field
-from quarterdeck.components.trial import configurations
+from quarterdeck.components.replica import configurations
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 

@@ -13,7 +13,7 @@ from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
-from quarterdeck.drivers.names import name_servers
+from quarterdeck.drivers.endpoints import name_servers
 from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home

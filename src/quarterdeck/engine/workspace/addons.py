@@ -9,13 +9,12 @@ from pydantic import SecretStr
 
 from quarterdeck.addons.content import Content, contents, decoded, digest_of, gone_with_a_namespace
 from quarterdeck.addons.lease_webhooks import warnings_of
-from quarterdeck.api.addon_manifests import AddonContent, AddonManifests, manifests_of
+from quarterdeck.api.belongings import AddonContent, AddonManifests, manifests_of
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.notices.findings import Finding, Verdict
-from quarterdeck.engine.workspace import made
+from quarterdeck.engine.workspace import belongings
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
-from quarterdeck.stores.amend import amend
-from quarterdeck.stores.port import Lease, Store
+from quarterdeck.model.findings import Finding, Verdict
+from quarterdeck.stores.port import Lease, Store, amend
 
 
 async def wanted(store: Store, plane: ControlPlane, found: tuple[Content, ...] | None = None) -> AddonManifests | None:
@@ -42,7 +41,7 @@ async def established(
     if plane.status.addon_manifests or not plane.spec.addons:
         return plane
     manifests = manifests_of(plane, tuple(map(encoded, await read(plane) if found is None else found)))
-    await made.keep(store, manifests, lease=lease)
+    await belongings.keep(store, manifests, lease=lease)
 
     def naming(seen: ControlPlane) -> ControlPlane:
         if seen.spec == plane.spec and seen.status.addon_manifests:
@@ -121,7 +120,7 @@ async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str],
     if not plane.status.addon_manifests and not plane.status.addons:
         return
     used = {plane.status.addon_manifests, *(each.manifests for each in plane.status.addons), *named}
-    await made.forget_unused(store, AddonManifests, plane.name, used, lease=lease)
+    await belongings.forget_unused(store, AddonManifests, plane.name, used, lease=lease)
 
 
 def encoded(content: Content) -> AddonContent:

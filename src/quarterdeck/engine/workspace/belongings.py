@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Collection
 from datetime import UTC, datetime
 
 from pydantic import SecretStr
 
-from quarterdeck.api.addon_manifests import AddonManifests
-from quarterdeck.api.base import Metadata, Resource
+from quarterdeck.api.base import Metadata, R, Resource
+from quarterdeck.api.belongings import AddonManifests, Drill
+from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
-from quarterdeck.api.drill import Drill
 from quarterdeck.api.revision import ReplicaRevision
-from quarterdeck.api.secrets import PlaneSecrets as SecretsResource
 from quarterdeck.components.credentials import PlaneSecrets
-from quarterdeck.engine.workspace.made import of_plane
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
 from quarterdeck.pki.issuing import create_plane_secrets, with_manager
-from quarterdeck.stores.amend import amend
-from quarterdeck.stores.port import Lease, Store
+from quarterdeck.stores.port import Lease, Store, amend
 
 
 async def secrets_of(store: Store, plane: ControlPlane) -> PlaneSecrets:
@@ -116,3 +115,35 @@ def _require_new(plane: ControlPlane) -> None:
 
 def _new_secrets(name: str) -> SecretStr:
     return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))
+
+
+# What was made from a plane's spec and is named by its content: its revisions, the manifests of its add-ons.
+
+#: So many of a kind are kept that nobody names any more: who goes back finds them.
+_FORMER = 3
+
+
+async def keep(store: Store, made: Resource, *, lease: Lease | None = None) -> None:
+    """Store it, if it is not there yet: those of one name have one content."""
+    with contextlib.suppress(Conflict):
+        await store.create(made, lease=lease)
+
+
+async def of_plane(store: Store, kind: type[R], name: str) -> tuple[R, ...]:
+    """All of a kind that are stored of the plane of that name, the newest first."""
+    found = [
+        each
+        for each in await store.list(kind)
+        if any((owner.kind, owner.name) == ("ControlPlane", name) for owner in each.metadata.owner_references)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.metadata.creation_timestamp, each.name), reverse=True))
+
+
+async def forget_unused(
+    store: Store, kind: type[Resource], plane: str, used: Collection[str], *, lease: Lease | None = None
+) -> None:
+    """Delete those of a kind that nobody names (``used``: that somebody does), but for the last few."""
+    unused = [each for each in await of_plane(store, kind, plane) if each.name not in used]
+    gone = tuple((kind, each.name) for each in unused[_FORMER:])
+    if gone:
+        await store.delete_together(*gone, lease=lease)

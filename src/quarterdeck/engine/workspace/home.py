@@ -16,14 +16,11 @@ from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import PlaneSecrets
 from quarterdeck.components.template import Revisions
-from quarterdeck.drivers.balancers import Wanted, open_balancer, open_external
-from quarterdeck.drivers.names import Hub, open_dns, open_promoted
-from quarterdeck.drivers.servers import open_etcd, open_http, open_kube
+from quarterdeck.drivers.endpoints import Hub, Wanted, open_balancer, open_dns, open_external, open_promoted
 from quarterdeck.drivers.sites import Sites
-from quarterdeck.drivers.stores import open_store
-from quarterdeck.endpoint.dns.unusable import UnusableDns
+from quarterdeck.drivers.stores import open_etcd, open_http, open_kube, open_store
 from quarterdeck.endpoint.door_guests import guests_file, uninvite
-from quarterdeck.endpoint.port import Dns, LoadBalancer
+from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home_folder import make_folder
 from quarterdeck.engine.workspace.places import machines_of, space_of, with_former
@@ -35,9 +32,8 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.progress import Progress, Silent
+from quarterdeck.progress import Progress, Silent, Telling
 from quarterdeck.sites.port import Floats, LedFromOutside, Site
-from quarterdeck.sites.telling import Telling
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
 from quarterdeck.stores.sealing import Key

@@ -22,13 +22,12 @@ from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.workspace import addons, made, revisions
+from quarterdeck.engine.workspace import addons, belongings, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
-from quarterdeck.stores.amend import amend
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import EventType, Store
+from quarterdeck.stores.port import EventType, Store, amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,11 +176,11 @@ async def change(
     revision = await revisions.wanted(home.store, plane)
     via = await revisions.between(home.store, before, revision)
     for each in (*via, revision):
-        await made.keep(home.store, each)
+        await belongings.keep(home.store, each)
     manifests = await addons.wanted(home.store, plane, contents)
     addons.require_possible(plane, await addons.before(home.store, before), addons.contents_of(manifests))
     if manifests is not None:
-        await made.keep(home.store, manifests)
+        await belongings.keep(home.store, manifests)
 
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.

@@ -9,7 +9,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import ReplicaStatus, memory_from_status
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.sites.storage import StorageClass
+from quarterdeck.api.storage import StorageClass
 from quarterdeck.engine.workspace.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState

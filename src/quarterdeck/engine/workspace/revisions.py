@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate, revision_of
-from quarterdeck.components.controller.sets import apart, way
+from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.revision import (
+    AuditTemplate,
+    EtcdTemplate,
+    EventsTemplate,
+    ReplicaRevision,
+    ReplicaTemplate,
+    revision_of,
+)
+from quarterdeck.api.site import Site
+from quarterdeck.components.audit_policy import default_audit_policy, policy_problems
+from quarterdeck.components.controller.sets import apart, at_rest, way
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.workspace import made
+from quarterdeck.engine.workspace import belongings
 from quarterdeck.engine.workspace.places import site_as_known
-from quarterdeck.engine.workspace.templates import audit_wanted, declared, template_of
-from quarterdeck.errors import Conflict, NotFound
-from quarterdeck.stores.amend import amend
-from quarterdeck.stores.port import Lease, Store
+from quarterdeck.errors import Conflict, InvalidInput, NotFound
+from quarterdeck.input_files import UnreadableFileError, read_text
+from quarterdeck.stores.port import Lease, Store, amend
+from quarterdeck.yaml_text.streams import first_document
 
 
 async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
@@ -61,7 +72,7 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
     if await _stored(store, plane.status.revision) is not None:
         return plane
     revision = await wanted(store, plane)
-    await made.keep(store, revision, lease=lease)
+    await belongings.keep(store, revision, lease=lease)
 
     def named(seen: ControlPlane) -> ControlPlane:
         if seen.spec == plane.spec and seen.status.revision and not plane.status.revision:
@@ -93,7 +104,7 @@ async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str],
     """
     status = plane.status
     used = {status.revision, *status.via, *(each.revision for each in status.memory.replicas), *named}
-    await made.forget_unused(store, ReplicaRevision, plane.name, used, lease=lease)
+    await belongings.forget_unused(store, ReplicaRevision, plane.name, used, lease=lease)
 
 
 async def _stored(store: Store, name: str) -> ReplicaRevision | None:
@@ -103,3 +114,89 @@ async def _stored(store: Store, name: str) -> ReplicaRevision | None:
         return await store.get(ReplicaRevision, name)
     except NotFound:
         return None
+
+
+# From what the user declares to what replicas are rendered from: the files that a spec names are read here alone.
+
+#: Larger policies are no policies.
+_LARGEST = 2**20
+
+
+def audit_wanted(plane: ControlPlane) -> AuditTemplate:
+    """The audit log that the spec asks for, its policy read now; else by the default policy.
+    Raises InvalidInput when the file is none.
+    """
+    wanted = plane.spec.audit
+    if wanted is None:
+        return AuditTemplate(policy=default_audit_policy(), max_age_days=30, max_backups=10, max_size_megabytes=100)
+    return AuditTemplate(
+        policy=_policy(plane.name, wanted),
+        max_age_days=wanted.max_age_days,
+        max_backups=wanted.max_backups,
+        max_size_megabytes=wanted.max_size_megabytes,
+    )
+
+
+def _policy(name: str, wanted: Audit) -> str:
+    path = Path(wanted.policy_file)
+    try:
+        text = read_text(path, _LARGEST)
+    except UnreadableFileError as error:
+        raise _unusable(name, f"{path}: {error}") from error
+    document = first_document(text, f"the audit policy of plane {name}: spec.audit.policyFile: {path}")
+    if not isinstance(document, dict) or document.get("kind") != "Policy":
+        raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
+    if problems := policy_problems(document):
+        raise _unusable(name, f"{path}: {'; '.join(problems)}", "correct the policy")
+    return text
+
+
+def _unusable(name: str, seen: str, next_step: str = "put one there") -> InvalidInput:
+    return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", next_step)
+
+
+def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> ReplicaTemplate:
+    """All that the replicas of a plane are to be at ``site``. What the spec leaves open is decided here, and nowhere
+    later.
+    """
+    spec = plane.spec
+    etcd, default = spec.etcd, site.spec.storage_classes[0].name
+    events = EventsTemplate(quota_bytes=etcd.events.quota_bytes, storage_class=spec.events_storage_class or default)
+    return ReplicaTemplate(
+        kubernetes_version=spec.kubernetes_version,
+        etcd=EtcdTemplate(
+            version=etcd.version,
+            quota_bytes=etcd.quota_bytes,
+            heartbeat_milliseconds=etcd.heartbeat_milliseconds or ETCD_HEARTBEAT,
+            election_milliseconds=etcd.election_milliseconds or ETCD_ELECTION,
+            storage_class=spec.etcd_storage_class or default,
+            events=events if etcd.events.separate else None,
+        ),
+        service_cidr=spec.service_cidr,
+        endpoint_name="" if spec.endpoint.mode is EndpointMode.ADDRESS else plane.host,
+        encryption=spec.encryption,
+        audit=audit,
+        extra_args=spec.extra_args,
+        authentication=spec.authentication if spec.authentication and spec.authentication.jwt else None,
+        admission=spec.admission if spec.admission and spec.admission.plugins else None,
+        tracing=spec.tracing,
+        cloud_controller_manager=spec.cloud_controller_manager,
+        controller_sets=at_rest(spec.controller_sets, spec.kubernetes_version) or None,
+        node_bootstrap=True if takes_nodes(plane) else None,
+        certificates=spec.certificates,
+    )
+
+
+def takes_nodes(plane: ControlPlane) -> bool:
+    """Whether nodes are to join a plane with tokens: they are unless its spec says otherwise."""
+    return plane.spec.nodes.bootstrap is not False
+
+
+def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
+    """What a plane's spec says of its replicas now. For looking only: an audit policy that cannot be read is empty."""
+    try:
+        audit = audit_wanted(plane)
+    except InvalidInput:
+        audit = audit_wanted(plane.with_spec(audit=None))
+        audit = audit.model_copy(update={"policy": ""})
+    return template_of(plane, site, audit)

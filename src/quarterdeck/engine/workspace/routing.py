@@ -7,13 +7,20 @@ that goes for some time after it has gone, which costs nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.api.site import SshSpec
 from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit
+from quarterdeck.drivers.endpoints import Hub, name_servers
 from quarterdeck.drivers.sites import Sites
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.places import space_of
+from quarterdeck.engine.workspace.site_use import dns_servers
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole, UnitState
 from quarterdeck.sites.port import Floats, Site
@@ -76,3 +83,39 @@ def _edges(site: SiteResource) -> Mapping[str, str]:
         for role, machine in host.machines.items()
         if role is MachineRole.EDGE
     }
+
+
+# New DNS servers of sites of hosts: they have the names of the planes that there are before anybody asks them.
+
+
+async def start_new_name_servers(
+    home: Home, before: SiteResource | None, after: SiteResource, program: Callable[[], Awaitable[Path]]
+) -> None:
+    """Start the DNS servers that a site is to have besides those that it has (``before``: None for a new site), with
+    the records of all planes. Do it before the site is written down: from then on each look at a plane asks them.
+    ``program`` gets CoreDNS; it is called where there is such a server and a plane has a name.
+
+    Raises Unavailable where one cannot be started.
+    """
+    new = dns_servers(after) - (dns_servers(before) if before is not None else frozenset())
+    sites = await home.store.list(SiteResource)
+    named = [each.host for each in await home.store.list(ControlPlane) if _is_named(each, sites)]
+    if not new or not named:
+        return
+    asked = await name_servers(home.sites.hub(_SPACE, sites), _SPACE) if any(map(dns_servers, sites)) else ()
+    others = [each for each in sites if each.metadata.name != after.metadata.name]
+    hub = home.sites.hub(_SPACE, [*others, after])
+    machines = [each.name for each in await hub.machines() if each.address in new]
+    dns = await Hub(hub, _SPACE, await program()).dns()
+    try:
+        await dns.join(machines, named, asked)
+    except Unavailable as error:
+        doing = f"starting new DNS servers of site {after.metadata.name} (nothing else was changed)"
+        raise Unavailable(doing, f"{error.doing}: {error.seen}", error.next_step) from error
+
+
+_SPACE = AddressSpace.HOSTS
+
+
+def _is_named(plane: ControlPlane, sites: Sequence[SiteResource]) -> bool:
+    return plane.spec.endpoint.mode is EndpointMode.HOSTS and space_of(plane, sites) is _SPACE

@@ -12,7 +12,7 @@ from quarterdeck.components import ports
 from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.slots import slots
 from quarterdeck.sites.port import Leads, Site

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.hosts import Edge, login_text
 from quarterdeck.api.plane.endpoint import EndpointMode
-from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SshSpec
-from quarterdeck.api.sites.edge import Edge
-from quarterdeck.api.sites.hosts import login_text
-from quarterdeck.api.sites.storage import AnyStorageClass, HostStorageClass
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SiteSpec, SshSpec, told
+from quarterdeck.api.storage import AnyStorageClass, HostStorageClass
 from quarterdeck.errors import Conflict
 from quarterdeck.model.units import MachineRole
+from quarterdeck.model.world import MachineFact
+from quarterdeck.stores.port import Store
 
 _ELSEWHERE = "migrate or delete them first, or add another site"
 
@@ -209,3 +211,30 @@ def _class_problems(before: Sequence[AnyStorageClass], after: Sequence[AnyStorag
             yield f"spec.storageClasses: the path of {each.name} must stay"
         elif isinstance(each, HostStorageClass) and kinds[each.name] != each.reattachable:
             yield f"spec.storageClasses: {each.name} must stay {'re-attachable' if each.reattachable else 'local'}"
+
+
+# Which machines a person wants to be given no new replica, as the sites say now.
+
+
+async def declared(store: Store) -> Mapping[str, SiteSpec]:
+    """The sites as they are declared now, by name. They are read in each look: a person's word counts at once."""
+    return {each.metadata.name: each.spec for each in await store.list(Site)}
+
+
+def marked(machines: Iterable[MachineFact], sites: Mapping[str, SiteSpec]) -> tuple[MachineFact, ...]:
+    """The machines, with which of them are cordoned."""
+    return tuple(
+        replace(each, cordoned=each.site in sites and sites[each.site].cordon_of(each.name) is not None)
+        for each in machines
+    )
+
+
+async def of_plane(store: Store, plane: ControlPlane) -> tuple[str, ...]:
+    """What of a plane, and of the sites that it uses, is cordoned, in words: by whom, and since when."""
+    sites = await declared(store)
+    machines = (
+        f"{f'machine {each.machine}' if each.machine else f'all machines of site {name}'}: {told(each)}"
+        for name in sorted(sites_of(plane) & sites.keys())
+        for each in sites[name].cordons
+    )
+    return (*(f"replica {each.replica}: {told(each)}" for each in plane.spec.cordoned_replicas), *machines)

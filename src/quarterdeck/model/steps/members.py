@@ -1,13 +1,18 @@
-"""Members of etcd: they join, vote, lead and leave."""
+"""Members of etcd: they join, vote, lead and leave; and their databases.
+
+Of these: whose data differs, and room: history is forgotten, free room given back, writes are taken again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from typing_extensions import override
 
-from quarterdeck.model.steps.base import Claim, OfCluster
+from quarterdeck.model.clusters import Full
+from quarterdeck.model.memory import Memory
+from quarterdeck.model.steps.base import Claim, Note, OfCluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +113,102 @@ class Swap(_MembershipChange):
     @override
     def told(self) -> str:
         return f"swap: {', '.join(change.told for change in self.changes)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteFull(OfCluster, Note):
+    """Write down that there is no room left, and the etcd revision that all members have; or (0) that there is room."""
+
+    kind: ClassVar[str] = "note-no-space"
+    revision: int
+
+    @property
+    @override
+    def told(self) -> str:
+        return f"note no room at revision {self.revision:,}" if self.revision else "note that there is room"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=Full(since=now, revision=self.revision) if self.revision else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDiffering(OfCluster, Note):
+    """Write down that most members have other data than that of these replicas: others come in their place."""
+
+    kind: ClassVar[str] = "note-differing-data"
+    replicas: tuple[str, ...]
+
+    @property
+    @override
+    def told(self) -> str:
+        return f"note that the data of {', '.join(self.replicas)} differs"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        records = (replace(each, differs=each.differs or each.name in self.replicas) for each in memory.replicas)
+        return replace(memory, replicas=tuple(records))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfRoom(OfCluster):
+    """A step that makes room in one cluster, which it claims."""
+
+    @property
+    @override
+    def claim(self) -> Claim:
+        return Claim("room", self.cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact(_OfRoom):
+    """Forget the history of keys before an etcd revision: that leaves free room in each database."""
+
+    kind: ClassVar[str] = "compact"
+    undoable: ClassVar[bool] = False
+    revision: int
+
+    @property
+    @override
+    def told(self) -> str:
+        return f"forget history before revision {self.revision:,}"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=Full(since=now, revision=self.revision, compacted=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defragment(_OfRoom):
+    """Have a member give free room in its database back; it serves nobody until that is done."""
+
+    kind: ClassVar[str] = "defragment"
+    replica: str
+
+    @property
+    @override
+    def told(self) -> str:
+        return f"defragment {self.replica}"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        full = memory.full
+        if full is None or not full.compacted or self.replica in full.defragmented:
+            return memory
+        return replace(memory, full=replace(full, defragmented=(*full.defragmented, self.replica)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disarm(_OfRoom):
+    """Take writes again: every member has room."""
+
+    kind: ClassVar[str] = "disarm-alarm"
+
+    @property
+    @override
+    def told(self) -> str:
+        return "disarm the alarm NOSPACE"
+
+    @override
+    def remembered(self, memory: Memory, now: float) -> Memory:
+        return replace(memory, full=None)

@@ -8,9 +8,9 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap
 from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE
-from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, machine_for, no_machine
 from quarterdeck.planner.outcome import Outcome

@@ -23,12 +23,12 @@ from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon, renewal_of
+from quarterdeck.model.steps.placing import AttachVolumes
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.ailing import (

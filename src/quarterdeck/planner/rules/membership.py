@@ -9,9 +9,9 @@ from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import Aside
 from quarterdeck.planner.members import stray_voters, strays

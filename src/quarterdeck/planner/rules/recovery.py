@@ -7,11 +7,11 @@ from __future__ import annotations
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica, Seed
 from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.clusters import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placing import PlaceReplica
-from quarterdeck.model.steps.recovery import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome

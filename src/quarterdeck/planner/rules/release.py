@@ -5,10 +5,10 @@ from __future__ import annotations
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.traffic import RemoveRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import left_behind

@@ -1,4 +1,7 @@
-"""Bringing replicas to another revision: the programs that differ are started anew, one replica at a time."""
+"""Bringing replicas to another revision: the programs that differ are started anew, one replica at a time.
+
+Where programs take new files up while they run, nothing stops for it.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,15 @@ from quarterdeck.model.clusters import MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.revisions import AdoptRevision, NoteProven, NoteUnready, RejectRevision
-from quarterdeck.model.steps.units import StopUnit
+from quarterdeck.model.steps.plan import Wait
+from quarterdeck.model.steps.units import AdoptRevision, NoteProven, NoteUnready, RejectRevision, ReloadUnit, StopUnit
 from quarterdeck.model.units import IDLE
-from quarterdeck.model.waiting import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised, can_spare, serves, stray_voters
 from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.resting import Rest, in_turn
+from quarterdeck.planner.resting import Rest, in_turn, spared
 from quarterdeck.planner.revisions import (
     ends_by_itself,
     may_stop,
@@ -233,3 +235,36 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
         if any(one.exchange or each in one.restart | one.reload for one in changes)
     )
     return [(record, changed) for record in world.memory.replicas if record.revision == view.revision]
+
+
+def reload(view: View) -> Outcome:
+    """One replica after the other gets the files of its next revision, while all others are well. When its program says
+    that it has taken them up, it is of that revision (see ``rolling``). Who was given files of a revision that is no
+    longer wanted gets its own back.
+    """
+    waiting = [each for each in view.wanted if view.loads(each) or _has_others(view, each)]
+    if not waiting:
+        return Outcome()
+    record = waiting[0]
+    if not spared(view, record):
+        return Outcome(waiting=(others_well(view, record, "gets its new files"),))
+    if not view.ready(record):
+        return Outcome(waiting=(_apiserver(view, record, "to answer, which is to take up new files"),))
+    if view.revision in view.fact(record).given:
+        return Outcome(waiting=(_apiserver(view, record, "to go by its new files"),))
+    why = "its program takes up what differs while it runs"
+    step = ReloadUnit(
+        site=record.site, why=why, replica=record.name, component=Component.APISERVER, revision=view.revision
+    )
+    return Outcome((step,))
+
+
+def _apiserver(view: View, record: Replica, to: str) -> Wait:
+    return next_steps.program(view.world, record, Component.APISERVER, to)
+
+
+def _has_others(view: View, record: Replica) -> bool:
+    """Whether the apiserver of a replica of the wanted revision says that it has files of another one."""
+    loaded = view.fact(record).loaded
+    others = loaded is not None and record.revision not in loaded
+    return record.revision == view.revision and others and record.name not in view.world.cordoned

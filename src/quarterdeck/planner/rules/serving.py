@@ -1,4 +1,8 @@
-"""Which apiservers and controllers run, and when the unwanted ones are stopped."""
+"""Which apiservers and controllers run, and when the unwanted ones are stopped.
+
+Nothing serves without the plane's data, or on other data; and nothing is exchanged while etcd has an alarm. Managers
+of sets of controllers that stand still are stopped before their locks pass on to others.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
-from quarterdeck.model.waiting import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import Outcome
 from quarterdeck.planner.rules.traffic import carries, drains, may_drain
@@ -198,3 +202,67 @@ def others_well(view: View, record: Replica, purpose: str) -> Wait:
     if first is not None:
         return Wait(f"{first.what}, before {record.name} {purpose}", first.then)
     return Wait(f"all others to be well before {record.name} {purpose}", next_steps.status(view.world))
+
+
+def stop_frozen(view: View) -> Outcome:
+    """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
+    it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
+    that do not hear, and nobody takes a lock. It starts again as all that does not run.
+    """
+    return Outcome(
+        tuple(
+            StopUnit(
+                site=record.site,
+                why="it stands still, and another one is about to take its locks",
+                replica=record.name,
+                component=component,
+            )
+            for record in view.world.memory.replicas
+            if view.reachable(record)
+            for component in sorted(view.fact(record).frozen)
+            if any(_leads_well(view, other, component) for other in view.world.memory.replicas if other is not record)
+        )
+    )
+
+
+def _leads_well(view: View, record: Replica, component: Component) -> bool:
+    return view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).silent
+
+
+def withhold(view: View) -> Outcome:
+    """The apiserver of a replica whose etcd has the wrong data stops, and so does one that has only what it remembers:
+    apiservers go on listing what is in their watch cache when the data behind it is gone.
+
+    An apiserver asks no member but its own. That etcd itself goes on: it serves nobody then, and what it says is the
+    only sign of what is wrong, and of its being right again.
+    """
+    wrong = {each.replica: each.seen for each in view.world.wrong}
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    for record in view.world.memory.replicas:
+        if view.world.memory.is_former(record):
+            continue  # all of it stops
+        if record.name in wrong:
+            why = wrong[record.name]
+            waiting.append(
+                Wait(
+                    f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}",
+                    "move what is there aside, put the right data back, and kill its etcd",
+                )
+            )
+        elif _has_nothing(view, record):
+            why = "its data is gone, and it has only what it remembers"
+            what = f"the data of {record.name} to be put back into its volume on machine {record.machine}"
+            waiting.append(Wait(what, f"put it back; if it is gone for good, see {view.world.command('recover')}"))
+        else:
+            continue
+        if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):
+            steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
+    return Outcome(tuple(steps), tuple(waiting))
+
+
+def _has_nothing(view: View, record: Replica) -> bool:
+    """Whether a member was seen to be without its data, and not to run, while no quorum answers that could spare it."""
+    if view.world.membership is not None or not record.started:
+        return False
+    return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import CALLED, Full
 from quarterdeck.model.membership import Health, MemberFact
-from quarterdeck.model.steps.members import RemoveMember, TransferLeadership
-from quarterdeck.model.steps.upkeep import Compact, Defragment, Disarm, NoteFull
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.members import Compact, Defragment, Disarm, NoteFull, RemoveMember, TransferLeadership
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import NOSPACE, can_spare, has_the_data, raised, stray_voters
 from quarterdeck.planner.outcome import Outcome

@@ -11,20 +11,9 @@ from dataclasses import replace
 from typing import cast
 
 from quarterdeck.model.remember import remember
-from quarterdeck.model.steps.attaching import AttachVolumes
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.placing import PlaceReplica
-from quarterdeck.planner.simulated import (
-    attaching,
-    clusters,
-    healing,
-    members,
-    placing,
-    recovery,
-    traffic,
-    units,
-    upkeep,
-)
+from quarterdeck.model.steps.placing import AttachVolumes, PlaceReplica
+from quarterdeck.planner.simulated import clusters, healing, members, placing, traffic, units
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
 from quarterdeck.planner.simulated.guessed import from_world
 from quarterdeck.planner.simulated.members import found
@@ -35,14 +24,11 @@ from quarterdeck.planner.simulated.truth import AnyTruth
 #: What a kind of step does to the truth; others do nothing but to the memory.
 EFFECTS: Effects = {
     **placing.EFFECTS,
-    **attaching.EFFECTS,
     **clusters.EFFECTS,
     **healing.EFFECTS,
     **members.EFFECTS,
-    **recovery.EFFECTS,
     **units.EFFECTS,
     **traffic.EFFECTS,
-    **upkeep.EFFECTS,
 }
 
 
@@ -51,7 +37,7 @@ def apply(truth: AnyTruth, step: Step) -> AnyTruth:
     if isinstance(step, PlaceReplica):
         step = placing.seated(truth, step)
     elif isinstance(step, AttachVolumes):
-        step = attaching.seated(truth, step)
+        step = placing.reseated(truth, step)
     effect = EFFECTS.get(type(step))
     changed = cast("AnyTruth", effect(truth, step)) if effect is not None else truth
     memory = remember(changed.memory, step, truth.now)

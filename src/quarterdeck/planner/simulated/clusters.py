@@ -1,11 +1,20 @@
-"""The simulated cluster for events goes."""
+"""The simulated cluster for events goes, and the main one begins anew."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from quarterdeck.model.steps.clusters import ForgetCluster, ReleaseMember
-from quarterdeck.planner.simulated.effects import Effects, must_answer
+from quarterdeck.model.components import Component
+from quarterdeck.model.steps.clusters import (
+    BeginEpoch,
+    DeleteKept,
+    ForgetCluster,
+    ReleaseMember,
+    RestoreMember,
+    WithdrawConsent,
+)
+from quarterdeck.model.world import Consent
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
 from quarterdeck.planner.simulated.truth import Truth
 
 
@@ -22,4 +31,46 @@ def released(truth: Truth, step: ReleaseMember) -> Truth:
     return truth.with_replica(step.replica, kept)
 
 
-EFFECTS: Effects = {ForgetCluster: forgotten, ReleaseMember: released}
+def begun(truth: Truth, step: BeginEpoch) -> Truth:
+    """No member and no leader is known of the new epoch yet."""
+    if truth.memory.epoch == step.epoch:
+        return truth
+    nobody = tuple((name, replace(each, member=None, events=None, warm=False)) for name, each in truth.replicas)
+    return replace(
+        truth.with_former_voters(),
+        replicas=nobody,
+        leader=None,
+        events_leader=None,
+        full=False,
+        events_full=False,
+    )
+
+
+def restored(truth: Truth, step: RestoreMember) -> Truth:
+    """The founder has what the survivor has. Raises RefusedError."""
+    must_answer(truth, step.replica)
+    survivor = truth.replica(step.survivor)
+    if Component.ETCD in survivor.units or not survivor.data:
+        raise RefusedError(f"the data of {step.survivor} is in use, or gone")
+    return truth.with_replica(step.replica, replace(truth.replica(step.replica), data=True))
+
+
+def dropped(truth: Truth, step: DeleteKept) -> Truth:
+    """Nothing is left of it. Raises RefusedError."""
+    machine_must_answer(truth, step.machine)
+    return truth
+
+
+def withdrawn(truth: Truth, step: WithdrawConsent) -> Truth:
+    """Nobody has said anything of an epoch."""
+    return replace(truth, consent=Consent(automatic=truth.consent.automatic))
+
+
+EFFECTS: Effects = {
+    ForgetCluster: forgotten,
+    ReleaseMember: released,
+    BeginEpoch: begun,
+    RestoreMember: restored,
+    WithdrawConsent: withdrawn,
+    DeleteKept: dropped,
+}

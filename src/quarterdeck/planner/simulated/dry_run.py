@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from quarterdeck.model.steps.base import Step, cluster_of
-from quarterdeck.model.waiting import Wait
+from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import margin

@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Change, Component, Programs
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.membership import Health, MemberData, MemberFact, Membership
 from quarterdeck.model.memory import MemberWord, Replica
-from quarterdeck.model.revisions import Change
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
-from quarterdeck.planner.simulated.parts import Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.simulated.things import DNS
+from quarterdeck.planner.simulated.members import space_of
+from quarterdeck.planner.simulated.parts import DNS, Power, SimMachine, SimMember, SimReplica
 from quarterdeck.planner.simulated.time import GRACE
 from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.simulated.upkeep import space_of
 
 _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN: MachineState.UNREACHABLE}
 

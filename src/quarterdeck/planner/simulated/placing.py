@@ -1,4 +1,4 @@
-"""Simulated replicas come and go."""
+"""Simulated replicas come and go, and their volumes go from one machine to another."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from quarterdeck.model.seats import Endpoint, Seat, SeatPort
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
-from quarterdeck.planner.simulated.effects import Effects, must_answer
+from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
+from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
 from quarterdeck.planner.simulated.truth import Truth
 
 
@@ -36,4 +37,49 @@ def _seat(machine: str, number: int) -> Seat:
     return Seat(machine=machine, ports=(SeatPort(name="all", listen=at, advertised=at),))
 
 
-EFFECTS: Effects = {ReleaseReplica: released}
+def reseated(truth: Truth, step: AttachVolumes) -> AttachVolumes:
+    """The step, once the machine's site has given the replica a seat."""
+    return step if step.seat is not None else replace(step, seat=free_seat(truth, step.machine))
+
+
+def attached(truth: Truth, step: AttachVolumes) -> Truth:
+    """A replica's data is on another machine, and nothing of it runs any more. Raises RefusedError."""
+    machine_must_answer(truth, step.machine)
+    if truth.memory.replica(step.replica).machine != step.source:
+        raise RefusedError(f"the volume of {step.replica} is not on machine {step.source}")
+    if not truth.reattachable:
+        raise RefusedError(f"the volume of {step.replica} is local")
+    replica = truth.replica(step.replica)
+    if truth.answers(step.replica) and replica.units:
+        raise RefusedError(f"machine {step.source} answers, and uses it")
+    moved = replace(
+        replica,
+        units=frozenset(),
+        shapes=(),
+        crashed=frozenset(),
+        warm=False,
+        stuck=frozenset(),
+        hung=frozenset(),
+        slow=frozenset(),
+        altered=frozenset(),
+        member=_misplaced(replica.member),
+        events=_misplaced(replica.events),
+    )
+    return truth.with_replica(step.replica, moved)
+
+
+def _misplaced(member: SimMember | None) -> SimMember | None:
+    return None if member is None else replace(member, found_at=ELSEWHERE)
+
+
+def left(truth: Truth, step: LeaveMachine) -> Truth:
+    """Nothing is left there of it. Raises RefusedError."""
+    machine_must_answer(truth, step.machine)
+    return truth
+
+
+EFFECTS: Effects = {
+    ReleaseReplica: released,
+    AttachVolumes: attached,
+    LeaveMachine: left,
+}

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.planner.simulated.members import found
+from quarterdeck.planner.simulated.members import found, raised
 from quarterdeck.planner.simulated.parts import SimMember, SimReplica
 from quarterdeck.planner.simulated.traffic import by_site
 from quarterdeck.planner.simulated.truth import AnyTruth, Truth
-from quarterdeck.planner.simulated.upkeep import raised
 
 #: Ticks that a member may be silent before it counts as down.
 GRACE = 2

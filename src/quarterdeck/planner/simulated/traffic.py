@@ -7,7 +7,7 @@ from dataclasses import replace
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.simulated.things import DNS
+from quarterdeck.planner.simulated.parts import DNS
 from quarterdeck.planner.simulated.truth import Truth
 
 

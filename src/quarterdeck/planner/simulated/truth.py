@@ -9,14 +9,22 @@ from typing import Self, TypeVar
 
 from quarterdeck.model.bounds import Healing, Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Change, Component, Programs
 from quarterdeck.model.memory import Memory
-from quarterdeck.model.revisions import Change
-from quarterdeck.model.slots import Slot
+from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import BalancerFact, Consent
 from quarterdeck.planner.quorum import Voter, home, quorum
-from quarterdeck.planner.simulated.parts import NOTHING, Power, SimMachine, SimMember, SimReplica
-from quarterdeck.planner.simulated.things import ETCD, apiserver_of, edge, etcd_of
+from quarterdeck.planner.simulated.parts import (
+    ETCD,
+    NOTHING,
+    Power,
+    SimMachine,
+    SimMember,
+    SimReplica,
+    apiserver_of,
+    edge,
+    etcd_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

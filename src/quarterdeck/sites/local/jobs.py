@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import sys
 
-from quarterdeck.errors import TimedOut
-from quarterdeck.model.jobs import Job, JobResult
+from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.model.capabilities import Job, JobResult, RoundTrip
 from quarterdeck.package import isolated
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import JOB, kill_all
@@ -59,3 +60,32 @@ async def _ended(process: asyncio.subprocess.Process, mark: str) -> None:
     except TimeoutError:
         await asyncio.to_thread(kill_all, mark, JOB)
         await asyncio.gather(_last(process, 0), process.wait())
+
+
+# Measuring a round trip from inside of a machine.
+
+#: Prints the median time of a few TCP connections, or why one failed.
+_ROUND_TRIP = """
+import socket, sys, time
+times = []
+for _ in range(5):
+    since = time.monotonic()
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=2.0).close()
+    except OSError as error:
+        print(error)
+        break
+    times.append(time.monotonic() - since)
+else:
+    print(sorted(times)[2])
+"""
+
+
+async def round_trip(where: LocalMachine, to: RoundTrip) -> float:
+    """See ``measures.RoundTrip``."""
+    said = await where.inside(sys.executable, "-I", "-S", "-c", _ROUND_TRIP, to.address, str(to.port))
+    try:
+        return float(said)
+    except ValueError:
+        doing = f"measuring the round trip from machine {where.name} to {to.address}:{to.port}"
+        raise Unavailable(doing, f"nothing answers there: {said.strip()}") from None

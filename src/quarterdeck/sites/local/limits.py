@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.linux.calls import inotify_instance
-from quarterdeck.sites.inotify import PER_PLANE, PER_REPLICA
+from quarterdeck.sites.kernel import PER_PLANE, PER_REPLICA
 
 _MORE_INSTANCES = "raise the limits of files: sysctl -w fs.inotify.max_user_instances=1024, and ulimit -n 4096"
 _MORE_THREADS = "raise the limits of processes: ulimit -u, and TasksMax= of the systemd unit or slice that this runs in"

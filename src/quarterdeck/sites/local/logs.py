@@ -1,8 +1,17 @@
-"""The end of a log that is rotated: ``log`` is the newest, ``log.1`` the one before, and so on."""
+"""Files of a machine that are read in part: the end of a log that is rotated, and lines that are looked for.
+
+``log`` is the newest, ``log.1`` the one before, and so on. Plain calls that may block; run them in a thread.
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
+
+from quarterdeck.errors import Unavailable
+from quarterdeck.model.capabilities import Found, Search, found
 
 _CHUNK = 64 * 1024
 
@@ -34,3 +43,36 @@ def _tail(path: Path, lines: int) -> bytes:
             text = stream.read(end - start) + text
             end = start
         return text
+
+
+def search_folder(doing: str, folder: Path, wanted: Search) -> Found:
+    """See Site.search_volume. Raises Unavailable when files came or went meanwhile, OSError."""
+    before = _files(folder, wanted)
+    texts = tuple(each.encode() for each in wanted.texts)
+    kept: deque[bytes] = deque()
+    size = 0
+    for line in (line for name, _ in before for line in _lines(folder / name, texts)):
+        kept.append(line)
+        size += len(line)
+        while size - len(kept[0]) > wanted.most:
+            size -= len(kept.popleft())
+    if not set(before) <= set(_files(folder, wanted)):
+        raise Unavailable(doing, "its files were renamed while they were read", "try again")
+    return found(b"".join(kept), wanted.most)
+
+
+def _lines(file: Path, texts: tuple[bytes, ...]) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        for line in stream:
+            if any(text in line for text in texts):
+                yield line if line.endswith(b"\n") else line + b"\n"
+
+
+def _files(folder: Path, wanted: Search) -> tuple[tuple[str, int], ...]:
+    """The files that are to be read, each with its inode: which file it is, whatever it is called."""
+    seen = [
+        (each.name, each.stat())
+        for each in sorted(folder.iterdir())
+        if fnmatchcase(each.name, wanted.files) and each.is_file() and not each.is_symlink()
+    ]
+    return tuple((name, stat.st_ino) for name, stat in seen if stat.st_mtime >= wanted.since)

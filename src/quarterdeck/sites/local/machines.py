@@ -1,33 +1,31 @@
-"""The machines of a local site: what they are, and what is seen of them."""
+"""The machines of a local site: what they are, and what is seen of them in one look."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from typing_extensions import override
 
 from quarterdeck.components.traffic.keepalived import RouterSettings, Routing, own_address, router_settings
-from quarterdeck.files import remove_folder
+from quarterdeck.files import on_disk, remove_folder
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.seats import Endpoint
-from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.sites.base.seating import SeatingSite
+from quarterdeck.sites.base.seating import Ledger, SeatingSite
+from quarterdeck.sites.base.site import Shared
 from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.ledger import Ledger
-from quarterdeck.sites.listening import TABLES, listening_ends
-from quarterdeck.sites.local.disk import on_disk
-from quarterdeck.sites.local.kept_ledger import change_ledger, read_ledger
-from quarterdeck.sites.local.kept_stands import keep_stand, kept_stands
-from quarterdeck.sites.local.look import Looks
+from quarterdeck.sites.kernel import TABLES, listening_ends
+from quarterdeck.sites.local.kept import change_ledger, keep_stand, kept_stands, read_ledger
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, require_entry_name, stands
 from quarterdeck.sites.local.supervisor.records import FILES
-from quarterdeck.sites.local.volumes import VolumeFolders
+from quarterdeck.sites.local.volumes import VolumeFolders, VolumesSeen
 from quarterdeck.sites.port import Floats, Leads
 from quarterdeck.sites.vrrp import routing_of_this_host, why_not_here
 
@@ -182,3 +180,46 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
     def _volumes(self, machine: str) -> VolumeFolders:
         shared = PurePosixPath(f"quarterdeck-{self.name}", machine)
         return VolumeFolders.of(machine, self._folder_of(machine), shared, self._settings.storage_classes)
+
+
+class Looks:
+    """Looks at machines and their disks, shared by all who ask at the same time. Of each volume they tell what is in
+    its folder ``below``.
+    """
+
+    def __init__(self, machines: Mapping[str, LocalMachine], disks: Mapping[str, VolumeFolders]) -> None:
+        self._machines = machines
+        self._disks = disks
+        self._shared: dict[str, Shared[tuple[MachineFacts, ...]]] = {}
+
+    async def __call__(self, below: str) -> tuple[MachineFacts, ...]:
+        """A look that begins now or later."""
+        if below not in self._shared:
+            self._shared[below] = Shared(partial(self._look, below))
+        return await self._shared[below]()
+
+    async def _look(self, below: str) -> tuple[MachineFacts, ...]:
+        machines, volumes = await asyncio.gather(
+            asyncio.gather(*(each.facts() for each in self._machines.values())),
+            asyncio.to_thread(self._volumes, below),
+        )
+        return tuple(
+            MachineFacts(
+                machine=machine,
+                units=units,
+                volumes=None if units is None or seen is None else seen.volumes,
+                away=() if seen is None else seen.away,
+            )
+            for (machine, units), seen in zip(machines, volumes, strict=True)
+        )
+
+    def _volumes(self, below: str) -> tuple[VolumesSeen | None, ...]:
+        return tuple(_seen(self._disks[name], below) for name in self._machines)
+
+
+def _seen(disk: VolumeFolders, below: str) -> VolumesSeen | None:
+    """None for a disk that cannot be read."""
+    try:
+        return disk.facts(below)
+    except OSError:
+        return None

@@ -13,15 +13,24 @@ from pathlib import Path, PurePosixPath
 from typing_extensions import override
 
 from quarterdeck.errors import Conflict, Corrupt, LeaseLost, Unavailable
-from quarterdeck.model.jobs import Job, JobResult
-from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
-from quarterdeck.model.programs import Program
-from quarterdeck.model.searches import Found, Search
+from quarterdeck.files import on_disk
+from quarterdeck.model.capabilities import (
+    ClockOffset,
+    DiskSync,
+    Found,
+    FreeMemory,
+    Job,
+    JobResult,
+    Measure,
+    RoundTrip,
+    Search,
+)
 from quarterdeck.model.seats import Seat
 from quarterdeck.model.units import (
     Fence,
     MachineRole,
     Priority,
+    Program,
     UnitFile,
     UnitSpec,
     UnitState,
@@ -32,14 +41,12 @@ from quarterdeck.model.units import (
 from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.attaching import Attaching, Holder
-from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.fault.faults import LocalFaults
-from quarterdeck.sites.local.jobs import run_job
+from quarterdeck.sites.local.jobs import round_trip, run_job
+from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.local.round_trip import round_trip
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE
 from quarterdeck.sites.local.supervisor.unit_files import (

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, Unavailable
 from quarterdeck.files import remove_folder
-from quarterdeck.model.searches import Found, Search
+from quarterdeck.model.capabilities import Found, Search
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Volume
 from quarterdeck.sites.local.class_roots import ClassRoot
-from quarterdeck.sites.local.searching import search_folder
+from quarterdeck.sites.local.logs import search_folder
 from quarterdeck.sites.local.settings import StorageClass, require_entry_name
 
 _DELETED = ".deleted-"

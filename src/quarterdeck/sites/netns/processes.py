@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 
 from quarterdeck.errors import TimedOut
+from quarterdeck.linux.calls import pids
 from quarterdeck.linux.processes import ProcessId, all_ended
-from quarterdeck.linux.table import pids
 
 
 def namespace_id(pid: int | str, kind: str) -> int | None:

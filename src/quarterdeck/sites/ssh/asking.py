@@ -10,14 +10,17 @@ from functools import partial
 
 from typing_extensions import override
 
+from quarterdeck.components.traffic.keepalived import RouterSettings, Routing, own_address, router_settings
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import Capability
+from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.sites.base.faults import FaultySite
 from quarterdeck.sites.base.seating import SeatingSite
-from quarterdeck.sites.shared import Shared
-from quarterdeck.sites.ssh.connections import Connection, Hosts
+from quarterdeck.sites.base.site import Shared
+from quarterdeck.sites.port import Floats, Leads, LedFromOutside
+from quarterdeck.sites.ssh.connections import INSTALLED, Connection, Hosts
 from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
 from quarterdeck.sites.ssh.looks import HostLook, read_look
 from quarterdeck.sites.ssh.programs import Sender
@@ -218,3 +221,41 @@ def root_of(storage_class: SshStorageClass) -> str:
     """How a host is told of a storage class."""
     mark = "@" if storage_class.commands is not None else ""
     return f"{storage_class.name}={mark}{storage_class.path}"
+
+
+# What leads clients to an ssh site: addresses that its hosts have by turns, or a load balancer of the user's own.
+
+
+class SshAddresses(SshHosts, Floats, Leads, LedFromOutside):
+    """The ports Floats, Leads and LedFromOutside of a site of hosts."""
+
+    @override
+    def floating(self, machine: str) -> str | None:
+        edges, addresses = self._settings.edges(), self._settings.floating_addresses
+        return own_address(machine, edges, addresses) if addresses and machine in edges else None
+
+    @property
+    @override
+    def external(self) -> ExternalLoadBalancer | None:
+        return self._settings.external
+
+    @override
+    def router(self, machine: str) -> RouterSettings:
+        return router_settings(machine, self._settings.edges(), self._settings.floating_addresses)
+
+    @property
+    @override
+    def led_addresses(self) -> tuple[str, ...]:
+        return self._settings.promoted_addresses
+
+    @property
+    @override
+    def cannot_route(self) -> str:
+        """A check of the site tells of each host."""
+        return ""
+
+    @override
+    def routing(self, machine: str, unit: str) -> Routing:
+        """By the host's script, which lets the unit be no other program."""
+        self.host(machine)
+        return Routing(argv=(INSTALLED, "vrrp", unit))

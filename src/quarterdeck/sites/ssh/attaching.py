@@ -22,10 +22,9 @@ from typing_extensions import override
 from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import MachineRole, Volume
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
-from quarterdeck.sites.ssh.commands import Asked, run_command
-from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
+from quarterdeck.sites.ssh.hosts import Asked, Host, SshStorageClass, run_command
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
-from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.wire import parsing
 
 #: Seconds to delete what is in a volume.
 _DELETE = 300.0

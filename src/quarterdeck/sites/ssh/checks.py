@@ -13,8 +13,7 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
-from quarterdeck.sites.ssh.script import script_digest
-from quarterdeck.sites.ssh.wire import PROTOCOL
+from quarterdeck.sites.ssh.wire import PROTOCOL, script_digest
 
 #: Older ones lack what units are hardened with, and what the script is written in.
 LEAST_SYSTEMD, LEAST_BASH = 245, 5

@@ -17,9 +17,9 @@ from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
 from quarterdeck.sites.ssh.reaching import Client
-from quarterdeck.sites.ssh.script import script, script_digest
 from quarterdeck.sites.ssh.session import Session
 from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, printable, was_cut
+from quarterdeck.sites.ssh.wire import script, script_digest
 
 #: Where it is on a host, as root's.
 INSTALLED = "/usr/local/lib/quarterdeck/host"

@@ -15,8 +15,7 @@ from quarterdeck.sites.base.faults import Made, needs_well
 from quarterdeck.sites.port import Faults
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts
 from quarterdeck.sites.ssh.hosts import Host
-from quarterdeck.sites.ssh.parsing import parsing
-from quarterdeck.sites.ssh.script import faults
+from quarterdeck.sites.ssh.wire import faults, parsing
 
 _CANNOT = {
     FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",

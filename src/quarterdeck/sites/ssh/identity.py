@@ -9,7 +9,7 @@ from itertools import combinations
 
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.sites.ssh.hosts import Host
-from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.wire import parsing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.inotify import PER_BALANCER, PER_LEADER, PER_REPLICA
+from quarterdeck.sites.kernel import PER_BALANCER, PER_LEADER, PER_REPLICA
 from quarterdeck.sites.ssh.asking import SshHosts
 from quarterdeck.sites.ssh.facts import HostFacts
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
-from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.wire import parsing
 
 #: Open files for some thousand clients: Envoy has two for each connection.
 ENOUGH_FILES = 16_384

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus, Volume
-from quarterdeck.sites.ssh.parsing import not_parsed, parsing
+from quarterdeck.sites.ssh.wire import not_parsed, parsing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,12 +29,20 @@ from quarterdeck.sites.ssh.checks import (
     summary,
 )
 from quarterdeck.sites.ssh.connections import INSTALLED
-from quarterdeck.sites.ssh.facts import HostFacts, Way, read_facts, read_listening, read_ways
+from quarterdeck.sites.ssh.facts import (
+    HostFacts,
+    Trials,
+    Way,
+    judge_trials,
+    read_facts,
+    read_listening,
+    read_trials,
+    read_ways,
+)
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 from quarterdeck.sites.ssh.limits import instances_needed, judge_limits
 from quarterdeck.sites.ssh.shells import Link
-from quarterdeck.sites.ssh.trials import Trials, judge_trials, read_trials
 
 #: Seconds: for what a host is, with the writes that are timed; for all connections from one. Each has room for a slow
 #: sudo.

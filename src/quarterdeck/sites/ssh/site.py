@@ -21,35 +21,43 @@ from quarterdeck.errors import (
     TimedOut,
     Unavailable,
 )
-from quarterdeck.model.jobs import Job, JobResult
-from quarterdeck.model.measures import ClockOffset, DiskSync, FreeMemory, Measure, RoundTrip
-from quarterdeck.model.programs import Program
-from quarterdeck.model.promises import Promise
-from quarterdeck.model.searches import Found, Search, found
+from quarterdeck.model.capabilities import (
+    ClockOffset,
+    DiskSync,
+    Found,
+    FreeMemory,
+    Job,
+    JobResult,
+    Measure,
+    RoundTrip,
+    Search,
+    found,
+)
+from quarterdeck.model.findings import Promise
 from quarterdeck.model.seats import Endpoint
 from quarterdeck.model.units import (
     MachineState,
     Priority,
+    Program,
     UnitFile,
     UnitSpec,
     UnitStatus,
     Volume,
 )
 from quarterdeck.sites.base.records import UnitRecord
-from quarterdeck.sites.ledger import Ledger, ledger_of, ledger_text
-from quarterdeck.sites.listening import listening_ends
+from quarterdeck.sites.base.seating import Ledger, ledger_of, ledger_text
+from quarterdeck.sites.kernel import listening_ends
 from quarterdeck.sites.port import ChecksStorage, Holds
-from quarterdeck.sites.ssh.addresses import SshAddresses
-from quarterdeck.sites.ssh.asking import QUICK, root_of
+from quarterdeck.sites.ssh.asking import QUICK, SshAddresses, root_of
 from quarterdeck.sites.ssh.attaching import SshAttaching
 from quarterdeck.sites.ssh.connections import Hosts
 from quarterdeck.sites.ssh.faults import SshFaults
 from quarterdeck.sites.ssh.hosts import Host, SshSettings
 from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
-from quarterdeck.sites.ssh.parsing import parsing
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
 from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, files_archive, kept_record, unit_archive, whose
+from quarterdeck.sites.ssh.wire import parsing
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
-from quarterdeck.model.jobs import Job, JobResult
-from quarterdeck.model.promises import Promise
+from quarterdeck.model.capabilities import Job, JobResult
+from quarterdeck.model.findings import Promise
 from quarterdeck.sites.port import Site
 from quarterdeck.sites.ssh.asking import QUICK, root_of
 from quarterdeck.sites.ssh.attaching import SshAttaching, Stand

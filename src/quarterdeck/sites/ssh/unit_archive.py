@@ -15,7 +15,7 @@ from quarterdeck.components.traffic.keepalived import is_keepalived
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole, Priority, UnitFile
 from quarterdeck.sites.base.records import UnitRecord
-from quarterdeck.sites.ssh.parsing import parsing
+from quarterdeck.sites.ssh.wire import parsing
 
 UNITS = PurePosixPath("/var/lib/quarterdeck/units")
 #: cgroup v2's CPUWeight, of which 100 is usual: controllers give way, and keep their leases on a busy host.

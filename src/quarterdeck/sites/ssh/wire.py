@@ -9,11 +9,18 @@ backslash as two. Lines of several answers may come by turns.
 
 from __future__ import annotations
 
+import hashlib
 import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from quarterdeck.errors import (
     Conflict,
+    Corrupt,
     InvalidInput,
     LeaseLost,
     NotFound,
@@ -22,6 +29,7 @@ from quarterdeck.errors import (
     Unavailable,
 )
 from quarterdeck.model.units import Fence
+from quarterdeck.sites.vrrp import PIECE
 
 #: Of the script that this quarterdeck has; it replaces an older one, and leaves alone a newer one.
 PROTOCOL = 1
@@ -80,3 +88,53 @@ def refusal(doing: str, code: int, said: str) -> QuarterdeckError:
     kind = _CODES.get(code, Unavailable)
     seen = said.strip() or f"its script ended with {code}"
     return kind(doing, seen.splitlines()[-1])
+
+
+# Output of a host that cannot be parsed: the error shows it as the host printed it, bounded. Pure.
+
+#: Characters of the output which are shown.
+_SHOWN = 200
+
+
+def not_parsed(doing: str, line: str, error: Exception, next_step: str = "") -> Corrupt:
+    """The error for a line that a host printed. ``error``: why it cannot be parsed."""
+    shown = f"{line[:_SHOWN]!r}{'...' if len(line) > _SHOWN else ''}"
+    why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    return Corrupt(doing, f"the host said {shown}, which cannot be parsed ({why[:_SHOWN]})", next_step)
+
+
+@contextmanager
+def parsing(doing: str, said: bytes, next_step: str = "") -> Iterator[str]:
+    """The text of an answer, for a block that parses it. Raises Corrupt where the block finds it invalid."""
+    text = said.decode(errors="replace")
+    try:
+        yield text
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+        raise not_parsed(doing, text.strip(), error, next_step) from error
+
+
+# The script that is quarterdeck's part of a host, and what makes faults there for as long as there is one.
+
+_HERE = Path(__file__).parent
+_PIECES = (*(_HERE / "host").glob("*.sh"), PIECE)
+#: Where the script has the digest of the only faults that it takes.
+_FAULTS_DIGEST = b"@FAULTS_DIGEST@"
+
+
+@cache
+def script() -> bytes:
+    """The script, put together from its pieces. May block for a moment the first time."""
+    pieces = b"\n".join(piece.read_bytes() for piece in sorted(_PIECES, key=lambda each: each.name))
+    return pieces.replace(_FAULTS_DIGEST, hashlib.sha256(faults()).hexdigest().encode())
+
+
+@cache
+def script_digest() -> str:
+    """By which a host's own is compared with it."""
+    return hashlib.sha256(script()).hexdigest()
+
+
+@cache
+def faults() -> bytes:
+    """What makes faults on a host: sent with each request that needs it. May block for a moment the first time."""
+    return (_HERE / "drill" / "faults.sh").read_bytes()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import mmap
 import os
 import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -13,15 +15,15 @@ from typing_extensions import override
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, NotFound, Unavailable
+from quarterdeck.files import on_disk
+from quarterdeck.linux.calls import stat_of
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.sites.base.faults import FaultySite, Made, needs_well
-from quarterdeck.sites.local.disk import on_disk
-from quarterdeck.sites.local.fault.altering import all_stopped, alter_text, has_text
 from quarterdeck.sites.local.fault.guard import Guard
 from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, aside_of, undo
 from quarterdeck.sites.local.fault.tracing import TRACED, cannot_trace
-from quarterdeck.sites.local.kept_stands import keep_stand
+from quarterdeck.sites.local.kept import keep_stand
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.settings import Stand, StorageClass
@@ -228,3 +230,42 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
         if pid is None:
             raise NotFound(doing, f"unit {unit} does not run on machine {where.name}")
         return pid
+
+
+# A text in a file becomes another one of its length, while whoever uses the file stands still. Calls may block.
+
+#: What is written in place of each of its characters; of all others one of the two.
+_OTHER = (b"-", b"+")
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Whether a file has that text, which must not be empty."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(text.encode()) >= 0
+    except (FileNotFoundError, ValueError):  # it is not there, or empty
+        return False
+
+
+def alter_text(path: Path, text: str) -> None:
+    """Write something else of its length over each occurrence, and have that on the disk. Raises OSError."""
+    wanted = text.encode()
+    other = bytes(_OTHER[each == _OTHER[0][0]][0] for each in wanted)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+        for at in list(_occurrences(content, wanted)):
+            content[at : at + len(wanted)] = other
+        content.flush()
+
+
+def _occurrences(content: mmap.mmap, wanted: bytes) -> Iterator[int]:
+    at = content.find(wanted)
+    while at >= 0:
+        yield at
+        at = content.find(wanted, at + len(wanted))
+
+
+def all_stopped(pid: int) -> bool:
+    """Whether no thread of a process runs (proc(5): T, or it is tracing-stopped)."""
+    threads = Path("/proc", str(pid), "task").iterdir()
+    found = (stat_of(f"{pid}/task/{each.name}") for each in threads)
+    return all(fields[0] in b"Tt" for fields in found if fields is not None)

@@ -22,11 +22,10 @@ from quarterdeck.runner import last_line, start
 from quarterdeck.sites.isolation import Isolation
 from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, undo
 from quarterdeck.sites.local.fault.tracing import TRACED, traced
-from quarterdeck.sites.local.kept_stands import kept_stands
+from quarterdeck.sites.local.kept import kept_stands, site_number
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.numbers import site_number
-from quarterdeck.sites.netns.isolation import NetnsIsolation
+from quarterdeck.sites.netns.lab import NetnsIsolation
 
 _READY = b"ready\n"
 #: Seconds: for it to be there, for it to undo a fault, and between two tries of it.

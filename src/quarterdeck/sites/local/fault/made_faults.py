@@ -13,9 +13,8 @@ from pathlib import Path
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, Corrupt
-from quarterdeck.files import sync_folder, written_beside
+from quarterdeck.files import on_disk, sync_folder, written_beside
 from quarterdeck.model.faults import Fault, FaultKind
-from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.fault.tracing import let_go
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.volumes import put_back

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 
 from quarterdeck.errors import QuarterdeckError, TimedOut, Unavailable
+from quarterdeck.files import on_disk
 from quarterdeck.linux.calls import end_with_parent
 from quarterdeck.model.faults import SLOW_SYNC, FaultKind
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.runner import last_line
-from quarterdeck.sites.local.disk import on_disk
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import processes_of
 from quarterdeck.sites.local.supervisor.own_user import has_rights

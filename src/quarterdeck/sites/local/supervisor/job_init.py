@@ -12,8 +12,7 @@ import signal
 import subprocess
 import sys
 
-from quarterdeck.linux.calls import adopt_orphans
-from quarterdeck.linux.table import children
+from quarterdeck.linux.calls import adopt_orphans, children
 
 EX_NOT_STARTED = 127
 

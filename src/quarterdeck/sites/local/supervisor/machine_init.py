@@ -18,8 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-from quarterdeck.linux.calls import adopt_orphans, end_with_parent
-from quarterdeck.linux.table import children
+from quarterdeck.linux.calls import adopt_orphans, children, end_with_parent
 
 READY_FD = "QUARTERDECK_READY_FD"
 LONGEST_PAUSE = 5.0  # seconds between two starts of a supervisord that keeps dying

@@ -24,9 +24,9 @@ from quarterdeck.errors import Corrupt
 from quarterdeck.linux.calls import end_with_parent
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
-from quarterdeck.sites.local.supervisor.data_guard import note_data, refused
 from quarterdeck.sites.local.supervisor.own_user import give_again
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE, RECORD, is_altered, read_record
+from quarterdeck.sites.local.supervisor.unit_files import note_data, refused
 
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds

@@ -1,0 +1,288 @@
+"""Hosts of ssh sites, how each is reached, and what leads clients to the planes there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, ip_address
+from typing import Annotated, Protocol
+
+from pydantic import AfterValidator, Strict, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import address, label_within, shortened
+from quarterdeck.api.schema import ADDRESS, SOME_ONCE, InSchema, label, refuse_if_any
+from quarterdeck.api.values import Port, ZoneName
+from quarterdeck.model.units import MachineRole
+
+#: Of a host: with its site in front and a role behind it is a DNS label still.
+HOST_NAME_MAX = 36
+#: Where sshd listens, unless ssh's own configuration says otherwise.
+SSH_PORT = 22
+
+_TARGET = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.:%-]{0,251}[A-Za-z0-9_])?")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+_LABEL = re.compile(r"[a-z0-9-]+")
+
+
+def _host_address(text: str) -> str:
+    """An address of the host that clients and the other hosts can connect to; raises ValueError."""
+    plain = address(text)
+    parsed = ip_address(plain)
+    kinds = (("a loopback", parsed.is_loopback), ("a link-local", parsed.is_link_local))
+    found = next((words for words, so in kinds if so), "the broadcast" if plain == "255.255.255.255" else "")
+    if found:
+        raise ValueError(f"{shortened(text)} is {found} address: other hosts cannot connect to it")
+    return plain
+
+
+def _target(text: str) -> str:
+    if not _TARGET.fullmatch(text):
+        raise ValueError(f"{shortened(text)} is no name or address that ssh could be given")
+    return text
+
+
+def _user(text: str) -> str:
+    if not _USER.fullmatch(text):
+        raise ValueError(f"{shortened(text)} is not the name of a user")
+    return text
+
+
+def _key_file(text: str) -> str:
+    if not text.startswith(("/", "~/")):
+        raise ValueError(f"{shortened(text)} is neither an absolute path nor one that begins with ~/")
+    return text
+
+
+HostName = Annotated[str, AfterValidator(label_within(HOST_NAME_MAX)), label(HOST_NAME_MAX)]
+HostAddress = Annotated[str, AfterValidator(_host_address), ADDRESS]
+SshTarget = Annotated[str, AfterValidator(_target), InSchema({"pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$"})]
+SshUser = Annotated[str, AfterValidator(_user), InSchema({"pattern": r"^[A-Za-z_][A-Za-z0-9_.-]*$", "maxLength": 32})]
+KeyFile = Annotated[str, AfterValidator(_key_file), InSchema({"pattern": "^~?/"})]
+#: Read from plain data in any case, since what is written short is spelled out first.
+Roles = Annotated[tuple[Annotated[MachineRole, Strict(False)], ...], Strict(False), SOME_ONCE]
+
+
+class SshLogin(Model):
+    """How a host is logged in to. What is not said is as ``~/.ssh/config`` and ssh's own defaults say; no ``host``: the
+    host's address.
+    """
+
+    host: SshTarget | None = None
+    port: Port | None = None
+    user: SshUser | None = None
+    identity_file: KeyFile | None = None
+
+
+class Host(Model):
+    """A host. ``address``: where clients and the other hosts reach it. No ``name``: the first label of the name that
+    ssh is given, or else the address with dashes. ``role: x`` may be written for ``roles: [x]``.
+    """
+
+    name: HostName
+    address: HostAddress
+    zone: ZoneName
+    roles: Roles
+    ssh: SshLogin = SshLogin()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelled_out(cls, given: object) -> object:
+        if not isinstance(given, Mapping):
+            return given
+        login = given.get("ssh")
+        return spelled_out(given, login.get("host") if isinstance(login, Mapping) else None)
+
+    @property
+    def machines(self) -> Mapping[MachineRole, str]:
+        """The machines that it counts as, one for each of its roles, by name."""
+        return machine_names(self.name, self.roles)
+
+    @property
+    def login(self) -> tuple[str, int]:
+        """Where it is logged in to, as far as that is known here."""
+        return self.ssh.host or self.address, self.ssh.port or SSH_PORT
+
+
+def machine_names(host: str, roles: Sequence[MachineRole]) -> Mapping[MachineRole, str]:
+    """What the machines of a host are called: as the host is that for replicas, and the only one of a host."""
+    alone = len(roles) == 1
+    return {role: host if alone or role is MachineRole.CONTROL else f"{host}-{role}" for role in roles}
+
+
+def spelled_out(given: Mapping[object, object], target: object) -> Mapping[object, object]:
+    """What a person wrote of a host, with what follows from it: its roles, and its name."""
+    whole = dict(given)
+    if "role" in whole and "roles" not in whole:
+        whole["roles"] = [whole.pop("role")]
+    if "name" not in whole:
+        named = _name_from(target if isinstance(target, str) else whole.get("address"))
+        whole |= {"name": named} if named else {}
+    return whole
+
+
+def _name_from(text: object) -> str | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        plain = str(ip_address(text)).replace(":", "-").replace(".", "-").strip("-")
+    except ValueError:
+        plain = text.split(".")[0].lower()
+    return plain if _LABEL.fullmatch(plain) else None
+
+
+class HostLike(Protocol):
+    """A host as some document has it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where it is reached."""
+        ...
+
+    @property
+    def roles(self) -> tuple[MachineRole, ...]:
+        """What it is for."""
+        ...
+
+    @property
+    def login(self) -> tuple[str, int]:
+        """Where it is logged in to."""
+        ...
+
+
+def host_problems(hosts: Sequence[HostLike]) -> Iterator[tuple[str, str]]:
+    """What is wrong with hosts that are to be one site's: pairs of a path below the document, and what is wrong."""
+    if not hosts:
+        yield "hosts", "is empty; a site has at least one host"
+    for number, each in enumerate(hosts):
+        if not each.roles:
+            yield f"hosts[{number}].roles", f"is empty; there are {', '.join(MachineRole)}"
+        if len(set(each.roles)) < len(each.roles):
+            yield f"hosts[{number}].roles", "names a role twice"
+    if hosts and not any(MachineRole.CONTROL in each.roles for each in hosts):
+        yield "hosts", "none has the role control: nothing could be put there"
+    yield from _twice(hosts)
+
+
+def _twice(hosts: Sequence[HostLike]) -> Iterator[tuple[str, str]]:
+    names: dict[str, int] = {}
+    addresses: dict[str, int] = {}
+    logins: dict[tuple[str, int], int] = {}
+    for number, each in enumerate(hosts):
+        path = f"hosts[{number}]"
+        if (first := names.setdefault(each.name, number)) != number:
+            yield f"{path}.name", f"{each.name} is hosts[{first}] already"
+        if (first := addresses.setdefault(each.address, number)) != number:
+            yield f"{path}.address", f"{each.address} is that of hosts[{first}] already"
+        elif (first := logins.setdefault(each.login, number)) != number:
+            yield f"{path}", f"is logged in to at {login_text(each.login)}, as hosts[{first}] is: they are one machine"
+    yield from _alike(hosts, names)
+
+
+def _alike(hosts: Sequence[HostLike], names: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Hosts whose name is that of another one's machine."""
+    for each in hosts:
+        for role, name in machine_names(each.name, each.roles).items():
+            if name != each.name and name in names:
+                yield "hosts", f"{name} is a host, and what {each.name} is called as {role}: rename one of them"
+
+
+def login_text(login: tuple[str, int]) -> str:
+    """Where a host is logged in to, as people write it."""
+    host, port = login
+    return f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
+
+
+#: What a person's command may have of words.
+_WORDS_MAX = 64
+
+
+def _floating(text: str) -> str:
+    plain = address(text)
+    try:
+        found = IPv4Address(plain)
+    except ValueError:
+        raise ValueError(f"{shortened(text)} is no IPv4 address") from None
+    if found.is_loopback or found.is_link_local:
+        raise ValueError(f"{shortened(text)} cannot go from host to host")
+    return plain
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0].startswith("/"):
+        raise ValueError("must begin with the absolute path of a program")
+    if len(words) > _WORDS_MAX or any("\0" in each for each in words):
+        raise ValueError(f"must have at most {_WORDS_MAX} words, none with a zero in it")
+    return words
+
+
+FloatingAddress = Annotated[str, AfterValidator(_floating), InSchema({"format": "ipv4"})]
+Command = Annotated[tuple[str, ...], AfterValidator(_command), InSchema({"minItems": 1, "maxItems": _WORDS_MAX})]
+
+
+class ExternalEdge(Model):
+    """A load balancer of the user's own, for each plane at its own port. ``addresses``: where clients are led to.
+    ``command``: run on quarterdeck's host with what is wanted on its standard input, as JSON; where there is none a
+    person is asked for it.
+    """
+
+    addresses: Annotated[tuple[HostAddress, ...], SOME_ONCE]
+    command: Command | None = None
+
+    @model_validator(mode="after")
+    def _has_addresses(self) -> ExternalEdge:
+        if not self.addresses or len(set(self.addresses)) < len(self.addresses):
+            refuse_if_any([("addresses", "must be one address or more, each once")])
+        return self
+
+
+class Edge(Model):
+    """``floating_addresses``: each is at one of the hosts of role edge at a time, and goes over to another when that
+    one falls silent; for all planes of the site, which differ by port. With fewer than hosts, some of these stand by.
+    ``promoted_addresses``: each can be the endpoint of one plane (``leadsTo: promoted``), and at any of the hosts.
+    ``external``: there are no such hosts.
+    """
+
+    floating_addresses: tuple[FloatingAddress, ...] = ()
+    promoted_addresses: tuple[FloatingAddress, ...] = ()
+    external: ExternalEdge | None = None
+
+    def problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
+        """What is wrong with it at a site of these hosts, by path."""
+        edges = [each for each in hosts if MachineRole.EDGE in each.roles]
+        if self.external is not None:
+            if self.floating_addresses or self.promoted_addresses:
+                yield "edge", "has addresses that go from host to host or is external, not both"
+            if edges:
+                yield "edge.external", f"is for sites without hosts of role edge; {edges[0].name} is one"
+            return
+        floating = self.floating_addresses
+        if floating and len(edges) < 2:
+            yield "edge.floatingAddresses", "go over to another host: give two hosts or more the role edge"
+        elif len(floating) > len(edges):
+            yield "edge.floatingAddresses", f"are {len(floating)}, more than the {len(edges)} hosts of role edge"
+        yield from self._promoted_problems(hosts)
+        for path, addresses in (("floatingAddresses", floating), ("promotedAddresses", self.promoted_addresses)):
+            if len(set(addresses)) < len(addresses):
+                yield f"edge.{path}", "has an address twice"
+            for each in hosts:
+                if each.address in addresses:
+                    yield f"edge.{path}", f"has {each.address}, which is host {each.name}'s own"
+
+    def _promoted_problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
+        """What is wrong with addresses that a replica's host, or a load balancer's, can have."""
+        if not self.promoted_addresses:
+            return
+        path = "edge.promotedAddresses"
+        both = [each.name for each in hosts if {MachineRole.EDGE, MachineRole.CONTROL} <= {*each.roles}]
+        if not any(MachineRole.EDGE in each.roles for each in hosts):
+            yield path, "go over to a load balancer: give one host or more the role edge"
+        if both:
+            yield path, f"need hosts of role edge that have no replicas; {both[0]} has both roles"
+        if shared := {*self.promoted_addresses}.intersection(self.floating_addresses):
+            yield path, f"has {min(shared)}, which floatingAddresses has as well"

@@ -1,1 +1,0 @@
-"""The parts of a Site, and inventories of hosts."""

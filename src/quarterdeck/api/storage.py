@@ -1,0 +1,99 @@
+"""Storage classes: kinds of volumes that a site offers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, Field, model_validator
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import shortened
+from quarterdeck.api.schema import SOME, refuse_if_any
+from quarterdeck.api.values import AbsolutePath, Bytes, StorageClassName
+
+#: What may stand in braces in a command that attaches volumes: docs/storage.md.
+PLACEHOLDERS = ("volume", "storageClass", "host", "address", "path", "make", "snapshot")
+_BRACES = re.compile(r"\{([A-Za-z]+)\}")
+
+
+class StorageClass(Model):
+    """A kind of volume. No ``path``: below quarterdeck's own folder. ``limit_bytes``: what it may hold in all.
+    ``reattachable``: its volumes outlive their machines, and can be attached to others; else they are local.
+    """
+
+    name: StorageClassName
+    path: AbsolutePath | None = None
+    limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
+    reattachable: bool = False
+
+
+def _command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words or not words[0]:
+        raise ValueError("is no command")
+    if any("\0" in word for word in words):
+        raise ValueError("has a zero in it")
+    unknown = [name for word in words for name in _BRACES.findall(word) if name not in PLACEHOLDERS]
+    if unknown:
+        known = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
+        raise ValueError(f"{shortened('{' + unknown[0] + '}')} means nothing: there are {known}")
+    return words
+
+
+Command = Annotated[tuple[str, ...], AfterValidator(_command), SOME]
+
+
+class HostStorageClass(Model):
+    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs (docs/storage.md), its
+    volumes outlive their hosts, and can be attached to others; ``snapshot``: one that copies a volume.
+    """
+
+    name: StorageClassName
+    path: AbsolutePath | None = None
+    limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
+    attach: Command | None = None
+    detach: Command | None = None
+    snapshot: Command | None = None
+
+    @model_validator(mode="after")
+    def _commands_belong_together(self) -> HostStorageClass:
+        problems = []
+        for given, other in (("attach", "detach"), ("detach", "attach"), ("snapshot", "attach")):
+            if getattr(self, given) is not None and getattr(self, other) is None:
+                problems.append((other, f"is missing: what {given} is for takes it as well"))
+        refuse_if_any(problems)
+        return self
+
+    @property
+    def reattachable(self) -> bool:
+        """Whether its volumes can be attached to other hosts."""
+        return self.attach is not None
+
+
+#: Of any kind of site.
+AnyStorageClass: TypeAlias = StorageClass | HostStorageClass
+
+#: What a site has that says nothing of them.
+STANDARD = (StorageClass(name="standard"),)
+HOSTS_STANDARD = (HostStorageClass(name="standard"),)
+
+
+def class_problems(classes: Sequence[AnyStorageClass]) -> Iterator[tuple[str, str]]:
+    """What keeps storage classes from being one site's, each by its field."""
+    if not classes:
+        yield "storageClasses", "is empty; a site has at least one storage class"
+    if len({each.name for each in classes}) < len(classes):
+        yield "storageClasses", "names a storage class twice"
+
+
+def host_class_problems(classes: Sequence[HostStorageClass]) -> Iterator[tuple[str, str]]:
+    """The same for those of hosts. Each host keeps volumes of its own in the first one (audit logs), which have the
+    same name on all of them.
+    """
+    yield from class_problems(classes)
+    if classes and classes[0].reattachable:
+        yield (
+            "storageClasses[0].attach",
+            "the first storage class is for what each host has for itself: name a local one",
+        )

@@ -1,1 +1,0 @@
-"""Asking DNS servers."""

@@ -1,1 +1,0 @@
-"""Addresses that pass from machine to machine."""

@@ -1,0 +1,147 @@
+"""Certificates of a plane that has been created: issued anew in time, and those of its kubelets."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pydantic import JsonValue
+
+from quarterdeck.actions.addresses import apiserver_address, seat_of
+from quarterdeck.actions.plane import Plane
+from quarterdeck.addons.applyset import MANAGER
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import OperationType
+from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
+from quarterdeck.engine.notices.events import Happening
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.revisions import takes_nodes
+from quarterdeck.kube.nodes import SigningRequest, Taken, nodes, objection, serving_requests
+from quarterdeck.kube.port import Address, Refused
+from quarterdeck.model.world import World
+from quarterdeck.pki.validity import certificates, validity
+from quarterdeck.stores.port import EventType
+
+
+@dataclass(kw_only=True)
+class RenewCertificates:
+    """A duty: when a third of the life of a certificate is left, all of the plane's are asked for anew, as by
+    ``certs renew``: one replica takes them up after the other. Authorities stay.
+    """
+
+    home: Home
+    asker: Asker
+    every: float = 3600.0
+    _last: float = -math.inf
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``ShortTurn``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
+        now = asyncio.get_running_loop().time()
+        if now - self._last < self.every:
+            return
+        if _due(plane):
+            await plane.check()
+            await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.asker)
+        self._last = now
+
+
+def renewed(plane: ControlPlane) -> ControlPlane:
+    """A plane, with new certificates asked for."""
+    spec = plane.spec
+    newer = spec.certificates.model_copy(update={"generation": spec.certificates.generation + 1})
+    return plane.with_spec(certificates=newer)
+
+
+def _due(plane: Plane) -> bool:
+    now = datetime.fromtimestamp(plane.clock(), UTC)
+    issued = (pem for name, pem in certificates(plane.secrets) if "-ca" not in name.rpartition("/")[2])
+    return any(validity(pem).due(now) for pem in issued)
+
+
+_PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a request: approved, or left to a person, and why."""
+
+    request: str
+    node: str
+    why: str = ""
+
+
+@dataclass(kw_only=True)
+class ApproveNodes:
+    """A duty: requests of nodes for certificates to serve with are approved when each asks for itself alone. Others are
+    left to a person, and told of once.
+    """
+
+    _left: dict[str, str] = field(default_factory=dict)
+
+    async def turn(self, plane: Plane, world: World) -> None:
+        """See ``ShortTurn``."""
+        ready = next((fact.name for fact in world.replicas if fact.ready), None)
+        if ready is None or not takes_nodes(plane.resource):
+            return
+        apiserver = apiserver_address(plane.memory.replica(ready))
+        left = {each.request: each for each in await approve(plane, apiserver, plane.check) if each.why}
+        for each in left.values():
+            if self._left.get(each.request) != each.why:
+                words = f"request {each.request} of {each.node} is left to you: {each.why}"
+                happening = Happening("NodeCertificateLeft", words, EventType.WARNING)
+                await plane.store.record(happening.event(plane.name, plane.clock()))
+        self._left = {name: each.why for name, each in left.items()}
+
+
+async def approve(plane: Plane, apiserver: Address, check: Callable[[], Awaitable[None]]) -> tuple[Decided, ...]:
+    """Decide on each request for such a certificate that nobody has decided on. ``check`` is asked before each effect.
+
+    Raises Unavailable when the apiserver does not answer.
+    """
+    pending = [each for each in await serving_requests(plane.kube, apiserver) if each.pending]
+    if not pending:
+        return ()
+    from quarterdeck.pki.requests import requested  # takes long to load, and hardly ever is there anything to decide
+
+    known, taken = await nodes(plane.kube, apiserver), _taken(plane)
+    decided = []
+    for each in pending:
+        why = objection(each, requested(each.pem), known, taken)
+        if not why:
+            await check()
+            try:
+                await plane.kube.apply(apiserver, f"{_PATH}/{each.metadata.name}/approval", _yes(each), manager=MANAGER)
+            except Refused as error:
+                why = error.seen
+        decided.append(Decided(each.metadata.name, each.spec.username, why))
+    return tuple(decided)
+
+
+def _yes(request: SigningRequest) -> dict[str, JsonValue]:
+    """The decision: on this very request, and not on one that took its name since."""
+    condition: JsonValue = {
+        "type": "Approved",
+        "status": "True",
+        "reason": "NodeAsksForItself",
+        "message": "quarterdeck: the node asks for the names and addresses that it has, and nobody else does",
+    }
+    return {
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"name": request.metadata.name, "uid": request.metadata.uid},
+        "status": {"conditions": [condition]},
+    }
+
+
+def _taken(plane: Plane) -> Taken:
+    """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
+    seats = (seat_of(each).hosts for each in plane.memory.replicas)
+    machines = (each.address for each in plane.machines.values())
+    names = {plane.resource.host, service_ip(plane.wanted), "localhost", "kubernetes", "127.0.0.1", "::1"}
+    every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}
+    return Taken(frozenset(each.lower() for each in every), (CLUSTER_DOMAIN, "svc", plane.resource.host))

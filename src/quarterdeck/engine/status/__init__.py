@@ -1,1 +1,0 @@
-"""The status of a plane, for people and programs."""

@@ -1,0 +1,100 @@
+"""quarterdeck's own add-ons of a plane: what nodes that join look for, and what a cloud controller manager may do."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+from pathlib import Path
+
+from quarterdeck.actions.plane import Plane
+from quarterdeck.addons.content import Content
+from quarterdeck.addons.nodes import Joined, for_nodes
+from quarterdeck.addons.rbac import for_cloud
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.components.ports import has_own_ports
+from quarterdeck.components.settings import CLUSTER_DOMAIN, url
+from quarterdeck.engine.workspace.revisions import takes_nodes
+from quarterdeck.engine.workspace.settings import endpoint_port
+from quarterdeck.errors import InvalidInput, PreconditionFailed
+from quarterdeck.model.components import Component
+from quarterdeck.model.seats import Endpoint, PortName
+from quarterdeck.sites.port import Site
+from quarterdeck.upstream.sources import Target, fault
+
+
+def kept_for_nodes(plane: Plane) -> Content | None:
+    """The objects that nodes look for, which are an add-on of quarterdeck's own; None where none are to join."""
+    resource = plane.resource
+    if not takes_nodes(resource):
+        return None
+    spec = resource.spec
+    return for_nodes(
+        Joined(
+            plane=plane.name,
+            server=url(resource.host, endpoint_port(resource)),
+            ca=plane.secrets.kubernetes_ca.bundle,
+            kubernetes=spec.kubernetes_version,
+            service_cidr=spec.service_cidr,
+            cluster_domain=CLUSTER_DOMAIN,
+            kubelet=json.dumps(spec.nodes.kubelet_configuration, sort_keys=True),
+            beside=_beside(plane),
+        )
+    )
+
+
+def _beside(plane: Plane) -> tuple[Endpoint, ...]:
+    """Where the apiservers are reached that have other ports than the plane's; none at loopback addresses, which no
+    endpoint may have.
+    """
+    seats = (each.seat for each in plane.memory.replicas if each.seat is not None)
+    others = (each for each in seats if not has_own_ports(each, plane.resource.status.port_offset or 0))
+    ends = (each.advertised(PortName.APISERVER) for each in others)
+    return tuple(sorted(each for each in ends if not ipaddress.ip_address(each.host).is_loopback))
+
+
+#: What a file begins with that another program reads.
+_SCRIPT = b"#!"
+
+
+def admit_cloud(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
+    """Refuse what no machine of a site could start: a change is not held up by a file that went since it was named.
+    Raises PreconditionFailed for an image, InvalidInput for a file that is no program.
+    """
+    cloud = wanted.spec.cloud_controller_manager
+    if cloud is None or (current is not None and cloud == current.spec.cloud_controller_manager):
+        return
+    doing = f"giving plane {wanted.name} a cloud controller manager"
+    if cloud.program is not None:
+        if why := _unusable(Path(cloud.program)):
+            raise InvalidInput(doing, f"spec.cloudControllerManager.program: {cloud.program} {why}", "put one there")
+    else:
+        raise PreconditionFailed(
+            doing,
+            f"site {site.name} runs programs that are files, and no images",
+            "give spec.cloudControllerManager.program: the file that is in the image",
+        )
+
+
+def _unusable(path: Path) -> str:
+    """Why a file is no program for this machine; "" if it may be one."""
+    try:
+        if not path.is_file():
+            return "is no file" if path.exists() else "is not there"
+        if not os.access(path, os.X_OK):
+            return "is not executable"
+        with path.open("rb") as stream:
+            if stream.read(len(_SCRIPT)) == _SCRIPT:
+                return ""
+        return fault(path, Target.here()) or ""
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def kept_for_cloud(plane: Plane) -> Content | None:
+    """What a cloud controller manager may do, which is an add-on of quarterdeck's own; None where there is none. It
+    stays as long as any replica has one.
+    """
+    names = {plane.revisions.goal, *(each.revision for each in plane.memory.replicas)}
+    there = plane.revisions.programs.having(Component.CLOUD_CONTROLLER_MANAGER)
+    return for_cloud() if names & there else None
