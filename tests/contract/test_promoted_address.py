@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from quarterdeck.endpoint.port import have_clients_wait, have_new_clients_wait
 from quarterdeck.endpoint.promoted import PromotedAddress
 from quarterdeck.model.endpoints import Claim
 from quarterdeck.model.units import UnitSpec
@@ -221,6 +222,20 @@ async def test_clients_wait_for_a_moment_and_what_they_sent_is_answered(made: Ma
     await made.dns.hold(10.0)
     await made.dns.let_go()
     await made.held("held")
+
+
+async def test_new_clients_wait_and_those_who_are_connected_go_on(made: Machines) -> None:
+    assert await made.connect("held") == ALONE
+    await have_new_clients_wait(made.site, ALONE, UNIT, 10.0)
+    with pytest.raises(OSError, match=r"[Tt]imed? ?out"):
+        await made.connect("new", 0.5)
+    await made.held("held")
+    await have_clients_wait(made.site, ALONE, UNIT, 10.0)
+    with pytest.raises(OSError, match=r"[Tt]imed? ?out"):
+        await made.client.do("round", "held", 0.5)
+    await made.dns.let_go()
+    assert await made.connect("new") == ALONE
+    await made.held("new")
 
 
 async def test_an_apiserver_that_ends_while_clients_wait_gives_the_address_to_the_next_and_refuses_nobody(

@@ -232,7 +232,9 @@ async def test_what_moves_an_address_counts_as_left_unless_all_planes_share_it(e
 async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goes(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is connected is told by its end, and who comes anew is not refused: the next machine has the address then."""
+    """Those who are not connected yet first: whoever has just connected sends its request, and has the answer. The
+    others are told by the end of their connections.
+    """
     said: list[str] = []
     plain = replace(edge.balancer, floating=None)
     await plain.apply(BACKENDS)
@@ -242,15 +244,20 @@ async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goe
         there = {each.name for each in await edge.site.units(EDGE) if each.state is UnitState.RUNNING}
         assert {"demo-envoy", "demo-keepalived"} <= there
         assert (machine, unit, seconds > 5.0) == (EDGE, "demo-keepalived", True)
-        said.append("waits")
+        said.append("all wait")
+
+    async def new_wait(*_: object) -> None:
+        said.append("new ones wait")
 
     async def goes(site: FakeSite, machine: str, unit: str) -> None:
         said.append(unit)
 
     monkeypatch.setattr(envoy, "have_clients_wait", waits)
+    monkeypatch.setattr(envoy, "have_new_clients_wait", new_wait)
+    monkeypatch.setattr(envoy, "_REQUEST", 0.0)
     monkeypatch.setattr(FakeSite, "remove_unit", goes)
     await replace(plain, promoted="demo-keepalived").remove()
-    assert said == ["waits", "demo-envoy", "demo-keepalived"]
+    assert said == ["new ones wait", "all wait", "demo-envoy", "demo-keepalived"]
 
 
 @pytest.mark.parametrize("last", ["install", "start_unit"])

@@ -19,6 +19,7 @@ from quarterdeck.model.endpoints import (
     Sighting,
 )
 from quarterdeck.model.site_facts import SiteFacts
+from quarterdeck.model.units import UnitFile
 from quarterdeck.sites.port import Site
 
 
@@ -206,12 +207,23 @@ async def have_clients_wait(site: Site, machine: str, unit: str, seconds: float)
     then on: it is sent again. What came before is answered. Raises Unavailable where the unit does not say so in time.
     """
     number = _another_number()
-    await site.write_files(machine, (hold_file(site.folder(machine, unit), seconds, number),))
+    await _hold(site, machine, unit, hold_file(site.folder(machine, unit), seconds, number), held_line(number))
+
+
+async def have_new_clients_wait(site: Site, machine: str, unit: str, seconds: float) -> None:
+    """The same for clients that are not connected yet. Those that are go on."""
+    number = _another_number()
+    file = hold_file(site.folder(machine, unit), seconds, number, new=True)
+    await _hold(site, machine, unit, file, held_line(number))
+
+
+async def _hold(site: Site, machine: str, unit: str, file: UnitFile, line: str) -> None:
+    await site.write_files(machine, (file,))
     try:
         async with asyncio.timeout(_HELD):
             while True:
                 said = await site.logs(machine, unit, lines=_LINES)
-                if held_line(number) in said.splitlines():
+                if line in said.splitlines():
                     return
                 await asyncio.sleep(_LOOKED_AT_EVERY)
     except TimeoutError as error:

@@ -122,11 +122,12 @@ def served_file(folder: PurePosixPath, plane: str, *, ready: int | None, port: i
     return UnitFile(folder / _SERVED / plane, f"{'-' if ready is None else ready} {port}\n".encode())
 
 
-def hold_file(folder: PurePosixPath, seconds: float, number: int) -> UnitFile:
+def hold_file(folder: PurePosixPath, seconds: float, number: int, *, new: bool = False) -> UnitFile:
     """Has the clients of a promoted address on this machine wait for at most so long, or go on (0). The unit's log has
-    the line ``held_line`` once they wait. ``number`` is another one for each hold.
+    the line ``held_line`` once they wait. ``number`` is another one for each hold. ``new``: only clients that are not
+    connected yet wait, and only where nftables is installed.
     """
-    return UnitFile(folder / _HOLD, f"{max(0, round(seconds * 1000))} {number}\n".encode())
+    return UnitFile(folder / _HOLD, f"{max(0, round(seconds * 1000))} {number}{' new' if new else ''}\n".encode())
 
 
 def held_line(number: int) -> str:

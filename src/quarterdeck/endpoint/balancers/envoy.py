@@ -17,7 +17,7 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
-from quarterdeck.endpoint.port import have_clients_wait
+from quarterdeck.endpoint.port import have_clients_wait, have_new_clients_wait
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
@@ -35,6 +35,9 @@ _AT_HOME = 2.0
 _UNIT_LOOKED_AT_EVERY = 0.1
 #: Seconds in which a load balancer is taken down, and the promoted address goes to another machine.
 _TAKEN_DOWN_WITHIN = 15.0
+#: Seconds for a client that has just connected to send its request and have the answer. One that has been connected for
+#: longer knows that a server may end a connection at any time, and sends its request again.
+_REQUEST = 1.5
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 
@@ -172,6 +175,8 @@ class EnvoyBalancer:
         if self.floating is not None:
             await self.site.remove_files(self.machine, (self.floating.watched.path,))
         if self.promoted is not None and _state(await self._units(), self.promoted) is UnitState.RUNNING:
+            await have_new_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
+            await asyncio.sleep(_REQUEST)
             await have_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
         await self.site.remove_unit(self.machine, self.settings.unit)
         if self.promoted is not None:

@@ -31,15 +31,11 @@ from quarterdeck.planner.simulated.parts import (
 class Truth:
     """All that is true; what follows from it is worked out once, when it is first asked for.
 
-    ``balancers`` are the backends that each site's load balancer sends to, ``checked`` those of them that it holds for
-    healthy as of its last check.
-    ``revision``, ``via``, ``apart``, ``changes``, ``condemned`` and ``cordoned`` are as in ``World``.
-    ``front`` is the site of a fixed address: then there is no name, and ``record`` is that site always, unless it is
-    ``promoted``. ``direct``, ``promoted``: as in ``World``;
-    ``named`` are the replicas whose own addresses the name has while ``record`` is ``APISERVERS``. ``programs``: as in
-    ``World``, ``events_leader`` who leads the events' cluster. ``full``: etcd has raised NOSPACE, and takes no writes;
-    ``events_full``: so has the events' cluster.
-    ``reattachable``: volumes can go to other machines. ``consent``: as in ``World``.
+    ``balancers`` are the backends that each site's load balancer sends to, ``checked`` those of them that it held for
+    healthy at its last check. ``front`` is the site of a fixed address: then there is no name, and ``record`` is that
+    site always, unless it is ``promoted``. ``named`` are the replicas whose own addresses the name has while ``record``
+    is ``APISERVERS``. ``full``: etcd has raised NOSPACE, and takes no writes. ``events_leader`` and ``events_full`` are
+    those of the events' cluster. ``reattachable``: volumes can go to other machines. Other fields are as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
     starts from it. All other faults are injected by the tests, in a subclass which overrides the hooks at the end.

@@ -28,7 +28,7 @@ placed() {  # $1: a configuration's text, $2: interface, $3: folder for what thi
 }
 
 run_vrrp() {  # CONFIGURATION FILES STATE: the unit's folder of files, and one for what this loop says
-  local number failed=0 turn=0 until='' last=''
+  local number failed=0 turn=0 until='' last='' HOLD_WHOM=''
   CONF=$1 FILES=$2 STATE=$3
   declare -A SAID=()
   touch -r "$CONF" "$STATE/taken"
@@ -52,7 +52,7 @@ run_vrrp() {  # CONFIGURATION FILES STATE: the unit's folder of files, and one f
       last=$HOLD
       until=$(($(uptime_ms) + HOLD_MS))
       # components/traffic/keepalived.py looks for this line
-      [ "$HOLD_MS" = 0 ] || ! clients_wait || echo "clients wait: $HOLD_NUMBER"
+      [ "$HOLD_MS" = 0 ] || ! "${HOLD_WHOM}clients_wait" || echo "clients wait: $HOLD_NUMBER"
     fi
     if [ -n "$until" ] && [ "$(uptime_ms)" -ge "$until" ]; then
       until=''
@@ -159,9 +159,23 @@ uptime_ms() { local up; read -r up _ < /proc/uptime; echo $((10#${up/./} * 10));
 # Clients that wait: all that they send to the addresses is lost, as if there were no such address here, and is sent again.
 # What they have sent before is answered, since the address is still there.
 
-last_hold() {  # sets HOLD, HOLD_MS and HOLD_NUMBER by what was last asked for; fails where nothing was
-  [ -e "$FILES/hold/now" ] && read -r HOLD < "$FILES/hold/now" && [[ $HOLD =~ ^([0-9]{1,6})\ ([0-9]{1,19})$ ]] || return 1
-  HOLD_MS=$((10#${BASH_REMATCH[1]})) HOLD_NUMBER=${BASH_REMATCH[2]}
+last_hold() {  # sets HOLD, HOLD_MS, HOLD_NUMBER and HOLD_WHOM by what was last asked for; fails where nothing was
+  [ -e "$FILES/hold/now" ] && read -r HOLD < "$FILES/hold/now" || return 1
+  [[ $HOLD =~ ^([0-9]{1,6})\ ([0-9]{1,19})(\ new)?$ ]] || return 1
+  HOLD_MS=$((10#${BASH_REMATCH[1]})) HOLD_NUMBER=${BASH_REMATCH[2]} HOLD_WHOM=${BASH_REMATCH[3]:+new_}
+}
+
+new_clients_wait() {  # and nobody who is connected. Where this machine cannot tell them apart nobody waits.
+  local address
+  command -v nft > /dev/null || return 0
+  for address in "${ADDRESSES[@]}"; do
+    nft -f - <<< "table ip quarterdeck_${address//./_} {
+      chain arrives {
+        type filter hook input priority -300;
+        ip daddr $address tcp flags & (syn | ack) == syn drop;
+      }
+    }" || return 0
+  done
 }
 
 clients_wait() {
@@ -173,6 +187,7 @@ clients_go_on() {
   local address
   for address in "${ADDRESSES[@]}"; do
     while ip route del blackhole "$address/32" table local 2> /dev/null; do :; done
+    nft delete table ip "quarterdeck_${address//./_}" 2> /dev/null
   done
 }
 
