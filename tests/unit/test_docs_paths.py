@@ -82,6 +82,14 @@ def test_a_page_of_the_design_is_reached_from_the_architecture() -> None:
     assert [name_of(each) for each in DOCS if each.parent.name == "design" and each not in linked] == []
 
 
+def test_searches_that_the_safety_rules_name_are_there() -> None:
+    page, searches = ROOT / "docs/architecture.md", ROOT / "tests/model/searches.py"
+    named = set(re.findall(rf"\[`([A-Z_]+)`\]\(\.\./{name_of(searches)}\)", page.read_text()))
+    defined = set(re.findall(r"^([A-Z_]+)\b[^=\n]* = ", searches.read_text(), re.MULTILINE))
+    assert named
+    assert named <= defined
+
+
 @pytest.mark.parametrize("link", ["nowhere.md", "#nothing", "planner.md#nothing", "../../outside.md", "demo.svg#rules"])
 def test_a_link_that_leads_nowhere_is_noticed(link: str) -> None:
     assert not leads_somewhere(ROOT / "docs/architecture.md", link)
