@@ -102,7 +102,7 @@ STAGES = (
         "contract",
         "drivers and fakes against the real thing",
         "-n",
-        "2",
+        "4",  # they wait, for processes, machines and deadlines, more than they compute
         "--dist",
         "loadgroup",  # some modules have one replica, or lab, for all of their tests
         "tests/contract",
