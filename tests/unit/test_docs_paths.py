@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md")
+PAGES = (*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md")))
 #: A module or a script, by its whole path or by the end of it.
 _FILE = re.compile(r"(?<![\w/.])(?:\.\./)?((?:[a-z0-9_.-]+/)*[a-z0-9_.-]+\.(?:py|sh))\b")
 
