@@ -1,9 +1,11 @@
-"""Every command line in the pages is one that the command line interface accepts."""
+"""Every command line and every spec of a plane in the pages is one that quarterdeck accepts."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -11,9 +13,11 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
+from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.cli.main import app
 from quarterdeck.sites.ssh.checks import LEAST_BASH, LEAST_SYSTEMD
 from quarterdeck.upstream.catalog import Project, supported
@@ -149,6 +153,27 @@ def test_what_is_accepted_is_found_and_passes(text: str) -> None:
     lines = list(lines_of(text))
     assert lines
     assert not any(map(trouble, lines))
+
+
+def specs_of(text: str) -> Iterator[str]:
+    """The specs of planes in the YAML blocks of a page, as JSON. They need not say where the plane is."""
+    for language, block in _FENCE.findall(text):
+        if language == "yaml":
+            for document in yaml.safe_load_all(textwrap.dedent(block)):
+                if "spec" in document and document.get("kind", "ControlPlane") == "ControlPlane":
+                    yield json.dumps({"placement": {"site": "east"}, **document["spec"]})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_spec_of_a_page_is_valid(page: Path) -> None:
+    for spec in specs_of(page.read_text()):
+        ControlPlaneSpec.model_validate_json(spec)
+
+
+def test_a_spec_that_is_not_valid_is_found() -> None:
+    (spec,) = specs_of("```yaml\nspec:\n  healing: {budgets: 3}\n```")
+    with pytest.raises(ValueError, match="budgets"):
+        ControlPlaneSpec.model_validate_json(spec)
 
 
 def test_the_readme_lists_every_command() -> None:
