@@ -45,8 +45,8 @@ Command = Annotated[tuple[str, ...], AfterValidator(_command), SOME]
 
 
 class HostStorageClass(Model):
-    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs, its volumes outlive their
-    hosts, and can be attached to others; ``snapshot``: one that copies a volume. See docs/how-to/storage.md.
+    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs, its volumes outlive
+    their hosts, and can be attached to others; ``snapshot``: one that copies a volume. See docs/how-to/storage.md.
     """
 
     name: StorageClassName
