@@ -20,7 +20,7 @@ from typer.exceptions import TyperException
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.cli.main import app
 from quarterdeck.sites.ssh.checks import LEAST_BASH, LEAST_SYSTEMD
-from quarterdeck.upstream.catalog import Project, supported
+from quarterdeck.upstream.catalog import Project, Versions, supported
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -184,6 +184,7 @@ def test_the_readme_lists_every_command() -> None:
 
 def test_the_readme_names_the_supported_versions() -> None:
     text = README.read_text()
-    wanted = [supported(each) for each in (Project.KUBERNETES, Project.ETCD)]
+    projects = (Project.KUBERNETES, Project.ETCD)
+    wanted = [f"{supported(each)} | {Versions().of(each)} |" for each in projects]
     wanted += [f"systemd {LEAST_SYSTEMD}", f"bash {LEAST_BASH}"]
     assert [each for each in wanted if each not in text] == []
