@@ -1,4 +1,5 @@
-"""A load balancer of the user's own: an Envoy that they run and configure by themselves, as docs/edges.md asks for.
+"""A load balancer of the user's own: an Envoy that they run and configure themselves (docs/how-to/edges.md).
+
 ``python -m support.own_balancer FOLDER`` is their command: it sets it to what it reads.
 """
 

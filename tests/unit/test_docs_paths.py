@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCS = tuple(sorted((ROOT / "docs").rglob("*.md")))
-PAGES = (*DOCS, ROOT / "README.md", ROOT / "CHANGELOG.md")
+PAGES = (*DOCS, *sorted(ROOT.glob("*.md")))
 #: Bytes that a page of docs/ has at most, but for those that have a bound of their own.
 MOST = 25_000
 BOUNDS = {"docs/architecture.md": 20_000}

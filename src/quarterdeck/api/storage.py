@@ -13,7 +13,7 @@ from quarterdeck.api.names import shortened
 from quarterdeck.api.schema import SOME, refuse_if_any
 from quarterdeck.api.values import AbsolutePath, Bytes, StorageClassName
 
-#: What may stand in braces in a command that attaches volumes: docs/storage.md.
+#: What may stand in braces in a command that attaches volumes: docs/how-to/storage.md.
 PLACEHOLDERS = ("volume", "storageClass", "host", "address", "path", "make", "snapshot")
 _BRACES = re.compile(r"\{([A-Za-z]+)\}")
 
@@ -45,8 +45,8 @@ Command = Annotated[tuple[str, ...], AfterValidator(_command), SOME]
 
 
 class HostStorageClass(Model):
-    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs (docs/storage.md), its
-    volumes outlive their hosts, and can be attached to others; ``snapshot``: one that copies a volume.
+    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs, its volumes outlive
+    their hosts, and can be attached to others; ``snapshot``: one that copies a volume. See docs/how-to/storage.md.
     """
 
     name: StorageClassName

@@ -108,7 +108,7 @@ class Hosts:
         try:
             if edge:  # its addresses go over first, and nobody puts anything there from then on
                 await _taken_out(self._home, doing, name, found, forget=forget)
-                next_step = "it is of the site no more: see docs/ssh.md for what may be left on it"
+                next_step = "it is of the site no more: see docs/how-to/ssh.md for what may be left on it"
             if not forget:
                 spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
                 await self._home.sites.destroy(site.model_copy(update={"spec": spec}))

@@ -171,7 +171,9 @@ class Sites(Hosts):
         doing = f"trying storage class {storage_class} of site {name}"
         site = self._home.sites.open(await self._home.site(name))
         if not isinstance(site, ChecksStorage):
-            raise PreconditionFailed(doing, "its volumes are attached by no commands of yours", "see docs/storage.md")
+            raise PreconditionFailed(
+                doing, "its volumes are attached by no commands of yours", "see docs/how-to/storage.md"
+            )
         if machines and len(machines) != 2:
             raise InvalidInput(doing, f"{len(machines)} machines are named", "name two, or none")
         first, second = machines or await _two(doing, site)

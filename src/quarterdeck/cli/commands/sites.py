@@ -55,7 +55,9 @@ def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = No
 
     if broken := call(tried):
         words = "1 promise is" if broken == 1 else f"{broken} promises are"
-        raise PreconditionFailed(f"trying storage class {storage_class}", f"{words} not kept", "see docs/storage.md")
+        raise PreconditionFailed(
+            f"trying storage class {storage_class}", f"{words} not kept", "see docs/how-to/storage.md"
+        )
     out.print("not tried: detach while a host does not answer", highlight=False)
 
 

@@ -130,7 +130,7 @@ def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:
         )
     if facts.owner and facts.owner != here.owner:
         seen = f"it belongs to another home of quarterdeck ({facts.owner})"
-        yield _refuse("owner", seen, "remove the site there, or see docs/ssh.md")
+        yield _refuse("owner", seen, "remove the site there, or see docs/how-to/ssh.md")
 
 
 def _room(host: Host, facts: HostFacts) -> Iterator[Finding]:

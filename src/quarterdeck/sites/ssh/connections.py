@@ -270,7 +270,7 @@ async def _refused(words: Sequence[str], shell: Shell) -> None:
             await shell.complaint()  # sshd may grant no further session before this one has ended
         case ["owned", owner]:
             seen = f"it belongs to another home of quarterdeck ({printable(owner)})"
-            raise PreconditionFailed(doing, seen, "forget it there, or see docs/ssh.md")
+            raise PreconditionFailed(doing, seen, "forget it there, or see docs/how-to/ssh.md")
         case ["no-systemd"]:
             raise PreconditionFailed(doing, "systemd does not run it", "use a host with systemd")
         case ["unprepared", *why]:

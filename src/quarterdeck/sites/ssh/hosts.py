@@ -13,7 +13,7 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.runner import run, start
 
-# The commands that attach volumes of people's own storage: what they promise is in docs/storage.md.
+# The commands that attach volumes of people's own storage: what they promise is in docs/how-to/storage.md.
 
 #: What a command ends with that was asked for a volume which there is not.
 NO_SUCH_VOLUME = 3

@@ -1,4 +1,4 @@
-"""Trying the commands that attach volumes: whether each keeps what docs/storage.md has it promise.
+"""Trying the commands that attach volumes: whether each keeps what docs/how-to/storage.md has it promise.
 
 That nothing on a host which does not answer can write any more is not tried: no host is turned off for it.
 """
