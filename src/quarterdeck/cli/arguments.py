@@ -57,25 +57,23 @@ Name = Annotated[
     str, typer.Argument(help="The plane's name.", autocompletion=_planes, callback=note_plane, show_default=False)
 ]
 MaybeName = Annotated[
-    str | None, typer.Argument(help="The plane's name; all planes without one.", autocompletion=_planes)
+    str | None, typer.Argument(help="The plane's name (default: all planes).", autocompletion=_planes)
 ]
-ReplicaCount = Annotated[int, typer.Option(help="1, 3, 5 or 7.")]
+ReplicaCount = Annotated[int, typer.Option(help="Number of replicas: 1, 3, 5 or 7.")]
 OperationName = Annotated[
     str | None,
-    typer.Option("--operation", help="An operation's name; the last one without it.", autocompletion=operations),
+    typer.Option("--operation", help="The operation's name (default: the last one).", autocompletion=operations),
 ]
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
-OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print it.")]
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Output format.")]
 #: What help says that an option takes which is a program of a replica; it is read by ``named``.
 PROGRAM = f"[{'|'.join(components())}]"
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see 'wait'.")]
-NoTrial = Annotated[
-    bool, typer.Option("--no-trial", help="Do not start the changed programs first to see whether they can start.")
-]
-HOST_HELP = "A host of an ssh site (HOST, or SITE/HOST) that makes the clients' connections, instead of this one."
-ProbeOption = Annotated[bool, typer.Option("--probe", help="Watch it with real clients from outside.")]
-ProbeFrom = Annotated[str | None, typer.Option("--probe-from", help=f"The same. {HOST_HELP}", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; 'wait' follows the change.")]
+NoTrial = Annotated[bool, typer.Option("--no-trial", help="Skip the test start of programs with changed flags.")]
+HOST_HELP = "Connect from a host of an ssh site (HOST or SITE/HOST) instead of this machine."
+ProbeOption = Annotated[bool, typer.Option("--probe", help="Measure the plane with real clients meanwhile.")]
+ProbeFrom = Annotated[str | None, typer.Option("--probe-from", help=f"Like --probe. {HOST_HELP}", show_default=False)]
 FileOption = Annotated[
-    Path, typer.Option("-f", "--file", help="YAML or JSON; - for standard input.", show_default=False)
+    Path, typer.Option("-f", "--file", help="YAML or JSON file; - for standard input.", show_default=False)
 ]

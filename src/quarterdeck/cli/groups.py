@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typing_extensions import override
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Command(TyperCommand):
+    """A command whose help names no type for its flags."""
+
+    @override
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters and ``--help``."""
+        return without_flag_types(super().get_params(ctx))
 
 
 class Group(TyperGroup):
@@ -24,11 +36,21 @@ class Group(TyperGroup):
                 each.params.append(_yes())
 
     @override
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its parameters and ``--help``."""
+        return without_flag_types(super().get_params(ctx))
+
+    @override
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Put the default command first where none is named."""
         if self.default and args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
+
+
+def command(app: typer.Typer, *, name: str | None = None) -> Callable[[F], F]:
+    """Make a function a command of a group. ``name``: the function's own without one."""
+    return app.command(name, cls=Command)
 
 
 def group(text: str = "", *, default: str = "") -> typer.Typer:
@@ -37,8 +59,17 @@ def group(text: str = "", *, default: str = "") -> typer.Typer:
     return typer.Typer(cls=kind, help=text or None, no_args_is_help=True)
 
 
+def without_flag_types(params: Iterable[Any]) -> list[Any]:
+    """Parameters whose flags have an empty metavar, since help prints the type ``<bool>`` for them otherwise."""
+    found = list(params)
+    for each in found:
+        if isinstance(each, TyperOption) and each.is_bool_flag:
+            each.metavar = ""
+    return found
+
+
 def _yes() -> Any:
-    """The option that changes nothing: typer makes options of functions alone."""
+    """A hidden ``--yes`` that changes nothing, made from a function as typer makes all options."""
     made = typer.Typer()
     made.command()(_nothing_to_ask)
     (option,) = (each for each in typer.main.get_command(made).params if each.name == "yes")
@@ -46,6 +77,4 @@ def _yes() -> Any:
     return option
 
 
-def _nothing_to_ask(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing; this command never does.")] = False,
-) -> None: ...
+def _nothing_to_ask(yes: Annotated[bool, typer.Option("--yes", "-y", hidden=True)] = False) -> None: ...

@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from quarterdeck import __version__
 from quarterdeck.cli.context import NAMED, err
+from quarterdeck.cli.groups import without_flag_types
 from quarterdeck.errors import QuarterdeckError, Unavailable
 
 #: What commands end with on Ctrl-C and when they are told to stop: 128 + the signal's number, as shells have it.
@@ -54,6 +55,11 @@ class Commands(TyperGroup):
     """All commands, each loaded when it is asked for."""
 
     @override
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options before a command."""
+        return without_flag_types(super().get_params(ctx))
+
+    @override
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names."""
         return [*_COMMANDS, *_GROUPS]
@@ -83,7 +89,7 @@ def _loaded(module: str, name: str) -> TyperGroup:
 app = typer.Typer(
     name="quarterdeck",
     cls=Commands,
-    help="Keeps Kubernetes control planes alive, and moves them while they serve.",
+    help="Create, heal, change and live-migrate highly available Kubernetes control planes.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -99,10 +105,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    debug: bool = typer.Option(False, "--debug", help="Show where an error comes from."),
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Print the traceback of an error."),
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
 ) -> None:
-    """Keeps Kubernetes control planes alive, and moves them while they serve."""
+    """Options of all commands; typer takes the help from ``app``."""
 
 
 def _how_to_go_on() -> str:

@@ -10,16 +10,16 @@ from quarterdeck.app import Certificate, RenewCertificates
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.asking import change, planned
 from quarterdeck.cli.context import Output
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 
-app = group("The certificates of a plane.")
+app = group("List and renew the certificates of a plane.")
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List every certificate of a plane: whose it is, what it is for, and until when it holds."""
+    """List the certificates of a plane with their owners, purposes and expiry dates."""
     now = datetime.now(UTC)
     rows = [_row(each, now, output) for each in call(lambda face: face.certificates(name))]
     show(rows, ("whose", "for", "until", "days left"), output, wide=("certificate",))
@@ -47,9 +47,9 @@ def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonVal
     }
 
 
-@app.command()
+@command(app)
 def renew(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
-    """Issue all certificates anew but the authorities', and have one replica after the other take them up."""
+    """Renew all certificates except those of the authorities, and restart one replica after another with them."""
     go_inside_to_drive(name)
     examined = planned(RenewCertificates(name))
     change(examined, f"renew the certificates of plane {name}?", yes=yes, detached=detached, output=output)

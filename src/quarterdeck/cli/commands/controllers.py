@@ -13,7 +13,7 @@ from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.asking import change, planned
 from quarterdeck.cli.commands.verifying import verify
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_examined
@@ -21,20 +21,26 @@ from quarterdeck.cli.plan_text import print_examined
 _COLUMNS = ("set", "owner", "guarded by", "held by", "since", "renewed", "transitions")
 _WIDE = ("lock", "controllers", "identity")
 
-SetName = Annotated[str, typer.Option("--set", help="The set's name.", show_default=False)]
-From = Annotated[Manager, typer.Option("--from", help="The manager that runs it.", show_default=False)]
-To = Annotated[Manager, typer.Option("--to", help="The manager that is to run it.", show_default=False)]
+SetName = Annotated[str, typer.Option("--set", help="The controller set's name.", show_default=False)]
+From = Annotated[Manager, typer.Option("--from", help="The manager that runs the set now.", show_default=False)]
+To = Annotated[Manager, typer.Option("--to", help="The manager that takes the set over.", show_default=False)]
 Downtime = Annotated[
     bool,
-    typer.Option("--downtime-allowed", help="The managers of all replicas may stop at once: the shorter way."),
+    typer.Option(
+        "--downtime-allowed",
+        help="Allow the managers of all replicas to stop at the same time, which takes fewer steps.",
+    ),
 ]
 
-app = group("Which manager runs which controllers.")
+app = group("Move sets of controllers from one manager to another.")
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List a plane's sets: who runs each, and which lock guards it. Exit code 1 if one is not run by its owner."""
+    """List the controller sets of a plane with their owners, locks and holders.
+
+    Exits 1 if a set is not run by its owner.
+    """
     go_inside(name)
     found = look(lambda looks: looks.controllers(name))
     rows = [_row(each, output) for each in found]
@@ -73,7 +79,7 @@ def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
     }
 
 
-@app.command()
+@command(app)
 def plan(
     name: Name,
     which: SetName,
@@ -83,12 +89,12 @@ def plan(
     no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what handing a set over comes to: every check, and every step. Changes nothing."""
+    """Show the checks and steps of moving a controller set, and change nothing."""
     if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
         print_examined(examined, output)
 
 
-@app.command()
+@command(app)
 def move(
     name: Name,
     which: SetName,
@@ -100,13 +106,13 @@ def move(
     no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Hand a set from one manager to another, while the plane serves: plan, question, progress, report."""
+    """Move a controller set from one manager to another while the plane serves."""
     if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
         question = f"hand set {which} of plane {name} to the {target}?"
         change(examined, question, yes=yes, detached=detached, output=output)
 
 
-@app.command()
+@command(app)
 def rollback(
     name: Name,
     which: SetName,
@@ -116,7 +122,7 @@ def rollback(
     no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Hand a set back to the manager that had it before. Possible at any moment."""
+    """Move a controller set back to the manager that ran it before. Safe at any moment."""
     go_inside_to_drive(name)
     examined = planned(HandBack(name, which, downtime_allowed), trial=not no_trial)
     change(examined, f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
@@ -132,4 +138,4 @@ def _examined(asked: HandOver, *, trial: bool) -> Examined | None:
     return None
 
 
-app.command()(verify)
+command(app)(verify)

@@ -14,7 +14,7 @@ from quarterdeck.app import Create, Delete, Migrate, Programs, Quarterdeck
 from quarterdeck.cli.arguments import ReplicaCount
 from quarterdeck.cli.context import err, look, out, run
 from quarterdeck.cli.fetching import RichProgress
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, tidy
 from quarterdeck.cli.work import follow, gone, probed_drive
 
@@ -23,14 +23,14 @@ app = group()
 SITES = ("east", "west")
 
 
-@app.command()
+@command(app)
 def demo(
     name: Annotated[str, typer.Option(help="The plane's name.")] = "demo",
     replicas: ReplicaCount = 3,
-    quiet: Annotated[float, typer.Option(help="Seconds that the clients look at the quiet plane before.")] = 15.0,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the plane running at the end.")] = False,
+    quiet: Annotated[float, typer.Option(help="Seconds of baseline that the clients measure before the move.")] = 15.0,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the plane at the end.")] = False,
 ) -> None:
-    """Create a 3-replica control plane, move it live to another site under load, and report what clients saw."""
+    """Create a plane, migrate it live under load, and report what clients saw."""
     since = time.monotonic()
     err.rule("[bold]1. upstream programs")
     with RichProgress(err) as progress:

@@ -15,7 +15,7 @@ from quarterdeck.app import Quarterdeck, Wish
 from quarterdeck.app.words import named
 from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, look
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
@@ -24,37 +24,39 @@ from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail
 
-_WHOSE = "Whose; without it another one each time, and for slow-disk that of who leads its etcd."
+_REPLICA = "The replica to hit (default: a different one each time; for slow-disk the etcd leader)."
 app = group(
-    "Failure drills: 'drill NAME --fail machine' has something fail for real, measures what comes of it, and makes"
-    " it well again.",
+    "Inject a real fault into a plane, measure the impact, and undo it ('drill NAME' is short for 'drill run NAME').",
     default="run",
 )
 
 
-@app.command("run")
+@command(app, name="run")
 def run_(
     name: Name,
-    fail: Annotated[Fail, typer.Option("--fail", help="What is to fail.", show_default=False)],
-    replica: Annotated[str, typer.Option(help=_WHOSE, show_default=False)] = "",
+    fail: Annotated[Fail, typer.Option("--fail", help="The kind of fault.", show_default=False)],
+    replica: Annotated[str, typer.Option(help=_REPLICA, show_default=False)] = "",
     component: Annotated[
-        Component, typer.Option(parser=named, metavar=PROGRAM, help="Which program (unit, hang).")
+        Component, typer.Option(parser=named, metavar=PROGRAM, help="The program to hit (for unit and hang).")
     ] = Component.APISERVER,
-    zone: Annotated[str, typer.Option(help="Which zone (zone).", show_default=False)] = "",
+    zone: Annotated[str, typer.Option(help="The zone to hit (for zone).", show_default=False)] = "",
     hold: Annotated[
         str,
         typer.Option(
-            help="For how long it fails at most; without it 30s, and 2m for slow-disk, which takes long to be found.",
+            help="How long the fault lasts at most (default: 30s; 2m for slow-disk, which takes long to detect).",
             show_default=False,
         ),
     ] = "",
     dangerous: Annotated[
-        bool, typer.Option("--dangerous", help="Also what the plane would not survive, or may not.")
+        bool, typer.Option("--dangerous", help="Allow drills that the plane may not survive.")
     ] = False,
     yes: Yes = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Have something of a plane fail, and say what came of it. Exit code 1 if it is not passed."""
+    """Inject a fault into a plane, measure the impact, and undo it.
+
+    Exits 1 if the drill fails.
+    """
     seconds = _seconds(hold) if hold else None
     go_inside_to_drive(name)
     wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
@@ -66,9 +68,9 @@ def run_(
         raise typer.Exit(1)
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List a plane's last drills, and what came of each."""
+    """List the last drills of a plane and their results."""
     go_inside(name)
     rows = [_fact(each) if output.is_document else _row(each) for each in look(lambda looks: looks.drills(name))]
     empty = f"plane {name} had no drill yet; make one with 'quarterdeck drill {name} --fail unit'"

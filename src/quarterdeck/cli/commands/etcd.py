@@ -10,17 +10,20 @@ from pydantic import JsonValue
 from quarterdeck.app import MemberHash
 from quarterdeck.cli.arguments import Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, look, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
 
-app = group("The etcd of a plane.")
+app = group("Check and repair the etcd of a plane.")
 
 
-@app.command()
+@command(app)
 def check(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """Compare the data of all members, by a hash of all keys. Exit code 1 if any differs, or did not answer."""
+    """Compare the data of all etcd members by a hash of all keys.
+
+    Exits 1 if a member differs or does not answer.
+    """
     go_inside(name)
     found = look(lambda looks: looks.compare(name))
     show([_row(each, output) for each in found], ("etcd", "member", "revision", "hash", "same"), output)
@@ -30,14 +33,15 @@ def check(name: Name, output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@command(app)
 def remove_member(
     name: Name,
-    member: Annotated[str, typer.Argument(metavar="ID", help="The member's id, in hexadecimal as etcdctl prints it.")],
+    member: Annotated[str, typer.Argument(metavar="ID", help="The member's id in hexadecimal, as etcdctl prints it.")],
     yes: Yes = False,
 ) -> None:
-    """Remove a member of etcd that belongs to no replica: question, removal. Never a replica's member, and nothing
-    unless the voters that are left are a healthy quorum.
+    """Remove an etcd member that belongs to no replica.
+
+    It never removes the member of a replica, and nothing unless the remaining voters are a healthy quorum.
     """
     go_inside(name)
     removal = call(lambda face: face.etcd.plan_member_removal(name, member))
@@ -48,10 +52,12 @@ def remove_member(
     out.print(f"member {removal.member:x} is removed", highlight=False)
 
 
-@app.command()
+@command(app)
 def disarm(name: Name, yes: Yes = False) -> None:
-    """Turn off etcd's alarms: CORRUPT once all members have the same data, or those that differ are to be exchanged;
-    NOSPACE once all members have room. Compares the members first, then asks.
+    """Disarm the alarms of etcd whose cause is gone.
+
+    CORRUPT needs members with the same data, or replicas with different data that are to be replaced.
+    NOSPACE needs free space on all members. The members are compared first.
     """
     go_inside(name)
     disarming = call(lambda face: face.etcd.plan_disarming(name))
@@ -66,9 +72,12 @@ def disarm(name: Name, yes: Yes = False) -> None:
     out.print(f"turned off {told} of plane {name}", highlight=False, soft_wrap=True)
 
 
-@app.command("disable-auth")
+@command(app, name="disable-auth")
 def disable_auth(name: Name, yes: Yes = False) -> None:
-    """Turn off the authentication of etcd, which keeps apiservers and quarterdeck out. Users and roles of etcd stay."""
+    """Disable the authentication of etcd, which locks out apiservers and quarterdeck.
+
+    The users and roles in etcd stay.
+    """
     go_inside(name)
     confirm(f"disable authentication in the etcd of plane {name}?", yes=yes)
     call(lambda face: face.etcd.disable_authentication(name))

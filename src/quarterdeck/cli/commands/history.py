@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from quarterdeck.api.operation import Operation
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
 from quarterdeck.cli.context import Output, look, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
 from quarterdeck.files import write_atomic
@@ -29,14 +29,14 @@ class ReportOutput(StrEnum):
     HTML = "html"
 
 
-@app.command()
+@command(app)
 def report(
     name: Name,
     operation: OperationName = None,
-    output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Its form.")] = ReportOutput.TEXT,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it there.")] = None,
+    output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Output format.")] = ReportOutput.TEXT,
+    file: Annotated[Path | None, typer.Option("-f", "--file", help="Write JSON or HTML to this file.")] = None,
 ) -> None:
-    """Print the report of an operation: what was done, and what every client saw."""
+    """Print the report of an operation: its steps, and what clients saw."""
     from quarterdeck.report.schema import dump
     from quarterdeck.report.text import render_text
 
@@ -57,9 +57,9 @@ def report(
         out.print(f"written to {file}", highlight=False, soft_wrap=True)
 
 
-@app.command()
+@command(app)
 def history(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List what was asked of a plane, and how it went."""
+    """List the operations of a plane and their outcomes."""
     rows = [_row(each) for each in look(lambda looks: looks.history(name))]
     show(rows, ("operation", "type", "from", "to", "phase", "took", "by"), output, wide=("started", "message"))
 

@@ -12,21 +12,26 @@ from quarterdeck.app import key_file, sealed
 from quarterdeck.app.sealed import KEY_FILE, Key, read_key
 from quarterdeck.cli.arguments import Yes
 from quarterdeck.cli.context import here, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
 
-app = group(f"The home: seal the keys in its store by a key file ({KEY_FILE}).")
+app = group("Encrypt the private keys of all planes with a key file.")
 
 _WRITE_DOWN = "keep a copy of the key file elsewhere: without it nobody, you included, gets at the planes' keys"
 
 
-@app.command()
+@command(app)
 def seal(
-    make: Annotated[bool, typer.Option("--make", help=f"Make the key file that {KEY_FILE} names, at random.")] = False,
+    make: Annotated[
+        bool, typer.Option("--make", help=f"Create the key file that {KEY_FILE} names, with random content.")
+    ] = False,
     yes: Yes = False,
 ) -> None:
-    """Seal the keys of all planes by the file that QUARTERDECK_KEY_FILE names: random bytes, or a passphrase."""
+    """Encrypt the keys of all planes with the key file that QUARTERDECK_KEY_FILE names.
+
+    The key file has random bytes or a passphrase.
+    """
     path = _named("sealing the home")
     if make:
         sealed.make_key_file(path)
@@ -35,20 +40,20 @@ def seal(
     out.print(f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}")
 
 
-@app.command()
+@command(app)
 def unseal(yes: Yes = False) -> None:
-    """Store the keys of all planes as they are again."""
+    """Store the keys of all planes unencrypted again."""
     key = _current("unsealing the home")
     confirm(f"Store the keys of all planes of {here()} in the clear?", yes=yes)
     count = sealed.unseal(here(), key)
     out.print(f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
 
 
-@app.command()
+@command(app)
 def rekey(
     to: Annotated[Path, typer.Option("--to", help="The new key file.", show_default=False)], yes: Yes = False
 ) -> None:
-    """Seal the keys of all planes by another key file than the one that QUARTERDECK_KEY_FILE names."""
+    """Encrypt the keys of all planes with another key file than QUARTERDECK_KEY_FILE."""
     key, new = _current("sealing the home by another key"), read_key(to.absolute())
     confirm(f"Seal {here()} by {new.path} in place of {key.path}? {_WRITE_DOWN}.", yes=yes)
     count = sealed.rekey(here(), key, new)

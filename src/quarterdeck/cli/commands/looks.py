@@ -11,7 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.looking import Looks, summary
 from quarterdeck.cli.arguments import MaybeName, OutputOption
 from quarterdeck.cli.context import Output, go_inside, look
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.output import document, emit, show
 from quarterdeck.cli.plane_text import age, print_status, row
 from quarterdeck.errors import InvalidInput
@@ -19,9 +19,9 @@ from quarterdeck.errors import InvalidInput
 app = group()
 
 
-@app.command("get")
+@command(app, name="get")
 def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
-    """List planes, or print one as it was declared."""
+    """List planes, or print the spec of one."""
 
     async def planes(looks: Looks) -> list[ControlPlane]:
         return [await looks.plane(name)] if name is not None else list(await looks.planes())
@@ -39,17 +39,17 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
         )
 
 
-@app.command()
+@command(app)
 def status(
     name: MaybeName = None,
     watched: Annotated[
-        bool, typer.Option("--watch", "-w", help="Go on looking, at all planes without a name.")
+        bool, typer.Option("--watch", "-w", help="Keep watching until Ctrl-C; all planes without a name.")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Look at a plane now: members, leaders, load balancers, what is under way, which failures it survives.
+    """Show the health of a plane: members, leaders, load balancers, operations, and the failures it survives.
 
-    Exit code 1 if it is not well.
+    Exits 1 if the plane is not healthy.
     """
     if watched:
         from quarterdeck.cli.commands.watch import watch  # most look once
@@ -66,9 +66,9 @@ def status(
         raise typer.Exit(1)
 
 
-@app.command()
+@command(app)
 def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
-    """Print what is so of planes, said once however often it was seen."""
+    """Show the events of a plane or of all planes; repeats are counted."""
     rows: list[dict[str, JsonValue]] = [
         {
             "last seen": age(each.last),

@@ -11,21 +11,23 @@ from pydantic import JsonValue
 from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes, text_of
 from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_odd
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
 
-app = group("A site's machines: 'machines SITE' lists them.", default="list")
+app = group(
+    "List and change the machines of a site ('machines SITE' is short for 'machines list SITE').", default="list"
+)
 
-HostName = Annotated[str, typer.Argument(help="The host's name, see 'site show'.", show_default=False)]
+HostName = Annotated[str, typer.Argument(help="The host's name; 'site show' lists them.", show_default=False)]
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
-    """List a site's machines, their state, and what is on them."""
+    """List the machines of a site with their state and replicas."""
     if must_go_inside() and call(lambda face: face.sites.get(name)).spec.network is Isolation.NETNS:
         enter_lab()
     rows: list[dict[str, JsonValue]] = [
@@ -44,12 +46,15 @@ def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     show(rows, ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
 
 
-@app.command()
+@command(app)
 def add(
     name: SiteName,
-    inventory: Annotated[Path, typer.Option(help="The hosts that come: YAML; - for standard input.")],
+    inventory: Annotated[Path, typer.Option(help="YAML file with the new hosts; - for standard input.")],
 ) -> None:
-    """Add hosts to a site of driver ssh. One that planes cannot be on is refused, by what 'site check' says of it."""
+    """Add hosts to a site of driver ssh.
+
+    A host that fails 'site check' is refused.
+    """
     from quarterdeck.api.inventory import load_inventory
 
     given = load_inventory(text_of(inventory), str(inventory), whole=False)
@@ -61,14 +66,14 @@ def add(
     out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
 
 
-@app.command()
+@command(app)
 def remove(
     name: SiteName,
     host: HostName,
-    forget: Annotated[bool, typer.Option("--forget", help="It is gone for good: leave what is on it.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="The host is gone for good: do not clean it up.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Take a host of which no plane has anything out of a site. What quarterdeck has there is removed."""
+    """Remove an unused host from a site, and delete everything that quarterdeck put on it."""
     call(lambda face: face.sites.require_spare(name, host))
     how = "leave what is on it" if forget else "remove what quarterdeck has there"
     confirm(f"take host {host} out of site {name}, and {how}?", yes=yes)
@@ -76,19 +81,23 @@ def remove(
     out.print(f"host {host} is of site {name} no more")
 
 
-@app.command()
+@command(app)
 def replace(
     name: SiteName,
     host: HostName,
-    address: Annotated[str | None, typer.Option(help="Where clients and the other hosts reach it.")] = None,
-    target: Annotated[str | None, typer.Option("--host", help="What ssh is given, if that is not the address.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of its sshd.")] = None,
-    user: Annotated[str | None, typer.Option(help="Who logs in.")] = None,
-    identity_file: Annotated[str | None, typer.Option(help="That one's key.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="The address at which clients and other hosts reach the host.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--host", help="The name that ssh connects to (default: the address).")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port of its sshd.")] = None,
+    user: Annotated[str | None, typer.Option(help="The user that logs in.")] = None,
+    identity_file: Annotated[str | None, typer.Option(help="The private key of that user.")] = None,
 ) -> None:
-    """Have a host of a site be reached elsewhere, or otherwise: one that was installed anew in the place of it.
+    """Change how a host is reached, for example after a new installation.
 
-    It has to answer so. One that has its address still needs no change: see that its new host key is in known_hosts.
+    The host must answer at once. A host with the same address needs no change, only its new key in known_hosts.
     """
     from quarterdeck.api.errors import explained
     from quarterdeck.api.hosts import SshLogin

@@ -11,7 +11,7 @@ from quarterdeck.app import Abort, Examined, Migrate, Scale
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
 from quarterdeck.cli.asking import asked, bring_about, change, planned, show_examined
 from quarterdeck.cli.context import Output, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import go_inside_to_drive
 from quarterdeck.cli.work import confirm, follow, probed_drive
 from quarterdeck.errors import InvalidInput
@@ -19,23 +19,25 @@ from quarterdeck.errors import InvalidInput
 app = group()
 
 
-@app.command()
+@command(app)
 def migrate(
     name: Name,
-    to: Annotated[str, typer.Option("--to", help="The site to move to.", show_default=False)],
+    to: Annotated[str, typer.Option("--to", help="The site to migrate to.", show_default=False)],
     replicas: Annotated[
-        int | None, typer.Option(help="With this many replicas there; as many as now without it.")
+        int | None, typer.Option(help="The number of replicas there (default: as many as now).")
     ] = None,
     allow_distance: Annotated[
-        bool, typer.Option("--allow-distance", help="Go over more than 180 ms of round trip.")
+        bool, typer.Option("--allow-distance", help="Allow sites more than 180 ms of round-trip time apart.")
     ] = False,
     probe: ProbeOption = False,
     probe_from: ProbeFrom = None,
-    quiet: Annotated[float, typer.Option(help="Seconds that the probe looks at the quiet plane before.")] = 10.0,
+    quiet: Annotated[
+        float, typer.Option(help="Seconds of baseline that the probe measures before the migration.")
+    ] = 10.0,
     yes: Yes = False,
     detached: Detach = False,
 ) -> None:
-    """Move a plane live to another site: plan, question, progress, report."""
+    """Migrate a plane live to another site."""
     go_inside_to_drive(name)
     probe = probe or probe_from is not None
     if probe and detached:
@@ -53,15 +55,15 @@ def migrate(
         bring_about(examined, detached=detached)
 
 
-@app.command()
+@command(app)
 def scale(
     name: Name,
-    replicas: Annotated[int, typer.Option(help="How many it is to have: 1, 3, 5 or 7.", show_default=False)],
+    replicas: Annotated[int, typer.Option(help="The new number of replicas: 1, 3, 5 or 7.", show_default=False)],
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Give a plane another number of replicas, where it is, while it serves: plan, question, progress, report."""
+    """Change the number of replicas of a plane while it serves."""
     go_inside_to_drive(name)
     examined = planned(Scale(name, replicas))
     if not examined.needed:
@@ -71,22 +73,24 @@ def scale(
     change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
 
 
-@app.command()
+@command(app)
 def wait(
     name: Name,
-    timeout: Annotated[float | None, typer.Option(help="Give up after this many seconds.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing at the end.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(help="Give up after this many seconds (default: wait for ever).")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
 ) -> None:
-    """Be there until a plane is as wanted: follow the process that drives it, or drive it if none does."""
+    """Wait until a plane is settled: follow the process that drives it, or drive it here."""
     go_inside_to_drive(name)
     follow(name, timeout=timeout)
     if not quiet:
         out.print(f"plane {name} is as wanted")
 
 
-@app.command()
+@command(app)
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
-    """Take back the operation that is under way, whatever it changes. Possible at any moment."""
+    """Undo the operation in progress. Safe at any moment."""
     go_inside_to_drive(name)
     examined = planned(Abort(name))
     if examined.needed:

@@ -12,23 +12,23 @@ from pydantic import JsonValue
 from quarterdeck.app import NewToken, NodeFacts, TokenFacts
 from quarterdeck.cli.arguments import Name, OutputOption, time_of
 from quarterdeck.cli.context import Output, err, go_inside, out, plain
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
 
-app = group("The worker nodes of a plane.")
+app = group("List worker nodes, make join tokens, approve certificates.")
 _tokens = group(
-    "Tokens that nodes join with: 'token NAME' makes one, and prints how a machine joins with it.", default="create"
+    "Create, list and delete join tokens ('token NAME' is short for 'token create NAME').", default="create"
 )
 app.add_typer(_tokens, name="token")
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List the nodes that have joined a plane, as it has them now."""
+    """List the nodes that have joined a plane."""
     go_inside(name)
     rows = [_row(each, output) for each in call(lambda face: face.nodes.list(name))]
     empty = f"no node has joined plane {name} yet: see 'node token {name}'"
@@ -45,9 +45,9 @@ def _row(node: NodeFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "ready": ready, "age": age(node.since.timestamp()) if node.since is not None else None}
 
 
-@app.command()
+@command(app)
 def approve(name: Name) -> None:
-    """Approve certificates that nodes ask for to serve logs and exec with, as 'serve' does by itself."""
+    """Approve the serving certificates that nodes ask for, as 'serve' does by itself."""
     go_inside(name)
     found = call(lambda face: face.nodes.approve(name))
     for each in found:
@@ -57,21 +57,27 @@ def approve(name: Name) -> None:
         out.print(f"no certificate of plane {name} waits")
 
 
-@_tokens.command()
+@command(_tokens)
 def create(
     name: Name,
-    ttl: Annotated[str, typer.Option(help="For how long it holds: 30m, 24h, 7d.")] = "24h",
-    description: Annotated[str, typer.Option(help="What it is for, in words.")] = "",
+    ttl: Annotated[str, typer.Option(help="How long the token is valid: 30m, 24h, 7d.")] = "24h",
+    description: Annotated[str, typer.Option(help="A description for 'token list'.")] = "",
     print_join_command: Annotated[
-        bool, typer.Option("--print-join-command", help="Print the command line alone, for scripts.")
+        bool, typer.Option("--print-join-command", help="Print only the join command, for scripts.")
     ] = False,
     kubeconfig: Annotated[
         Path | None,
-        typer.Option(help="Write what a kubelet without kubeadm bootstraps itself with, 0600.", show_default=False),
+        typer.Option(
+            help="Write a bootstrap kubeconfig for a kubelet without kubeadm to this file, mode 0600.",
+            show_default=False,
+        ),
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Make a token, and print how a machine joins the plane with it. Whoever has it can add nodes: keep it secret."""
+    """Create a join token, and print the command that joins a node with it.
+
+    Everyone with the token can add nodes: keep it secret.
+    """
     go_inside(name)
     lasts = time_of(f"making a token for plane {name}", "--ttl", ttl, such_as="24h")
     made = call(lambda face: face.nodes.make_token(name, ttl=lasts, description=description))
@@ -99,9 +105,9 @@ def _told(made: NewToken) -> dict[str, JsonValue]:
     }
 
 
-@_tokens.command("list")
+@command(_tokens, name="list")
 def list_tokens(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List the tokens of a plane, without what makes them valid."""
+    """List the join tokens of a plane without their secrets."""
     go_inside(name)
     rows = [_token(each, output) for each in call(lambda face: face.nodes.tokens(name))]
     show(rows, ("token", "until", "uses", "description"), output, empty=f"plane {name} has no tokens")
@@ -116,11 +122,11 @@ def _token(token: TokenFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "until": f"{until}, over" if ended else until}
 
 
-@_tokens.command()
+@command(_tokens)
 def delete(
-    name: Name, token: Annotated[str, typer.Argument(help="Its id: the six characters before the dot.")]
+    name: Name, token: Annotated[str, typer.Argument(help="The token's id: the six characters before the dot.")]
 ) -> None:
-    """Have a token let nobody in any more. Nodes that have joined with it stay."""
+    """Revoke a join token. Nodes that have joined with it stay."""
     if "." in token:
         seen = "that is a whole token, which is in the list of processes now"
         raise InvalidInput(f"deleting a token of plane {name}", seen, "give its id alone, the part before the dot")

@@ -33,7 +33,7 @@ from quarterdeck.cli.arguments import (
 )
 from quarterdeck.cli.asking import planned
 from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, tidy, wait_inside
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast, print_odd
@@ -45,16 +45,16 @@ from quarterdeck.model.components import Component
 app = group()
 
 
-@app.command()
+@command(app)
 def create(
     name: Annotated[str, typer.Argument(help="The new plane's name: a DNS label.", show_default=False)],
-    site: Annotated[str, typer.Option(help="Where it is to be.")] = "east",
+    site: Annotated[str, typer.Option(help="The site of the plane.")] = "east",
     replicas: ReplicaCount = 3,
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
     no_trial: NoTrial = False,
     detached: Detach = False,
 ) -> None:
-    """Create a highly available control plane, without writing a file."""
+    """Create a control plane without writing a file."""
     with explained(f"creating plane {name}", ControlPlane):
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
     call(lambda face: face.ask(Create(plane)), trial=not no_trial)
@@ -71,17 +71,17 @@ def _work(name: str, *, detached: bool) -> None:
         follow(name)
 
 
-@app.command()
+@command(app)
 def apply(
     file: FileOption,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would change, what it needs, and every step.")
+        bool, typer.Option("--dry-run", help="Show what would change, the checks and the steps, and change nothing.")
     ] = False,
     no_trial: NoTrial = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Create or change what a file declares: planes and sites."""
+    """Create or change the planes and sites that a file declares."""
     resources = load(text_of(file), str(file))
     if dry_run:
         _dry_run(resources, file, output, trial=not no_trial)
@@ -145,16 +145,18 @@ def _became(operation: Operation | None) -> str:
     return "created" if operation.spec.type is OperationType.CREATE else "changed"
 
 
-@app.command()
+@command(app)
 def plan(
     name: Name,
-    to: Annotated[str | None, typer.Option("--to", help="What would a migration to this site do?")] = None,
-    replicas: Annotated[int | None, typer.Option(help="And with this many replicas?")] = None,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="What would applying this file do?")] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Plan a migration to this site.")] = None,
+    replicas: Annotated[int | None, typer.Option(help="Plan this number of replicas.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("-f", "--file", help="Plan the changes in this YAML or JSON file.")
+    ] = None,
     no_trial: NoTrial = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what would be done, step by step, with the quorum margin at each. Changes nothing."""
+    """Show the steps of a change and the quorum margin at each, and change nothing."""
     if file is not None and (to is not None or replicas is not None):
         raise InvalidInput(f"planning for plane {name}", "-f excludes --to and --replicas", "use one of them")
     go_inside(name)
@@ -174,7 +176,7 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-@app.command()
+@command(app)
 def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Delete a plane and all its data."""
     look(lambda looks: looks.plane(name))
@@ -190,11 +192,12 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
         out.print(f"plane {name} is gone")
 
 
-@app.command()
+@command(app)
 def kubeconfig(
-    name: Name, file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it there, 0600.")] = None
+    name: Name,
+    file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it to this file, mode 0600.")] = None,
 ) -> None:
-    """Print a kubeconfig for plain kubectl. It stays right before, during and after a migration."""
+    """Print a kubeconfig for kubectl. It stays valid during and after a migration."""
     text = call(lambda face: face.kubeconfig(name))
     if file is None:
         sys.stdout.write(text)
@@ -202,16 +205,16 @@ def kubeconfig(
         write_secret(file, text.encode())
 
 
-@app.command()
+@command(app)
 def logs(
     name: Name,
-    replica: Annotated[str | None, typer.Option(help="Of this replica only.")] = None,
+    replica: Annotated[str | None, typer.Option(help="Only the logs of this replica.")] = None,
     component: Annotated[
-        Component | None, typer.Option(parser=named, metavar=PROGRAM, help="Of this component only.")
+        Component | None, typer.Option(parser=named, metavar=PROGRAM, help="Only the logs of this component.")
     ] = None,
-    lines: Annotated[int, typer.Option(help="How many of each.")] = 50,
+    lines: Annotated[int, typer.Option(help="Lines of each program.")] = 50,
 ) -> None:
-    """Print the last lines that a plane's programs wrote."""
+    """Print the last log lines of the programs of a plane."""
     go_inside(name)
 
     async def tails(face: Quarterdeck) -> None:
@@ -229,14 +232,14 @@ def _print_tail(plane: str, tail: Tail) -> None:
     plain(tail.text)
 
 
-@app.command()
+@command(app)
 def pause(
     name: Name,
     for_: Annotated[
-        str | None, typer.Option("--for", help="End it by itself after so long: 90s, 20m, 2h.", show_default=False)
+        str | None, typer.Option("--for", help="End the pause after this time: 90s, 20m, 2h.", show_default=False)
     ] = None,
 ) -> None:
-    """Have nothing changed by quarterdeck until 'resume', or for some time. What runs goes on running."""
+    """Stop changing a plane until 'resume', or for a given time. The plane keeps running."""
     until = None
     if for_ is not None:
         until = datetime.now(UTC) + time_of(f"pausing plane {name}", "--for", for_, such_as="2h")
@@ -244,8 +247,8 @@ def pause(
     out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
 
 
-@app.command()
+@command(app)
 def resume(name: Name) -> None:
-    """End a pause, and bring the plane to what is wanted."""
+    """End a pause, and wait until the plane is settled."""
     call(lambda face: face.resume(name))
     _work(name, detached=False)

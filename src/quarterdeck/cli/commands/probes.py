@@ -9,7 +9,7 @@ import typer
 
 from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.work import tell_failure
@@ -20,15 +20,18 @@ if TYPE_CHECKING:
 app = group()
 
 
-@app.command()
+@command(app)
 def probe(
     name: Name,
-    seconds: Annotated[float | None, typer.Option("--for", help="How long; until Ctrl-C without it.")] = None,
-    rate: Annotated[float, typer.Option(help="Requests per second and client.")] = 20.0,
+    seconds: Annotated[float | None, typer.Option("--for", help="Seconds to measure (default: until Ctrl-C).")] = None,
+    rate: Annotated[float, typer.Option(help="Requests per second of each client.")] = 20.0,
     host: Annotated[str | None, typer.Option("--from", help=HOST_HELP, show_default=False)] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
+    """Measure a plane with real clients from outside.
+
+    Exits 1 if a client saw a failure or a loss.
+    """
     go_inside(name)
     result = call(lambda face: _probe(face, name, seconds, rate, host))
     found = result.since(result.started).model_dump(mode="json", exclude={"samples"})

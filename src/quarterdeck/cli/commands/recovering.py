@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from quarterdeck.app import LostQuorum, Survivor
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, look, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm, detach, follow
@@ -20,22 +20,21 @@ app = group()
 _COLUMNS = ("replica", "machine", "term", "committed", "applied", "revision", "hash", "chosen")
 
 
-@app.command()
+@command(app)
 def recover(
     name: Name,
     even_if_others_live: Annotated[
         bool,
         typer.Option(
-            "--even-if-others-live", help="Though members that do not answer may serve others: they are surely gone."
+            "--even-if-others-live",
+            help="Go on although members that do not answer may still serve others. You are sure that they are gone.",
         ),
     ] = False,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Go on with what is left of a plane whose etcd has lost its quorum for good: what survived, what may be lost,
-    question, progress. All data of before is kept.
-    """
+    """Recover a plane that lost its etcd quorum for good from a surviving member. Old data is kept."""
     go_inside_to_drive(name)
     lost = look(lambda looks: looks.lost_quorum(name))
     show([_row(each, output) for each in lost.survivors], _COLUMNS, output)

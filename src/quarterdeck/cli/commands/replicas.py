@@ -11,17 +11,17 @@ from quarterdeck.app import Replace, ReplicaFacts
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.asking import change, planned
 from quarterdeck.cli.context import Output, go_inside, look, out
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plane_text import age
 
-app = group("The replicas of a plane: each is one machine's share of it.")
+app = group("List, replace and cordon the replicas of a plane.")
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List a plane's replicas: where each is, what it runs, and how it is."""
+    """List the replicas of a plane with their machines, revisions and health."""
     go_inside(name)
     rows = [_row(each, output) for each in look(lambda looks: looks.replicas(name))]
     columns = ("replica", "site", "zone", "machine", "member", "health", "ready", "revision", "current", "age")
@@ -54,17 +54,17 @@ def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "age": age(fact.since) if fact.since is not None else None}
 
 
-@app.command()
+@command(app)
 def replace(
     name: Name,
     replica: Annotated[
-        str | None, typer.Argument(help="Which; all of them without one, one after the other.", show_default=False)
+        str | None, typer.Argument(help="The replica (default: all replicas, one after another).", show_default=False)
     ] = None,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Exchange a replica for a new one, also one that is well: plan, question, progress, report."""
+    """Replace a replica with a new one, even a healthy one."""
     go_inside_to_drive(name)
     examined = planned(Replace(name, replica))
     which = f"replica {replica}" if replica is not None else "all replicas"
@@ -74,18 +74,18 @@ def replace(
     change(examined, f"replace {which} of plane {name}?", yes=yes, detached=detached, output=output)
 
 
-WhichReplica = Annotated[str, typer.Argument(help="Which replica.", show_default=False)]
+WhichReplica = Annotated[str, typer.Argument(help="The replica's name.", show_default=False)]
 
 
-@app.command()
+@command(app)
 def cordon(name: Name, replica: WhichReplica) -> None:
-    """Have a replica left as it is: healing does not touch it, nor does any change, until it is uncordoned."""
+    """Exclude a replica from healing and changes until it is uncordoned."""
     news = call(lambda face: face.cordon(name, replica))
     out.print(f"replica {replica} of plane {name} is cordoned{'' if news else ' already'}")
 
 
-@app.command()
+@command(app)
 def uncordon(name: Name, replica: WhichReplica) -> None:
-    """Take a replica's cordon back."""
+    """Remove the cordon of a replica."""
     news = call(lambda face: face.uncordon(name, replica))
     out.print(f"replica {replica} of plane {name} {'is cordoned no more' if news else 'was not cordoned'}")

@@ -19,7 +19,7 @@ import typer
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, asker, home_key, inside_argv
 from quarterdeck.cli.context import INSIDE, here, run
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 
 app = group()
 
@@ -31,15 +31,15 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-@app.command()
+@command(app)
 def serve(
-    log_format: Annotated[LogFormat, typer.Option("--log-format", help="How to write the log.")] = LogFormat.TEXT,
+    log_format: Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")] = LogFormat.TEXT,
     metrics: Annotated[
-        str, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Tell Prometheus of the planes there.")
+        str, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Serve Prometheus metrics at this address.")
     ] = "",
     network: Annotated[Isolation, typer.Option("--network", hidden=True)] = Isolation.LOOPBACK,
 ) -> None:
-    """Keep all planes until it is stopped: bring about what is wanted, and mend what breaks. They run on without it."""
+    """Run the manager: reconcile and heal all planes until stopped. Planes keep running without it."""
     run(_serve(log_format, network, metrics))
 
 

@@ -13,21 +13,21 @@ import typer
 
 from quarterdeck.cli.arguments import Yes
 from quarterdeck.cli.context import here, look, out, plain
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.service_files import Service, service
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.runner import run_blocking
 
-app = group("The service that keeps all planes, and starts them at boot.")
+app = group("Install the manager as a service that starts at boot.")
 
 _RUNS = Path("/run/systemd/system")
 #: Seconds for a program that may ask a person for a password.
 _DEADLINE = 300.0
 System = Annotated[
     bool | None,
-    typer.Option("--system/--user", help="For all of the host, or for this user; the host's without it for root."),
+    typer.Option("--system/--user", help="A service of the system or of this user (default: of the system for root)."),
 ]
 
 
@@ -36,13 +36,13 @@ def _service(system: bool | None) -> Service:
     return service(here(), os.environ, user=getpass.getuser() if whole else "")
 
 
-@app.command()
+@command(app)
 def install(
     system: System = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Only show what would be written.")] = False,
+    only_print: Annotated[bool, typer.Option("--print", help="Print the service file, and change nothing.")] = False,
     yes: Yes = False,
 ) -> None:
-    """Have planes kept from now on, and started at boot: by systemd, or by cron where there is none."""
+    """Manage all planes from now on, also after a reboot, with systemd or else cron."""
     made = _service(system)
     if only_print:
         sys.stdout.write(f"# {made.unit_file}\n{made.unit}" if _RUNS.exists() else f"{made.line}\n")
@@ -67,9 +67,12 @@ def install(
         out.print("planes are started at boot; to have them kept until then as well: quarterdeck serve")
 
 
-@app.command()
+@command(app)
 def status(system: System = None) -> None:
-    """Say whether the service is installed, and who keeps planes now. Exit code 1 if nobody does."""
+    """Show whether the service is installed, and which process manages the planes.
+
+    Exits 1 if no process does.
+    """
     made = _service(system)
     if _RUNS.exists():
         there = made.unit_file.exists()
@@ -85,9 +88,9 @@ def status(system: System = None) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@command(app)
 def remove(system: System = None, yes: Yes = False) -> None:
-    """Have planes kept no more. They run on."""
+    """Stop managing planes at boot. The planes keep running."""
     made = _service(system)
     if _RUNS.exists():
         if not made.unit_file.exists():

@@ -17,7 +17,7 @@ from quarterdeck.app import Quarterdeck
 from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes, text_of
 from quarterdeck.cli.commands.machines import app as machines_app
 from quarterdeck.cli.context import Output, err, out, plain, run
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_for_site
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_checked, print_forecast, print_odd
@@ -25,7 +25,7 @@ from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Checked
 
-app = group("Places with machines, zones and storage classes.")
+app = group("Add, check, drain and remove sites and their machines.")
 app.add_typer(machines_app, name="machines")
 
 
@@ -36,15 +36,17 @@ class Driver(StrEnum):
     SSH = "ssh"
 
 
-MachineName = Annotated[str | None, typer.Argument(help="Which machine; all of the site without one.")]
+MachineName = Annotated[str | None, typer.Argument(help="The machine (default: the whole site).")]
 
 ClassName = Annotated[str, typer.Argument(metavar="CLASS", help="The storage class.", show_default=False)]
-Machines = Annotated[list[str] | None, typer.Option("--machine", help="Two, to try it on; else any that answer.")]
+Machines = Annotated[
+    list[str] | None, typer.Option("--machine", help="A machine to test on; give two (default: any two that answer).")
+]
 
 
-@app.command("test-storage")
+@command(app, name="test-storage")
 def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = None) -> None:
-    """Try the commands of a storage class with a volume of its own: a line for each thing that they must promise."""
+    """Test the commands of a storage class with a volume made for the test."""
 
     async def tried(face: Quarterdeck) -> int:
         broken = 0
@@ -61,7 +63,7 @@ def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = No
     out.print("not tried: detach while a host does not answer", highlight=False)
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(output: OutputOption = Output.TABLE) -> None:
     """List the sites."""
 
@@ -86,35 +88,40 @@ def list_(output: OutputOption = Output.TABLE) -> None:
     show(call(rows), columns, output, wide=("reattachable",))
 
 
-DriverOption = Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")]
+DriverOption = Annotated[
+    Driver, typer.Option(help="The kind of machines: parts of this host, or hosts reached by ssh.")
+]
 InventoryOption = Annotated[
-    Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
+    Path | None, typer.Option(help="YAML file with the hosts of a site of driver ssh; - for standard input.")
 ]
 FetchOnHost = Annotated[
     bool,
-    typer.Option("--fetch-on-host", help="Hosts of a site of driver ssh download released programs themselves."),
+    typer.Option(
+        "--fetch-on-host", help="Let the hosts of a site of driver ssh download released programs themselves."
+    ),
 ]
 FloatingAddresses = Annotated[
-    bool, typer.Option("--floating-addresses", help="These take over each other's addresses (isolation netns).")
+    bool,
+    typer.Option("--floating-addresses", help="Let load balancers take over each other's addresses (isolation netns)."),
 ]
 
 
-@app.command()
+@command(app)
 def add(
     context: typer.Context,
     name: SiteName,
     driver: DriverOption = Driver.LOCAL,
     inventory: InventoryOption = None,
     fetch_on_host: FetchOnHost = False,
-    isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
-    zones: Annotated[str, typer.Option(help="Their names, with commas.")] = "a,b,c",
+    isolation: Annotated[Isolation, typer.Option(help="How the machines are kept apart.")] = Isolation.LOOPBACK,
+    zones: Annotated[str, typer.Option(help="The names of the zones, separated by commas.")] = "a,b,c",
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
-    edges: Annotated[int, typer.Option(help="Machines for load balancers, each in another zone.")] = 1,
+    edges: Annotated[int, typer.Option(help="Machines for load balancers, each in a different zone.")] = 1,
     floating_addresses: FloatingAddresses = False,
 ) -> None:
-    """Add a site on this host, or one of hosts over ssh. Sites with more to say come from a file: 'apply -f'.
+    """Add a site on this host, or of hosts reached by ssh.
 
-    A host that planes cannot be on is refused, by what 'site check' says of it.
+    A host that fails 'site check' is refused. For storage classes and more use a file: 'apply -f'.
     """
     doing = f"adding site {name}"
     if driver is Driver.SSH:
@@ -160,24 +167,24 @@ def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], dr
         raise InvalidInput(doing, f"{named}: for sites of driver {driver} only")
 
 
-@app.command("show")
+@command(app, name="show")
 def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
-    """Print a site as it was declared."""
+    """Print the spec of a site."""
     site = call(lambda face: face.sites.get(name))
     plain(dump_json([site]) if output is Output.JSON else dump_yaml([site]), end="")
 
 
-@app.command()
+@command(app)
 def check(
     name: Annotated[str | None, typer.Argument(help="The site's name.", show_default=False)] = None,
     inventory: Annotated[
-        Path | None, typer.Option(help="Hosts that are no site yet: YAML; - for standard input.")
+        Path | None, typer.Option(help="YAML file with hosts that are not in a site yet; - for standard input.")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Say everything that stands in the way of planes on hosts, host by host. Nothing is changed there.
+    """Check hosts for everything that would prevent planes from running, and change nothing.
 
-    Ends with 5 when anything does.
+    Exits 5 if anything would.
     """
     doing = "checking a site"
     if (name is None) == (inventory is None):
@@ -193,23 +200,23 @@ def check(
         raise typer.Exit(PreconditionFailed.exit_code)
 
 
-@app.command()
+@command(app)
 def bootstrap(
-    host: Annotated[str, typer.Argument(help="What ssh is given: a name or an address.", show_default=False)],
-    user: Annotated[str, typer.Option(help="Who quarterdeck is to log in as from now on.")] = "quarterdeck",
-    key: Annotated[Path | None, typer.Option(help="The public key that is let in; yours without it.")] = None,
-    path: Annotated[
-        list[str] | None, typer.Option(help="A folder for volumes besides its own; may be said often.")
-    ] = None,
+    host: Annotated[str, typer.Argument(help="The host as ssh knows it: a name or an address.", show_default=False)],
+    user: Annotated[str, typer.Option(help="The user that quarterdeck logs in as.")] = "quarterdeck",
+    key: Annotated[Path | None, typer.Option(help="The public key of quarterdeck (default: yours).")] = None,
+    path: Annotated[list[str] | None, typer.Option(help="One more folder for volumes; can be repeated.")] = None,
     probe: Annotated[
-        bool, typer.Option("--allow-probe", help="Let that user make connections through sshd: see 'probe --from'.")
+        bool, typer.Option("--allow-probe", help="Let that user forward connections through sshd, for 'probe --from'.")
     ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Run it there, as a user who may.")] = False,
-    login: Annotated[str | None, typer.Option(help="That user, with --apply: root, or one who may run sudo.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of the host's sshd.")] = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Run the script on the host.")] = False,
+    login: Annotated[
+        str | None, typer.Option(help="The user that runs it with --apply: root, or a user with sudo.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port of the host's sshd.")] = None,
     yes: Yes = False,
 ) -> None:
-    """Print what root has to run on a host, so that a user may do there what quarterdeck does and nothing else."""
+    """Print the setup script of a host, which gives a user the rights that quarterdeck needs and no others."""
     from quarterdeck.api.hosts import SshLogin
     from quarterdeck.app.site.hosts import bootstrap_script, bootstrapped
 
@@ -235,7 +242,7 @@ def _own_key(doing: str) -> Path:
     return known
 
 
-@app.command()
+@command(app)
 def remove(name: SiteName, yes: Yes = False) -> None:
     """Remove a site that no plane uses."""
     call(lambda face: face.sites.require_unused(name))
@@ -244,9 +251,9 @@ def remove(name: SiteName, yes: Yes = False) -> None:
     out.print(f"site {name} removed")
 
 
-@app.command()
+@command(app)
 def forget(name: SiteName, yes: Yes = False) -> None:
-    """Take a site of hosts that are gone for good out of this home, and leave its hosts as they are."""
+    """Remove a site whose hosts are gone for good, and leave the hosts as they are."""
     left = call(lambda face: face.sites.require_forgettable(name))
     more = f" ({'; '.join(left)})" if left else ""
     confirm(f"forget site {name}, and all that may be on its hosts{more}?", yes=yes)
@@ -254,16 +261,16 @@ def forget(name: SiteName, yes: Yes = False) -> None:
     out.print(f"site {name} forgotten; what is on its hosts is there still")
 
 
-@app.command()
+@command(app)
 def cordon(name: SiteName, machine: MachineName = None) -> None:
-    """Have no new replica be put on a machine, or on any of the site. What is there goes on."""
+    """Keep new replicas off a machine or off a whole site. Existing replicas stay."""
     news = call(lambda face: face.sites.cordon(name, machine))
     out.print(f"{_what(name, machine)} cordoned{'' if news else ' already'}")
 
 
-@app.command()
+@command(app)
 def uncordon(name: SiteName, machine: MachineName = None) -> None:
-    """Take a cordon back; without a machine all of the site's."""
+    """Remove the cordon of a machine, or all cordons of a site."""
     news = call(lambda face: face.sites.uncordon(name, machine))
     out.print(f"{_what(name, machine)} {'cordoned no more' if news else 'not cordoned'}")
 
@@ -272,9 +279,9 @@ def _what(name: str, machine: str | None) -> str:
     return f"machine {machine} of site {name} is" if machine else f"all machines of site {name} are"
 
 
-@app.command()
+@command(app)
 def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detached: Detach = False) -> None:
-    """Cordon a machine, and have every replica on it, of every plane, exchanged for one elsewhere while all serve."""
+    """Cordon a machine or site, and replace all replicas on it elsewhere while the planes serve."""
     go_inside_for_site(name)
     planned = call(lambda face: face.plan_drain(name, machine))
     planned.require()

@@ -12,18 +12,18 @@ from quarterdeck.app import Programs
 from quarterdeck.cli.arguments import OutputOption
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.fetching import RichProgress
-from quarterdeck.cli.groups import group
+from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.output import show
 
-app = group("The programs that control planes run on.")
+app = group("Fetch and list the upstream Kubernetes and etcd programs.")
 
-Kubernetes = Annotated[str | None, typer.Option("--kubernetes", help="A Kubernetes version.")]
-Etcd = Annotated[str | None, typer.Option("--etcd", help="An etcd version.")]
+Kubernetes = Annotated[str | None, typer.Option("--kubernetes", help="The Kubernetes version.")]
+Etcd = Annotated[str | None, typer.Option("--etcd", help="The etcd version.")]
 
 
-@app.command("list")
+@command(app, name="list")
 def list_(kubernetes: Kubernetes = None, etcd: Etcd = None, output: OutputOption = Output.TABLE) -> None:
-    """List the programs, and where they came from."""
+    """List the programs with their versions, states and sources."""
     rows: list[dict[str, JsonValue]] = [
         {
             "program": str(each.program),
@@ -38,13 +38,15 @@ def list_(kubernetes: Kubernetes = None, etcd: Etcd = None, output: OutputOption
     show(rows, ("program", "version", "state", "source", "size"), output, wide=("path",))
 
 
-@app.command()
+@command(app)
 def fetch(
-    programs: Annotated[list[str] | None, typer.Argument(help="Which; all that a plane needs without one.")] = None,
+    programs: Annotated[
+        list[str] | None, typer.Argument(help="The programs (default: all that a plane needs).")
+    ] = None,
     kubernetes: Kubernetes = None,
     etcd: Etcd = None,
 ) -> None:
-    """Fetch the programs, so that they are there when they are needed."""
+    """Download programs before they are needed."""
     with RichProgress(err) as progress:
         found = Programs.from_environment(os.environ, progress=progress)
         paths = run(found.fetch(programs or (), kubernetes=kubernetes, etcd=etcd))
@@ -52,11 +54,11 @@ def fetch(
         out.print(f"{program}  {path}", highlight=False, soft_wrap=True)
 
 
-@app.command()
+@command(app)
 def path(
-    program: Annotated[str, typer.Argument(help="Such as kubectl.", show_default=False)],
-    version: Annotated[str | None, typer.Option(help="The default version without it.")] = None,
+    program: Annotated[str, typer.Argument(help="The program, such as kubectl.", show_default=False)],
+    version: Annotated[str | None, typer.Option(help="The version (default: the default version).")] = None,
 ) -> None:
-    """Print the path of a program that is there."""
+    """Print the path of a downloaded program."""
     found = Programs.from_environment(os.environ).path(program, version)
     out.print(str(found), highlight=False, soft_wrap=True)

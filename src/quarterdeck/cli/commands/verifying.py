@@ -25,19 +25,19 @@ _COLUMNS = ("lock", "process", "from", "to", "acts")
 #: Of writes and overlaps so many are named.
 _NAMED = 10
 
-Since = Annotated[str | None, typer.Option("--since", help="Look back so long: 10m, 2h.", show_default=False)]
+Since = Annotated[str | None, typer.Option("--since", help="How far back to check: 10m, 2h.", show_default=False)]
 During = Annotated[
     str | None,
     typer.Option(
         "--operation",
-        help="Look at the time of that operation; without either: of the last that handed a set over, or an hour.",
+        help="Check the time of this operation (default: the last one that moved a set, else the last hour).",
         autocompletion=operations,
         show_default=False,
     ),
 ]
 
 
-Slack = Annotated[str, typer.Option("--slack", help="How far clocks of two machines may be apart: 20ms, 1s.")]
+Slack = Annotated[str, typer.Option("--slack", help="The most that the clocks of two machines may differ: 20ms, 1s.")]
 
 
 def verify(
@@ -47,9 +47,9 @@ def verify(
     slack: Slack = "50ms",
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show who acted for each set of controllers when, by locks and audit logs, and whether two ever did at once.
+    """Check in locks and audit logs whether two processes ever ran the same controller set at the same time.
 
-    Exit code 0: it is proven that none did; 1: two did, or one did without a lock; 6: it cannot be told.
+    Exits 0 if it is proven that none did, 1 if two did or one acted without a lock, 6 if the records do not tell.
     """
     doing = f"verifying controllers of plane {name}"
     if since is not None and operation is not None:
