@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,11 @@ def test_a_status_loads_nothing_that_only_other_commands_need(cli: Cli) -> None:
     found = loaded(cli.home, "status", "demo")
     assert "quarterdeck.engine.observation.observe" in found, "it looked"
     assert not [each for each in found if each.startswith(HEAVY)]
+
+
+def test_the_help_has_a_panel_for_each_kind_of_command(cli: Cli) -> None:
+    panels = re.findall(r"^╭─ (\w+) ", cli("--help").out, re.MULTILINE)
+    assert panels == ["Options", "Create", "Change", "Watch", "Recover", "Sites", "Run"]
 
 
 def test_every_command_is_in_the_help_and_an_unknown_one_is_told_what_is_like_it(cli: Cli, golden: Golden) -> None:

@@ -22,33 +22,38 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 _INTERRUPTED = tuple(128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _AGAIN = "look at the disk and the rights there, and run it again"
 
-#: The module of each command, and of each group of commands, in the order of the help. Only that of the command that is
+#: The panels of the help, in order, and in each its commands with their modules. Only the module of the command that is
 #: run is loaded: all of them take longer to load than a look at a plane takes.
-_COMMANDS = {
-    "demo": "demo",
-    **dict.fromkeys(("create", "apply"), "planes"),
-    **dict.fromkeys(("get", "status"), "looks"),
-    **dict.fromkeys(("plan", "delete", "kubeconfig", "logs"), "planes"),
-    "events": "looks",
-    **dict.fromkeys(("pause", "resume"), "planes"),
-    **dict.fromkeys(("migrate", "scale", "wait", "abort"), "moves"),
-    "recover": "recovering",
-    "serve": "serve",
-    "probe": "probes",
-    **dict.fromkeys(("report", "history"), "history"),
+_PANELS = {
+    "Create": {"demo": "demo", "create": "planes", "apply": "planes", "kubeconfig": "planes", "node": "nodes"},
+    "Change": {
+        "plan": "planes",
+        "migrate": "moves",
+        "scale": "moves",
+        "replica": "replicas",
+        "certs": "certs",
+        "controllers": "controllers",
+        "pause": "planes",
+        "resume": "planes",
+        "delete": "planes",
+    },
+    "Watch": {
+        "get": "looks",
+        "status": "looks",
+        "wait": "moves",
+        "events": "looks",
+        "logs": "planes",
+        "probe": "probes",
+        "report": "history",
+        "history": "history",
+    },
+    "Recover": {"abort": "moves", "recover": "recovering", "etcd": "etcd", "drill": "drills"},
+    "Sites": {"site": "sites"},
+    "Run": {"serve": "serve", "service": "services", "home": "homes", "upstream": "upstreams"},
 }
-_GROUPS = {
-    "drill": "drills",
-    "replica": "replicas",
-    "node": "nodes",
-    "certs": "certs",
-    "controllers": "controllers",
-    "etcd": "etcd",
-    "site": "sites",
-    "home": "homes",
-    "service": "services",
-    "upstream": "upstreams",
-}
+#: Of these the ones that are groups of commands.
+_GROUPS = frozenset(("node", "replica", "certs", "controllers", "etcd", "drill", "site", "service", "home", "upstream"))
+_PANEL_OF = {name: panel for panel, modules in _PANELS.items() for name in modules}
 
 
 class Commands(TyperGroup):
@@ -61,18 +66,19 @@ class Commands(TyperGroup):
 
     @override
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names."""
-        return [*_COMMANDS, *_GROUPS]
+        """Their names, one panel after another."""
+        return list(_PANEL_OF)
 
     @override
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
         """One of them; None if there is none of that name: then all are loaded, so that one like it can be named."""
-        if cmd_name in _COMMANDS:
-            found = _loaded(_COMMANDS[cmd_name], cmd_name).commands[cmd_name]
-            assert isinstance(found, TyperCommand)
+        if panel := _PANEL_OF.get(cmd_name):
+            found: Any = _loaded(_PANELS[panel][cmd_name], cmd_name)
+            if cmd_name not in _GROUPS:
+                found = found.commands[cmd_name]
+            assert isinstance(found, TyperCommand | TyperGroup)
+            found.rich_help_panel = panel
             return found
-        if cmd_name in _GROUPS:
-            return _loaded(_GROUPS[cmd_name], cmd_name)
         for each in self.list_commands(ctx):
             if (known := self.get_command(ctx, each)) is not None:
                 self.commands[each] = known
