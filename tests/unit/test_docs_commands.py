@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
+from quarterdeck.cli.groups import EXAMPLES
 from quarterdeck.cli.main import app
 from quarterdeck.sites.ssh.checks import LEAST_BASH, LEAST_SYSTEMD
 from quarterdeck.upstream.catalog import Project, Versions, supported
@@ -154,6 +155,31 @@ def test_what_is_accepted_is_found_and_passes(text: str) -> None:
     lines = list(lines_of(text))
     assert lines
     assert not any(map(trouble, lines))
+
+
+def all_commands(group: TyperGroup, *path: str) -> Iterator[tuple[tuple[str, ...], TyperCommand]]:
+    """Every command with its words."""
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, TyperGroup):
+            yield from all_commands(command, *path, name)
+        else:
+            assert isinstance(command, TyperCommand)
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(
+    ("words", "command"), [pytest.param(*each, id=" ".join(each[0])) for each in all_commands(root())]
+)
+def test_help_ends_with_examples_of_the_command(words: tuple[str, ...], command: TyperCommand) -> None:
+    heading, *examples = (command.epilog or "").splitlines()
+    assert heading == EXAMPLES
+    assert len(examples) in (1, 2)
+    for example in examples:
+        (arguments,) = ours(example)
+        assert resolved(arguments)[0].help == command.help, f"this is no example of {shlex.join(words)}"
+        assert trouble(Line(arguments, whole=True)) == ""
 
 
 def specs_of(text: str) -> Iterator[str]:

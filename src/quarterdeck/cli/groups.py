@@ -11,6 +11,9 @@ from typing_extensions import override
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: The line above the examples in the help of a command.
+EXAMPLES = "Examples:"
+
 
 class Command(TyperCommand):
     """A command whose help names no type for its flags."""
@@ -48,9 +51,12 @@ class Group(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def command(app: typer.Typer, *, name: str | None = None) -> Callable[[F], F]:
-    """Make a function a command of a group. ``name``: the function's own without one."""
-    return app.command(name, cls=Command)
+def command(app: typer.Typer, *examples: str, name: str | None = None) -> Callable[[F], F]:
+    """Make a function a command of a group. ``examples``: what its help shows, without the first word ``quarterdeck``;
+    ``name``: the function's own without one.
+    """
+    lines = "\n".join(f"quarterdeck {each}" for each in examples)
+    return app.command(name, cls=Command, epilog=f"{EXAMPLES}\n{lines}")
 
 
 def group(text: str = "", *, default: str = "") -> typer.Typer:

@@ -17,7 +17,7 @@ from quarterdeck.cli.output import show
 app = group("List and renew the certificates of a plane.")
 
 
-@command(app, name="list")
+@command(app, "certs list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the certificates of a plane with their owners, purposes and expiry dates."""
     now = datetime.now(UTC)
@@ -47,7 +47,7 @@ def _row(found: Certificate, now: datetime, output: Output) -> dict[str, JsonVal
     }
 
 
-@command(app)
+@command(app, "certs renew alpha")
 def renew(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Renew all certificates except those of the authorities, and restart one replica after another with them."""
     go_inside_to_drive(name)

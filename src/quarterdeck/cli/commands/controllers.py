@@ -35,7 +35,7 @@ Downtime = Annotated[
 app = group("Move sets of controllers from one manager to another.")
 
 
-@command(app, name="list")
+@command(app, "controllers list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the controller sets of a plane with their owners, locks and holders.
 
@@ -79,7 +79,7 @@ def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
     }
 
 
-@command(app)
+@command(app, "controllers plan alpha --set ipam --from kube-controller-manager --to cloud-controller-manager")
 def plan(
     name: Name,
     which: SetName,
@@ -94,7 +94,7 @@ def plan(
         print_examined(examined, output)
 
 
-@command(app)
+@command(app, "controllers move alpha --set ipam --from kube-controller-manager --to cloud-controller-manager")
 def move(
     name: Name,
     which: SetName,
@@ -112,7 +112,7 @@ def move(
         change(examined, question, yes=yes, detached=detached, output=output)
 
 
-@command(app)
+@command(app, "controllers rollback alpha --set ipam")
 def rollback(
     name: Name,
     which: SetName,
@@ -138,4 +138,4 @@ def _examined(asked: HandOver, *, trial: bool) -> Examined | None:
     return None
 
 
-command(app)(verify)
+command(app, "controllers verify alpha", "controllers verify alpha --since 2h")(verify)

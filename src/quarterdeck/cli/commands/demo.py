@@ -23,7 +23,7 @@ app = group()
 SITES = ("east", "west")
 
 
-@command(app)
+@command(app, "demo", "demo --replicas 5 --keep")
 def demo(
     name: Annotated[str, typer.Option(help="The plane's name.")] = "demo",
     replicas: ReplicaCount = 3,

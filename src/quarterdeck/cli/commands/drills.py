@@ -31,7 +31,7 @@ app = group(
 )
 
 
-@command(app, name="run")
+@command(app, "drill alpha --fail machine", "drill run alpha --fail unit --component etcd --hold 1m", name="run")
 def run_(
     name: Name,
     fail: Annotated[Fail, typer.Option("--fail", help="The kind of fault.", show_default=False)],
@@ -68,7 +68,7 @@ def run_(
         raise typer.Exit(1)
 
 
-@command(app, name="list")
+@command(app, "drill list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the last drills of a plane and their results."""
     go_inside(name)

@@ -18,7 +18,7 @@ from quarterdeck.cli.work import confirm
 app = group("Check and repair the etcd of a plane.")
 
 
-@command(app)
+@command(app, "etcd check alpha")
 def check(name: Name, output: OutputOption = Output.TABLE) -> None:
     """Compare the data of all etcd members by a hash of all keys.
 
@@ -33,7 +33,7 @@ def check(name: Name, output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(1)
 
 
-@command(app)
+@command(app, "etcd remove-member alpha 8e9e05c52164694d")
 def remove_member(
     name: Name,
     member: Annotated[str, typer.Argument(metavar="ID", help="The member's id in hexadecimal, as etcdctl prints it.")],
@@ -52,7 +52,7 @@ def remove_member(
     out.print(f"member {removal.member:x} is removed", highlight=False)
 
 
-@command(app)
+@command(app, "etcd disarm alpha")
 def disarm(name: Name, yes: Yes = False) -> None:
     """Disarm the alarms of etcd whose cause is gone.
 
@@ -72,7 +72,7 @@ def disarm(name: Name, yes: Yes = False) -> None:
     out.print(f"turned off {told} of plane {name}", highlight=False, soft_wrap=True)
 
 
-@command(app, name="disable-auth")
+@command(app, "etcd disable-auth alpha", name="disable-auth")
 def disable_auth(name: Name, yes: Yes = False) -> None:
     """Disable the authentication of etcd, which locks out apiservers and quarterdeck.
 

@@ -29,7 +29,7 @@ class ReportOutput(StrEnum):
     HTML = "html"
 
 
-@command(app)
+@command(app, "report alpha", "report alpha -o html -f report.html")
 def report(
     name: Name,
     operation: OperationName = None,
@@ -57,7 +57,7 @@ def report(
         out.print(f"written to {file}", highlight=False, soft_wrap=True)
 
 
-@command(app)
+@command(app, "history alpha", "history alpha -o wide")
 def history(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the operations of a plane and their outcomes."""
     rows = [_row(each) for each in look(lambda looks: looks.history(name))]

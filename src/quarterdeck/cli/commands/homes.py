@@ -21,7 +21,7 @@ app = group("Encrypt the private keys of all planes with a key file.")
 _WRITE_DOWN = "keep a copy of the key file elsewhere: without it nobody, you included, gets at the planes' keys"
 
 
-@command(app)
+@command(app, "home seal --make")
 def seal(
     make: Annotated[
         bool, typer.Option("--make", help=f"Create the key file that {KEY_FILE} names, with random content.")
@@ -40,7 +40,7 @@ def seal(
     out.print(f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}")
 
 
-@command(app)
+@command(app, "home unseal")
 def unseal(yes: Yes = False) -> None:
     """Store the keys of all planes unencrypted again."""
     key = _current("unsealing the home")
@@ -49,7 +49,7 @@ def unseal(yes: Yes = False) -> None:
     out.print(f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
 
 
-@command(app)
+@command(app, "home rekey --to /etc/quarterdeck/new.key")
 def rekey(
     to: Annotated[Path, typer.Option("--to", help="The new key file.", show_default=False)], yes: Yes = False
 ) -> None:

@@ -19,7 +19,7 @@ from quarterdeck.errors import InvalidInput
 app = group()
 
 
-@command(app, name="get")
+@command(app, "get", "get alpha -o yaml", name="get")
 def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """List planes, or print the spec of one."""
 
@@ -39,7 +39,7 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
         )
 
 
-@command(app)
+@command(app, "status alpha", "status --watch")
 def status(
     name: MaybeName = None,
     watched: Annotated[
@@ -66,7 +66,7 @@ def status(
         raise typer.Exit(1)
 
 
-@command(app)
+@command(app, "events alpha", "events -o json")
 def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
     """Show the events of a plane or of all planes; repeats are counted."""
     rows: list[dict[str, JsonValue]] = [

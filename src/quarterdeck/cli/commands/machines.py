@@ -25,7 +25,7 @@ app = group(
 HostName = Annotated[str, typer.Argument(help="The host's name; 'site show' lists them.", show_default=False)]
 
 
-@command(app, name="list")
+@command(app, "site machines rack", name="list")
 def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     """List the machines of a site with their state and replicas."""
     if must_go_inside() and call(lambda face: face.sites.get(name)).spec.network is Isolation.NETNS:
@@ -46,7 +46,7 @@ def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     show(rows, ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
 
 
-@command(app)
+@command(app, "site machines add rack --inventory more-hosts.yaml")
 def add(
     name: SiteName,
     inventory: Annotated[Path, typer.Option(help="YAML file with the new hosts; - for standard input.")],
@@ -66,7 +66,7 @@ def add(
     out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
 
 
-@command(app)
+@command(app, "site machines remove rack cp-2", "site machines remove rack cp-2 --forget")
 def remove(
     name: SiteName,
     host: HostName,
@@ -81,7 +81,7 @@ def remove(
     out.print(f"host {host} is of site {name} no more")
 
 
-@command(app)
+@command(app, "site machines replace rack cp-2 --address 10.0.0.12")
 def replace(
     name: SiteName,
     host: HostName,

@@ -19,7 +19,7 @@ from quarterdeck.errors import InvalidInput
 app = group()
 
 
-@command(app)
+@command(app, "migrate alpha --to west", "migrate alpha --to west --replicas 5 --probe")
 def migrate(
     name: Name,
     to: Annotated[str, typer.Option("--to", help="The site to migrate to.", show_default=False)],
@@ -55,7 +55,7 @@ def migrate(
         bring_about(examined, detached=detached)
 
 
-@command(app)
+@command(app, "scale alpha --replicas 5")
 def scale(
     name: Name,
     replicas: Annotated[int, typer.Option(help="The new number of replicas: 1, 3, 5 or 7.", show_default=False)],
@@ -73,7 +73,7 @@ def scale(
     change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
 
 
-@command(app)
+@command(app, "wait alpha", "wait alpha --timeout 120")
 def wait(
     name: Name,
     timeout: Annotated[
@@ -88,7 +88,7 @@ def wait(
         out.print(f"plane {name} is as wanted")
 
 
-@command(app)
+@command(app, "abort alpha")
 def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Undo the operation in progress. Safe at any moment."""
     go_inside_to_drive(name)

@@ -26,7 +26,7 @@ _tokens = group(
 app.add_typer(_tokens, name="token")
 
 
-@command(app, name="list")
+@command(app, "node list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the nodes that have joined a plane."""
     go_inside(name)
@@ -45,7 +45,7 @@ def _row(node: NodeFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "ready": ready, "age": age(node.since.timestamp()) if node.since is not None else None}
 
 
-@command(app)
+@command(app, "node approve alpha")
 def approve(name: Name) -> None:
     """Approve the serving certificates that nodes ask for, as 'serve' does by itself."""
     go_inside(name)
@@ -57,7 +57,7 @@ def approve(name: Name) -> None:
         out.print(f"no certificate of plane {name} waits")
 
 
-@command(_tokens)
+@command(_tokens, "node token alpha", "node token create alpha --ttl 2h --print-join-command")
 def create(
     name: Name,
     ttl: Annotated[str, typer.Option(help="How long the token is valid: 30m, 24h, 7d.")] = "24h",
@@ -105,7 +105,7 @@ def _told(made: NewToken) -> dict[str, JsonValue]:
     }
 
 
-@command(_tokens, name="list")
+@command(_tokens, "node token list alpha", name="list")
 def list_tokens(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the join tokens of a plane without their secrets."""
     go_inside(name)
@@ -122,7 +122,7 @@ def _token(token: TokenFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "until": f"{until}, over" if ended else until}
 
 
-@command(_tokens)
+@command(_tokens, "node token delete alpha abcdef")
 def delete(
     name: Name, token: Annotated[str, typer.Argument(help="The token's id: the six characters before the dot.")]
 ) -> None:

@@ -45,7 +45,7 @@ from quarterdeck.model.components import Component
 app = group()
 
 
-@command(app)
+@command(app, "create alpha", "create alpha --site west --replicas 5")
 def create(
     name: Annotated[str, typer.Argument(help="The new plane's name: a DNS label.", show_default=False)],
     site: Annotated[str, typer.Option(help="The site of the plane.")] = "east",
@@ -71,7 +71,7 @@ def _work(name: str, *, detached: bool) -> None:
         follow(name)
 
 
-@command(app)
+@command(app, "apply -f plane.yaml", "apply -f plane.yaml --dry-run")
 def apply(
     file: FileOption,
     dry_run: Annotated[
@@ -145,7 +145,7 @@ def _became(operation: Operation | None) -> str:
     return "created" if operation.spec.type is OperationType.CREATE else "changed"
 
 
-@command(app)
+@command(app, "plan alpha --to west", "plan alpha -f plane.yaml")
 def plan(
     name: Name,
     to: Annotated[str | None, typer.Option("--to", help="Plan a migration to this site.")] = None,
@@ -176,7 +176,7 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
     raise InvalidInput(f"planning for plane {name}", f"{file} declares no such plane; planes in it: {there}")
 
 
-@command(app)
+@command(app, "delete alpha")
 def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
     """Delete a plane and all its data."""
     look(lambda looks: looks.plane(name))
@@ -192,7 +192,7 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
         out.print(f"plane {name} is gone")
 
 
-@command(app)
+@command(app, "kubeconfig alpha -f alpha.kubeconfig")
 def kubeconfig(
     name: Name,
     file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it to this file, mode 0600.")] = None,
@@ -205,7 +205,7 @@ def kubeconfig(
         write_secret(file, text.encode())
 
 
-@command(app)
+@command(app, "logs alpha", "logs alpha --component kube-apiserver --lines 200")
 def logs(
     name: Name,
     replica: Annotated[str | None, typer.Option(help="Only the logs of this replica.")] = None,
@@ -232,7 +232,7 @@ def _print_tail(plane: str, tail: Tail) -> None:
     plain(tail.text)
 
 
-@command(app)
+@command(app, "pause alpha", "pause alpha --for 2h")
 def pause(
     name: Name,
     for_: Annotated[
@@ -247,7 +247,7 @@ def pause(
     out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
 
 
-@command(app)
+@command(app, "resume alpha")
 def resume(name: Name) -> None:
     """End a pause, and wait until the plane is settled."""
     call(lambda face: face.resume(name))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 app = group()
 
 
-@command(app)
+@command(app, "probe alpha --for 30", "probe alpha --from rack/cp-1")
 def probe(
     name: Name,
     seconds: Annotated[float | None, typer.Option("--for", help="Seconds to measure (default: until Ctrl-C).")] = None,

@@ -20,7 +20,7 @@ app = group()
 _COLUMNS = ("replica", "machine", "term", "committed", "applied", "revision", "hash", "chosen")
 
 
-@command(app)
+@command(app, "recover alpha")
 def recover(
     name: Name,
     even_if_others_live: Annotated[

@@ -31,7 +31,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-@command(app)
+@command(app, "serve", "serve --log-format json --metrics 127.0.0.1:9640")
 def serve(
     log_format: Annotated[LogFormat, typer.Option("--log-format", help="Format of the log.")] = LogFormat.TEXT,
     metrics: Annotated[

@@ -36,7 +36,7 @@ def _service(system: bool | None) -> Service:
     return service(here(), os.environ, user=getpass.getuser() if whole else "")
 
 
-@command(app)
+@command(app, "service install", "service install --user --print")
 def install(
     system: System = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print the service file, and change nothing.")] = False,
@@ -67,7 +67,7 @@ def install(
         out.print("planes are started at boot; to have them kept until then as well: quarterdeck serve")
 
 
-@command(app)
+@command(app, "service status")
 def status(system: System = None) -> None:
     """Show whether the service is installed, and which process manages the planes.
 
@@ -88,7 +88,7 @@ def status(system: System = None) -> None:
         raise typer.Exit(1)
 
 
-@command(app)
+@command(app, "service remove")
 def remove(system: System = None, yes: Yes = False) -> None:
     """Stop managing planes at boot. The planes keep running."""
     made = _service(system)

@@ -44,7 +44,7 @@ Machines = Annotated[
 ]
 
 
-@command(app, name="test-storage")
+@command(app, "site test-storage rack fast", name="test-storage")
 def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = None) -> None:
     """Test the commands of a storage class with a volume made for the test."""
 
@@ -63,7 +63,7 @@ def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = No
     out.print("not tried: detach while a host does not answer", highlight=False)
 
 
-@command(app, name="list")
+@command(app, "site list", name="list")
 def list_(output: OutputOption = Output.TABLE) -> None:
     """List the sites."""
 
@@ -106,7 +106,7 @@ FloatingAddresses = Annotated[
 ]
 
 
-@command(app)
+@command(app, "site add north --zones a,b,c --machines 2", "site add rack --driver ssh --inventory hosts.yaml")
 def add(
     context: typer.Context,
     name: SiteName,
@@ -167,14 +167,14 @@ def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], dr
         raise InvalidInput(doing, f"{named}: for sites of driver {driver} only")
 
 
-@command(app, name="show")
+@command(app, "site show rack", name="show")
 def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
     """Print the spec of a site."""
     site = call(lambda face: face.sites.get(name))
     plain(dump_json([site]) if output is Output.JSON else dump_yaml([site]), end="")
 
 
-@command(app)
+@command(app, "site check rack", "site check --inventory hosts.yaml")
 def check(
     name: Annotated[str | None, typer.Argument(help="The site's name.", show_default=False)] = None,
     inventory: Annotated[
@@ -200,7 +200,7 @@ def check(
         raise typer.Exit(PreconditionFailed.exit_code)
 
 
-@command(app)
+@command(app, "site bootstrap cp-1", "site bootstrap cp-1 --apply --login root")
 def bootstrap(
     host: Annotated[str, typer.Argument(help="The host as ssh knows it: a name or an address.", show_default=False)],
     user: Annotated[str, typer.Option(help="The user that quarterdeck logs in as.")] = "quarterdeck",
@@ -242,7 +242,7 @@ def _own_key(doing: str) -> Path:
     return known
 
 
-@command(app)
+@command(app, "site remove north")
 def remove(name: SiteName, yes: Yes = False) -> None:
     """Remove a site that no plane uses."""
     call(lambda face: face.sites.require_unused(name))
@@ -251,7 +251,7 @@ def remove(name: SiteName, yes: Yes = False) -> None:
     out.print(f"site {name} removed")
 
 
-@command(app)
+@command(app, "site forget rack")
 def forget(name: SiteName, yes: Yes = False) -> None:
     """Remove a site whose hosts are gone for good, and leave the hosts as they are."""
     left = call(lambda face: face.sites.require_forgettable(name))
@@ -261,14 +261,14 @@ def forget(name: SiteName, yes: Yes = False) -> None:
     out.print(f"site {name} forgotten; what is on its hosts is there still")
 
 
-@command(app)
+@command(app, "site cordon rack cp-2", "site cordon rack")
 def cordon(name: SiteName, machine: MachineName = None) -> None:
     """Keep new replicas off a machine or off a whole site. Existing replicas stay."""
     news = call(lambda face: face.sites.cordon(name, machine))
     out.print(f"{_what(name, machine)} cordoned{'' if news else ' already'}")
 
 
-@command(app)
+@command(app, "site uncordon rack cp-2")
 def uncordon(name: SiteName, machine: MachineName = None) -> None:
     """Remove the cordon of a machine, or all cordons of a site."""
     news = call(lambda face: face.sites.uncordon(name, machine))
@@ -279,7 +279,7 @@ def _what(name: str, machine: str | None) -> str:
     return f"machine {machine} of site {name} is" if machine else f"all machines of site {name} are"
 
 
-@command(app)
+@command(app, "site drain rack cp-2", "site drain rack --detach")
 def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detached: Detach = False) -> None:
     """Cordon a machine or site, and replace all replicas on it elsewhere while the planes serve."""
     go_inside_for_site(name)

@@ -21,7 +21,7 @@ Kubernetes = Annotated[str | None, typer.Option("--kubernetes", help="The Kubern
 Etcd = Annotated[str | None, typer.Option("--etcd", help="The etcd version.")]
 
 
-@command(app, name="list")
+@command(app, "upstream list", name="list")
 def list_(kubernetes: Kubernetes = None, etcd: Etcd = None, output: OutputOption = Output.TABLE) -> None:
     """List the programs with their versions, states and sources."""
     rows: list[dict[str, JsonValue]] = [
@@ -38,7 +38,7 @@ def list_(kubernetes: Kubernetes = None, etcd: Etcd = None, output: OutputOption
     show(rows, ("program", "version", "state", "source", "size"), output, wide=("path",))
 
 
-@command(app)
+@command(app, "upstream fetch", "upstream fetch kubectl --kubernetes v1.35.6")
 def fetch(
     programs: Annotated[
         list[str] | None, typer.Argument(help="The programs (default: all that a plane needs).")
@@ -54,7 +54,7 @@ def fetch(
         out.print(f"{program}  {path}", highlight=False, soft_wrap=True)
 
 
-@command(app)
+@command(app, "upstream path kubectl")
 def path(
     program: Annotated[str, typer.Argument(help="The program, such as kubectl.", show_default=False)],
     version: Annotated[str | None, typer.Option(help="The version (default: the default version).")] = None,
