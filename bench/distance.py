@@ -58,7 +58,7 @@ def main() -> None:
             asyncio.run(_delay(folder, rtt))
             target = ("far", "near")[number % 2]
             noise = Noise()
-            quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", "25", "--yes", allowed=1)
+            quarterdeck("migrate", "bench", "--to", target, "--probe", "--baseline", "25", "--yes", allowed=1)
             rows.append([f"{rtt:.0f}", *row(number, json.loads(newest_report(folder).read_bytes()), noise)[1:]])
             print(" ".join(rows[-1]), flush=True)
     print(f"\n{this_machine()}\n")

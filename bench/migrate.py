@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--objects", type=int, default=2_000)
     parser.add_argument("--bytes", type=int, default=10_000)
-    parser.add_argument("--quiet", type=float, default=25.0)
+    parser.add_argument("--baseline", type=float, default=25.0)
     parser.add_argument("--keep", type=Path)
     given = parser.parse_args()
     rows = []
@@ -103,7 +103,9 @@ def main() -> None:
         for number in range(given.runs):
             target = SITES[(number + 1) % 2]
             noise = Noise()
-            quarterdeck("migrate", "bench", "--to", target, "--probe", "--quiet", str(given.quiet), "--yes", allowed=1)
+            quarterdeck(
+                "migrate", "bench", "--to", target, "--probe", "--baseline", str(given.baseline), "--yes", allowed=1
+            )
             path = newest_report(folder)
             report = json.loads(path.read_bytes())
             rows.append(row(number + 1, report, noise))

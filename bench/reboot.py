@@ -88,7 +88,7 @@ def main() -> None:
             took = quarterdeck("create", name, "--replicas", "1")
             print(f"{name} created in {took:.1f} s", flush=True)
             clients[name] = Client(Path(folder) / name)
-            quarterdeck("kubeconfig", name, "-f", str(clients[name].kubeconfig))
+            quarterdeck("kubeconfig", name, "--output-file", str(clients[name].kubeconfig))
         for number in range(wanted.runs):
             noise = Noise()
             times, share, memory = rebooted(home, clients, wanted.settled)

@@ -14,7 +14,7 @@ SCRIPT = Path(__file__).parents[2] / "quarterdeck"
 
 
 def test_the_demo_moves_a_plane_under_load_and_leaves_nothing(lab: PlaneLab) -> None:
-    done = lab.start_program(str(SCRIPT), "demo", "--quiet", "2").end(600.0)
+    done = lab.start_program(str(SCRIPT), "demo", "--baseline", "2").end(600.0)
     assert done.code == 0, str(done)
     for words in ("demo moved east → west in", " 0 failed, 0 lost writes", "plane demo is deleted again"):
         assert words in done.out, str(done)

@@ -72,7 +72,7 @@ spec:
 """
     done = person.makes_the_records(lab.start("apply", "-f", str(lab.file(plane))))
     assert done.code == 0, str(done)
-    migrating = lab.start("migrate", "live", "--to", "west", "--probe", "--quiet", "2", "--yes")
+    migrating = lab.start("migrate", "live", "--to", "west", "--probe", "--baseline", "2", "--yes")
     done = person.makes_the_records(migrating)
     assert done.code in (0, 1), str(done)  # 1: a stall on a busy machine
     report = Report.model_validate_json(lab.run("report", "live", "-o", "json").out)

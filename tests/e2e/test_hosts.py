@@ -151,7 +151,7 @@ def test_clients_at_a_host_of_the_other_site_see_no_failure(far: HostsPlanes) ->
 def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) -> None:
     source, target = where(far.planes)
     watcher = edges(source)[0]
-    done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe-from", watcher, "--quiet", "3")
+    done = far.planes.run("migrate", NAME, "--to", target, "--yes", "--probe-from", watcher, "--baseline", "3")
     report = Report.model_validate_json(far.planes.run("report", NAME, "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED
     assert report.probe is not None

@@ -36,7 +36,7 @@ def test_no_client_sees_a_failure_and_the_kubeconfig_stays_right(demo: PlaneLab)
     user.start()
     try:
         with Writer(client, "live") as writer:
-            done = demo.run("migrate", "demo", "--to", target, "--yes", "--probe", "--quiet", "2")
+            done = demo.run("migrate", "demo", "--to", target, "--yes", "--probe", "--baseline", "2")
     finally:
         over.set()
         user.join()

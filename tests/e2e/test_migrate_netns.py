@@ -97,7 +97,7 @@ def link(far: PlaneLab, cut: Cut) -> None:
 @pytest.mark.soak  # worse migrations fail no request either
 def test_no_client_sees_a_failure_in_a_migration_between_networks(far: PlaneLab) -> None:
     _, target = sites(far)
-    done = far.run("migrate", NAME, "--to", target, "--yes", "--probe", "--quiet", "5")
+    done = far.run("migrate", NAME, "--to", target, "--yes", "--probe", "--baseline", "5")
     report = Report.model_validate_json(far.run("report", NAME, "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED
     assert report.probe is not None

@@ -42,7 +42,7 @@ def test_a_migration_from_some_replicas_to_others(shared: KeptPlane, source: int
     lab = shared.ready(source)
     room_for(max(target, 2))
     there = lab.other("demo")
-    argv = ("migrate", "demo", "--to", there, "--replicas", str(target), "--yes", "--probe", "--quiet", "2")
+    argv = ("migrate", "demo", "--to", there, "--replicas", str(target), "--yes", "--probe", "--baseline", "2")
     done = lab.run(*argv)
     report = Report.model_validate_json(lab.run("report", "demo", "-o", "json").out)
     assert report.outcome is Outcome.SUCCEEDED

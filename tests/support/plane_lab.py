@@ -289,7 +289,7 @@ class PlaneLab:
         """A client with the kubeconfig that was printed when it was first asked for, however long ago."""
         if name not in self._clients:
             path = self.scratch()
-            self.run("kubeconfig", name, "-f", str(path))
+            self.run("kubeconfig", name, "--output-file", str(path))
             self._clients[name] = Client(path)
         return self._clients[name]
 

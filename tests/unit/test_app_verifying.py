@@ -215,7 +215,7 @@ def test_the_command_ends_with_one_where_it_found_something_and_with_six_where_i
     cli.with_store(lambda home: wrote(home, "demo-1", '{"user": {"username": "system:kube-controller-manager"}'))
     said = cli("controllers", "verify", "demo")
     assert (said.code, "cannot be told" in said.out) == (6, True)
-    cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "10m"))
+    cli.refused("controllers", "verify", "demo", "--since", "soon", code=2, says=("--since", "5m"))
     both = ("--since", "1h", "--operation", "x")
     golden(cli.refused("controllers", "verify", "demo", *both, code=2).err)
 

@@ -80,7 +80,7 @@ def test_a_migration_that_would_not_end_is_refused_after_its_checks_were_shown(l
 
 
 def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_them(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
+    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
     assert (said.code, lab.site()) == (0, "west"), said
     golden(said.err)
     assert lab.face.probe.told == ["change", "retire pinned", "after", "stop"]
@@ -89,14 +89,14 @@ def test_clients_look_at_the_quiet_plane_then_at_the_move_and_its_report_has_the
 
 
 def test_clients_may_be_those_of_a_host(lab: Lab, golden: Golden) -> None:
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--quiet", "0")
+    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe-from", "cp-1", "--baseline", "0")
     assert (said.code, lab.face.probe.host) == (0, "cp-1"), said
     golden(said.err)
 
 
 def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) -> None:
     lab.face.probe.lost = Unavailable("probing from host rack/cp-1", "the connection to it was lost: it fell silent")
-    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--quiet", "0")
+    said = lab.cli("migrate", "demo", "--to", "west", "--yes", "--probe", "--baseline", "0")
     assert (said.code, lab.site()) == (6, "west"), said
     assert said.err.splitlines()[-1] == f"error: {lab.face.probe.lost}"
     assert lab.operations()[-1].status.phase is OperationPhase.SUCCEEDED

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quarterdeck.api.base import Resource
-from quarterdeck.api.values import seconds_in
 from quarterdeck.app.words import components
 from quarterdeck.cli.context import Output, look, note_plane
 from quarterdeck.errors import InvalidInput
@@ -28,16 +26,6 @@ def text_of(file: Path) -> str:
         return read_text(file, _LARGEST_BYTES, pipe_silence_s=PIPE_SILENCE_S)
     except UnreadableFileError as error:
         raise InvalidInput(f"reading {file}", str(error), "name a file with YAML or JSON that can be read") from error
-
-
-def time_of(doing: str, option: str, given: str, *, such_as: str) -> timedelta:
-    """The time that an option was given. Raises InvalidInput for what is none, or so long that it has no end."""
-    try:
-        found = timedelta(seconds=seconds_in(given))
-        _ = datetime.now(UTC) + found
-    except (ValueError, OverflowError) as error:
-        raise InvalidInput(doing, f"{option}: {error}", f"give a time such as {such_as}") from None
-    return found
 
 
 def _planes(incomplete: str) -> list[str]:

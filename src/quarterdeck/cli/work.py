@@ -40,8 +40,8 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def probed_drive(name: str, *, quiet: float, ask: Ask, host: str | None = None) -> Report:
-    """Watch the quiet plane for ``quiet`` seconds, have the change asked for, drive it, and report. ``host``: see
+def probed_drive(name: str, *, baseline: float, ask: Ask, host: str | None = None) -> Report:
+    """Measure the plane for ``baseline`` seconds, have the change asked for, drive it, and report. ``host``: see
     ``Quarterdeck.probing``.
 
     Where the probe ends meanwhile the change goes on; then the report has none, and what ended it is raised.
@@ -52,8 +52,8 @@ def probed_drive(name: str, *, quiet: float, ask: Ask, host: str | None = None) 
         async with face.probing(name, host=host, on_failure=tell_failure) as probe:
             onlookers = Onlookers(probe)
             where = f" from host {host}" if host is not None else ""
-            err.print(f"clients run{where}; looking at the quiet plane for {quiet:.0f} s", highlight=False)
-            await onlookers.quiet(quiet)
+            err.print(f"clients run{where}; measuring a baseline for {baseline:.0f} s", highlight=False)
+            await onlookers.quiet(baseline)
             operation = await _drive_alone(face, name, (onlookers,), ask)
             try:
                 result = await onlookers.result()

@@ -13,6 +13,7 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.app import Create, Delete, Migrate, Programs, Quarterdeck
 from quarterdeck.cli.arguments import ReplicaCount
 from quarterdeck.cli.context import err, look, out, run
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.fetching import RichProgress
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, tidy
@@ -27,7 +28,9 @@ SITES = ("east", "west")
 def demo(
     name: Annotated[str, typer.Option(help="The plane's name.")] = "demo",
     replicas: ReplicaCount = 3,
-    quiet: Annotated[float, typer.Option(help="Seconds of baseline that the clients measure before the move.")] = 15.0,
+    baseline: Annotated[
+        float, duration_option("--baseline", "How long the clients measure before the migration (default: 15s).")
+    ] = 15.0,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the plane at the end.")] = False,
 ) -> None:
     """Create a plane, migrate it live under load, and report what clients saw."""
@@ -41,12 +44,12 @@ def demo(
     err.rule("[bold]3. its live migration, watched by real clients")
     here = look(lambda looks: looks.plane(name)).spec.placement.site
     there = next(site for site in SITES if site != here)
-    report = probed_drive(name, quiet=quiet, ask=lambda face: _move(face, name, there))
+    report = probed_drive(name, baseline=baseline, ask=lambda face: _move(face, name, there))
     err.rule("[bold]4. done")
     out.print(f"all in {time.monotonic() - since:.0f} s; plane {name} is at {there} now")
     if keep:
         out.print(
-            f"next: quarterdeck status {name}; quarterdeck kubeconfig {name} -f {name}.kubeconfig; "
+            f"next: quarterdeck status {name}; quarterdeck kubeconfig {name} --output-file {name}.kubeconfig; "
             f"quarterdeck migrate {name} --to {here}"
         )
     else:

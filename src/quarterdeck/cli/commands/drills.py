@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.belongings import Drill, DrillPhase
-from quarterdeck.api.values import seconds_in
 from quarterdeck.app import Quarterdeck, Wish
 from quarterdeck.app.words import named
 from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, look
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, go_inside_to_drive
 from quarterdeck.cli.output import emit, show
@@ -25,6 +25,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.faults import Fail
 
 _REPLICA = "The replica to hit (default: a different one each time; for slow-disk the etcd leader)."
+_HOLD = "How long the fault lasts at most (default: 30s; 2m for slow-disk, which takes long to detect)."
 app = group(
     "Inject a real fault into a plane, measure the impact, and undo it ('drill NAME' is short for 'drill run NAME').",
     default="run",
@@ -40,13 +41,7 @@ def run_(
         Component, typer.Option(parser=named, metavar=PROGRAM, help="The program to hit (for unit and hang).")
     ] = Component.APISERVER,
     zone: Annotated[str, typer.Option(help="The zone to hit (for zone).", show_default=False)] = "",
-    hold: Annotated[
-        str,
-        typer.Option(
-            help="How long the fault lasts at most (default: 30s; 2m for slow-disk, which takes long to detect).",
-            show_default=False,
-        ),
-    ] = "",
+    hold: Annotated[float | None, duration_option("--hold", _HOLD)] = None,
     dangerous: Annotated[
         bool, typer.Option("--dangerous", help="Allow drills that the plane may not survive.")
     ] = False,
@@ -57,12 +52,13 @@ def run_(
 
     Exits 1 if the drill fails.
     """
-    seconds = _seconds(hold) if hold else None
+    if hold is not None and not 0 < hold <= 3600:
+        raise InvalidInput("reading --hold", f"{hold:g} s is no time for a fault", "give more than 0 and at most 1h")
     go_inside_to_drive(name)
     wish = Wish(fail=fail, replica=replica, component=component, zone=zone)
-    lasting = _planned(name, wish, seconds, dangerous=dangerous)
+    lasting = _planned(name, wish, hold, dangerous=dangerous)
     confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
-    made = _made(name, wish, seconds, dangerous=dangerous)
+    made = _made(name, wish, hold, dangerous=dangerous)
     emit(_fact(made), output, lambda: _print(made, output))
     if made.status.phase is not DrillPhase.PASSED:
         raise typer.Exit(1)
@@ -105,16 +101,6 @@ def _made(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> Dril
             return await face.drill(name, wish, hold=hold, dangerous=dangerous, tell=tell)
 
     return call(drill)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = seconds_in(text)
-    except ValueError as error:
-        raise InvalidInput("reading --hold", str(error)) from error
-    if not 0 < seconds <= 3600:
-        raise InvalidInput("reading --hold", f"{text} is no time for something to fail", "give up to an hour")
-    return seconds
 
 
 _COLUMNS = ("drill", "fail", "result", "detected", "served again", "redundant", "failed", "lost writes", "age")

@@ -29,12 +29,12 @@ class ReportOutput(StrEnum):
     HTML = "html"
 
 
-@command(app, "report alpha", "report alpha -o html -f report.html")
+@command(app, "report alpha", "report alpha -o html --output-file report.html")
 def report(
     name: Name,
     operation: OperationName = None,
     output: Annotated[ReportOutput, typer.Option("-o", "--output", help="Output format.")] = ReportOutput.TEXT,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="Write JSON or HTML to this file.")] = None,
+    file: Annotated[Path | None, typer.Option("--output-file", help="Write JSON or HTML to this file.")] = None,
 ) -> None:
     """Print the report of an operation: its steps, and what clients saw."""
     from quarterdeck.report.schema import dump

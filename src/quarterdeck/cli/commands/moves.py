@@ -11,6 +11,7 @@ from quarterdeck.app import Abort, Examined, Migrate, Scale
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
 from quarterdeck.cli.asking import asked, bring_about, change, planned, show_examined
 from quarterdeck.cli.context import Output, out
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import go_inside_to_drive
 from quarterdeck.cli.work import confirm, follow, probed_drive
@@ -31,8 +32,8 @@ def migrate(
     ] = False,
     probe: ProbeOption = False,
     probe_from: ProbeFrom = None,
-    quiet: Annotated[
-        float, typer.Option(help="Seconds of baseline that the probe measures before the migration.")
+    baseline: Annotated[
+        float, duration_option("--baseline", "How long --probe measures before the migration (default: 10s).")
     ] = 10.0,
     yes: Yes = False,
     detached: Detach = False,
@@ -50,7 +51,7 @@ def migrate(
     show_examined(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
     if probe:
-        probed_drive(name, quiet=quiet, ask=lambda face: asked(face, examined), host=probe_from)
+        probed_drive(name, baseline=baseline, ask=lambda face: asked(face, examined), host=probe_from)
     else:
         bring_about(examined, detached=detached)
 
@@ -73,12 +74,10 @@ def scale(
     change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
 
 
-@command(app, "wait alpha", "wait alpha --timeout 120")
+@command(app, "wait alpha", "wait alpha --timeout 5m")
 def wait(
     name: Name,
-    timeout: Annotated[
-        float | None, typer.Option(help="Give up after this many seconds (default: wait for ever).")
-    ] = None,
+    timeout: Annotated[float | None, duration_option("--timeout", "Give up after this time (default: never).")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing at the end.")] = False,
 ) -> None:
     """Wait until a plane is settled: follow the process that drives it, or drive it here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +10,9 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.app import NewToken, NodeFacts, TokenFacts
-from quarterdeck.cli.arguments import Name, OutputOption, time_of
+from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out, plain
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import emit, show
@@ -60,7 +61,7 @@ def approve(name: Name) -> None:
 @command(_tokens, "node token alpha", "node token create alpha --ttl 2h --print-join-command")
 def create(
     name: Name,
-    ttl: Annotated[str, typer.Option(help="How long the token is valid: 30m, 24h, 7d.")] = "24h",
+    ttl: Annotated[float, duration_option("--ttl", "How long the token is valid (default: 24h).")] = 24 * 3600.0,
     description: Annotated[str, typer.Option(help="A description for 'token list'.")] = "",
     print_join_command: Annotated[
         bool, typer.Option("--print-join-command", help="Print only the join command, for scripts.")
@@ -79,8 +80,7 @@ def create(
     Everyone with the token can add nodes: keep it secret.
     """
     go_inside(name)
-    lasts = time_of(f"making a token for plane {name}", "--ttl", ttl, such_as="24h")
-    made = call(lambda face: face.nodes.make_token(name, ttl=lasts, description=description))
+    made = call(lambda face: face.nodes.make_token(name, ttl=timedelta(seconds=ttl), description=description))
     if kubeconfig is not None:
         write_secret(kubeconfig, made.kubeconfig.encode())
 

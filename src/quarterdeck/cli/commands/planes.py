@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -29,10 +29,10 @@ from quarterdeck.cli.arguments import (
     ReplicaCount,
     Yes,
     text_of,
-    time_of,
 )
 from quarterdeck.cli.asking import planned
 from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call, tidy, wait_inside
 from quarterdeck.cli.output import emit
@@ -60,7 +60,7 @@ def create(
     call(lambda face: face.ask(Create(plane)), trial=not no_trial)
     _work(name, detached=detached)
     if not detached:
-        out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} -f {name}.kubeconfig")
+        out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} --output-file {name}.kubeconfig")
 
 
 def _work(name: str, *, detached: bool) -> None:
@@ -192,10 +192,10 @@ def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
         out.print(f"plane {name} is gone")
 
 
-@command(app, "kubeconfig alpha -f alpha.kubeconfig")
+@command(app, "kubeconfig alpha --output-file alpha.kubeconfig")
 def kubeconfig(
     name: Name,
-    file: Annotated[Path | None, typer.Option("-f", "--file", help="Write it to this file, mode 0600.")] = None,
+    file: Annotated[Path | None, typer.Option("--output-file", help="Write it to this file, mode 0600.")] = None,
 ) -> None:
     """Print a kubeconfig for kubectl. It stays valid during and after a migration."""
     text = call(lambda face: face.kubeconfig(name))
@@ -235,14 +235,10 @@ def _print_tail(plane: str, tail: Tail) -> None:
 @command(app, "pause alpha", "pause alpha --for 2h")
 def pause(
     name: Name,
-    for_: Annotated[
-        str | None, typer.Option("--for", help="End the pause after this time: 90s, 20m, 2h.", show_default=False)
-    ] = None,
+    for_: Annotated[float | None, duration_option("--for", "End the pause after this time.")] = None,
 ) -> None:
     """Stop changing a plane until 'resume', or for a given time. The plane keeps running."""
-    until = None
-    if for_ is not None:
-        until = datetime.now(UTC) + time_of(f"pausing plane {name}", "--for", for_, such_as="2h")
+    until = datetime.now(UTC) + timedelta(seconds=for_) if for_ is not None else None
     call(lambda face: face.pause(name, until=until))
     out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
 

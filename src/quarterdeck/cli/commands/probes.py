@@ -9,6 +9,7 @@ import typer
 
 from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.opening import call
 from quarterdeck.cli.output import emit
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 app = group()
 
 
-@command(app, "probe alpha --for 30", "probe alpha --from rack/cp-1")
+@command(app, "probe alpha --for 1m", "probe alpha --from rack/cp-1")
 def probe(
     name: Name,
-    seconds: Annotated[float | None, typer.Option("--for", help="Seconds to measure (default: until Ctrl-C).")] = None,
+    seconds: Annotated[float | None, duration_option("--for", "How long to measure (default: until Ctrl-C).")] = None,
     rate: Annotated[float, typer.Option(help="Requests per second of each client.")] = 20.0,
     host: Annotated[str | None, typer.Option("--from", help=HOST_HELP, show_default=False)] = None,
     output: OutputOption = Output.TABLE,

@@ -54,7 +54,7 @@ def _row(fact: ReplicaFacts, output: Output) -> dict[str, JsonValue]:
     return {**row, "age": age(fact.since) if fact.since is not None else None}
 
 
-@command(app, "replica replace alpha alpha-a1b2", "replica replace alpha --detach")
+@command(app, "replica replace alpha east-1", "replica replace alpha --detach")
 def replace(
     name: Name,
     replica: Annotated[
@@ -77,14 +77,14 @@ def replace(
 WhichReplica = Annotated[str, typer.Argument(help="The replica's name.", show_default=False)]
 
 
-@command(app, "replica cordon alpha alpha-a1b2")
+@command(app, "replica cordon alpha east-1")
 def cordon(name: Name, replica: WhichReplica) -> None:
     """Exclude a replica from healing and changes until it is uncordoned."""
     news = call(lambda face: face.cordon(name, replica))
     out.print(f"replica {replica} of plane {name} is cordoned{'' if news else ' already'}")
 
 
-@command(app, "replica uncordon alpha alpha-a1b2")
+@command(app, "replica uncordon alpha east-1")
 def uncordon(name: Name, replica: WhichReplica) -> None:
     """Remove the cordon of a replica."""
     news = call(lambda face: face.uncordon(name, replica))

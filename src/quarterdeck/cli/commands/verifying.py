@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.cli.arguments import Name, OutputOption, operations, time_of
+from quarterdeck.cli.arguments import Name, OutputOption, operations
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
+from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.output import emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.handover.judging import Finding, Holder, Outside, Verdict
@@ -25,7 +26,7 @@ _COLUMNS = ("lock", "process", "from", "to", "acts")
 #: Of writes and overlaps so many are named.
 _NAMED = 10
 
-Since = Annotated[str | None, typer.Option("--since", help="How far back to check: 10m, 2h.", show_default=False)]
+Since = Annotated[float | None, duration_option("--since", "How far back to check.")]
 During = Annotated[
     str | None,
     typer.Option(
@@ -36,15 +37,16 @@ During = Annotated[
     ),
 ]
 
-
-Slack = Annotated[str, typer.Option("--slack", help="The most that the clocks of two machines may differ: 20ms, 1s.")]
+Slack = Annotated[
+    float, duration_option("--slack", "The most that the clocks of two machines may differ (default: 50ms).")
+]
 
 
 def verify(
     name: Name,
     since: Since = None,
     operation: During = None,
-    slack: Slack = "50ms",
+    slack: Slack = 0.05,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Check in locks and audit logs whether two processes ever ran the same controller set at the same time.
@@ -54,10 +56,9 @@ def verify(
     doing = f"verifying controllers of plane {name}"
     if since is not None and operation is not None:
         raise InvalidInput(doing, "both --since and --operation", "give one of them")
-    back = time_of(doing, "--since", since, such_as="10m") if since is not None else None
-    apart = time_of(doing, "--slack", slack, such_as="10m").total_seconds()
+    back = timedelta(seconds=since) if since is not None else None
     go_inside(name)
-    found = look(lambda looks: looks.verify(name, since=back, operation=operation, slack=apart))
+    found = look(lambda looks: looks.verify(name, since=back, operation=operation, slack=slack))
     emit(_document(found), output, lambda: _print(found))
     if code := _CODES[found.finding]:
         raise typer.Exit(code)
