@@ -12,6 +12,8 @@ from typing import ClassVar
 class QuarterdeckError(Exception):
     """The root of the tree. ``exit_code`` is what the command line ends with. ``kind`` names the class in stored data
     and between processes: it never changes, whatever the class is called. A class without one has its parent's.
+
+    ``doing`` is "" where what was seen is a whole sentence.
     """
 
     kind: ClassVar[str] = "error"
@@ -21,7 +23,7 @@ class QuarterdeckError(Exception):
         self.doing = doing
         self.seen = seen
         self.next_step = next_step
-        super().__init__(f"{doing}: {seen}" + (f"; {next_step}" if next_step else ""))
+        super().__init__((f"{doing}: {seen}" if doing else seen) + (f"; {next_step}" if next_step else ""))
 
 
 class InvalidInput(QuarterdeckError):

@@ -55,7 +55,7 @@ def test_no_client_sees_a_failure_and_the_kubeconfig_stays_right(demo: PlaneLab)
     assert [each["site"] for each in fact["loadBalancers"]] == [target]
     the_audit_logs_of_those_who_are_gone_are_still_there(demo)
     again = demo.run("migrate", "demo", "--to", target, "--yes")
-    assert f"plane demo is at {target} already, and as wanted: nothing to do" in again.out
+    assert f"plane demo is at {target} already and settled: nothing to do" in again.out
     assert demo.operation("demo").metadata.name == report.operation
 
 
@@ -86,7 +86,7 @@ def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) ->
         until(lambda: "driven by" in waiting.said, "the driver is named")
         waiting.interrupt()
         assert waiting.end().code == 130
-        assert "plane demo is as wanted" in demo.run("wait", "demo").out
+        assert "plane demo is settled" in demo.run("wait", "demo").out
     assert demo.plane("demo").spec.placement.site == target
     assert demo.operation("demo").status.phase is OperationPhase.SUCCEEDED
     assert re.search(r"Migrate\s.*Succeeded", demo.run("history", "demo").out)

@@ -101,7 +101,7 @@ async def test_the_machine_of_load_balancers_is_none_to_be_cordoned_and_it_is_sa
             await call("east", "east-edge")
     with golden.raises(NotFound):
         await face.sites.cordon("east", "east-z9")
-    with pytest.raises(NotFound, match="'north'"):
+    with pytest.raises(NotFound, match='"north"'):
         await face.sites.cordon("north")
 
 

@@ -166,7 +166,7 @@ def test_a_site_must_have_what_the_plane_asks_for(cli: Cli, placement: str, gold
 def test_a_plane_that_is_not_there_is_named_with_those_that_are(cli: Cli, argv: tuple[str, ...]) -> None:
     cli.plane("other")
     command, *options = argv
-    cli.refused(*command.split(), "demo", *options, code=MISSING, says=("'demo'", "other"))
+    cli.refused(*command.split(), "demo", *options, code=MISSING, says=('"demo"', "other"))
 
 
 def test_a_file_is_planned_for_alone(cli: Cli, golden: Golden) -> None:

@@ -161,7 +161,7 @@ def test_a_site_that_is_gone_for_good_is_forgotten(cli: Cli, golden: Golden) -> 
     add(cli)
     golden(cli.refused("site", "forget", "rack", code=CONFLICT).err)
     assert cli("site", "forget", "rack", "--yes").code == 0
-    cli.refused("site", "show", "rack", code=MISSING, says=("'rack'",))
+    cli.refused("site", "show", "rack", code=MISSING, says=('"rack"',))
     golden(cli.refused("site", "forget", "east", "--yes", code=INVALID).err)
 
 

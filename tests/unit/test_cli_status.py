@@ -107,7 +107,7 @@ def test_a_plane_whose_controllers_nobody_leads_is_not_healthy_and_says_why_and_
 
 def test_a_status_needs_a_name_unless_it_goes_on(cli: Cli, golden: Golden) -> None:
     golden(cli.refused("status", code=2).err)
-    cli.refused("status", "demo", "--watch", code=3, says=("'demo'",))
+    cli.refused("status", "demo", "--watch", code=3, says=('"demo"',))
     golden(cli.refused("status", "--watch", "-o", "yaml", code=2).err)
 
 

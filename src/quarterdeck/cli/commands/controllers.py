@@ -134,7 +134,7 @@ def _examined(asked: HandOver, *, trial: bool) -> Examined | None:
     examined = planned(asked, trial=trial)
     if examined.needed:
         return examined
-    out.print(f"the {asked.target} runs set {asked.controller_set} of plane {asked.name}, as wanted: nothing to do")
+    out.print(f"the {asked.target} runs set {asked.controller_set} of plane {asked.name} already: nothing to do")
     return None
 
 

@@ -46,7 +46,7 @@ def migrate(
 
     examined = planned(Migrate(name, to, replicas, allow_distance))
     if not examined.needed:
-        out.print(f"plane {name} is at {to} already, and as wanted: nothing to do")
+        out.print(f"plane {name} is at {to} already and settled: nothing to do")
         return
     show_examined(examined)
     confirm(f"move plane {name} to {to}?", yes=yes)
@@ -69,7 +69,7 @@ def scale(
     examined = planned(Scale(name, replicas))
     if not examined.needed:
         count = f"{replicas} replica{'s' if replicas > 1 else ''}"
-        out.print(f"plane {name} has {count}, as wanted: nothing to do")
+        out.print(f"plane {name} has {count} already: nothing to do")
         return
     change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
 
@@ -84,7 +84,7 @@ def wait(
     go_inside_to_drive(name)
     follow(name, timeout=timeout)
     if not quiet:
-        out.print(f"plane {name} is as wanted")
+        out.print(f"plane {name} is settled")
 
 
 @command(app, "abort alpha")

@@ -46,7 +46,7 @@ def recover(
         detach(name)
         return
     follow(name)
-    out.print(f"plane {name} is as wanted again; what it had before is kept on its machines: see 'events {name}'")
+    out.print(f"plane {name} is settled again; its old data is kept on its machines: see 'events {name}'")
 
 
 def _row(found: Survivor, output: Output) -> dict[str, JsonValue]:

@@ -88,9 +88,7 @@ class Home:
             return await self.store.get(SiteResource, name)
         except NotFound:
             known = ", ".join(each.metadata.name for each in await self.store.list(SiteResource))
-            raise NotFound(
-                f"looking for site {name!r}", f"there are only: {known}", "see 'quarterdeck site list'"
-            ) from None
+            raise NotFound("", f'site "{name}" not found (sites: {known})') from None
 
     async def hub(self, space: AddressSpace) -> Site:
         """The hub of an address space: what its planes share runs there."""

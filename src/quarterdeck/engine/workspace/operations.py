@@ -264,8 +264,9 @@ async def existing(store: Store, name: str) -> ControlPlane:
     try:
         return await store.get(ControlPlane, name)
     except NotFound:
-        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane)) or "none"
-        raise Gone(f"looking for plane {name!r}", f"planes there are: {known}", "see 'quarterdeck get'") from None
+        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane))
+        there = f"planes: {known}" if known else "there are no planes"
+        raise Gone("", f'plane "{name}" not found ({there})') from None
 
 
 async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
