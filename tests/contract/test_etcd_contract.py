@@ -25,7 +25,15 @@ from support.etcd_cluster import (  # noqa: F401
 from support.tiers import smoke
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
-from quarterdeck.etcd.facts import Alarm, AlarmKind, ListedMember, MemberProgress, MemberStatus, Progress, Replication
+from quarterdeck.etcd.facts import (
+    Alarm,
+    AlarmKind,
+    ListedMember,
+    MemberProgress,
+    MemberReport,
+    RaftProgress,
+    Replication,
+)
 from quarterdeck.etcd.faults import EtcdFault, EtcdRefused, Reason
 
 UNKNOWN_ID = 0xDEAD
@@ -97,7 +105,7 @@ async def test_the_revision_that_a_quorum_confirms_is_that_of_the_newest_write(l
     assert after == (await lab.etcd.status((await leader(lab)).client_url)).revision
 
 
-async def standing(lab: Lab, address: MemberAddress) -> tuple[Progress, MemberProgress]:
+async def standing(lab: Lab, address: MemberAddress) -> tuple[RaftProgress, MemberProgress]:
     """What the leader knows, and what it knows of one member."""
     chief = await leader(lab, [founder for founder in lab.founders if founder != address])
     progress = await lab.etcd.progress(chief.client_url)
@@ -517,7 +525,7 @@ async def test_history_that_is_forgotten_leaves_room_that_a_member_gives_back_wh
     await lab.overwrite(8 << 20)
     one, other = await leader(lab), await follower(lab)
 
-    async def filled() -> MemberStatus:
+    async def filled() -> MemberReport:
         found = await lab.etcd.status(one.client_url)
         assert found.db_size >= found.db_size_in_use >= 8 << 20
         return found

@@ -18,7 +18,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.vrrp import why_not_here
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
 
@@ -51,7 +51,7 @@ class Two:
         why = f"it is to lead to {' and '.join(edges)}, and to nothing else"
 
         def led(seen: Sequence[JournalEntry]) -> bool:
-            done = (each for each in seen if each.kind == "set-record" and each.outcome is Outcome.DONE)
+            done = (each for each in seen if each.kind == "set-record" and each.outcome is EntryOutcome.DONE)
             return any(each.detail.get("why") == why for each in done)
 
         return self.lab.journal(NAME, led, why, after=after, during=self.manager, seconds=60)[-1].id

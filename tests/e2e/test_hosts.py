@@ -20,8 +20,7 @@ from quarterdeck.model.faults import Fail
 from quarterdeck.model.seats import PortName
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.layout import OUTSIDE, Cut
-from quarterdeck.stores.port import JournalEntry
-from quarterdeck.stores.port import Outcome as Done
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -172,7 +171,7 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
         cut: set[str] = set()
 
         def more(seen: Sequence[JournalEntry]) -> bool:
-            new = {each.kind for each in seen if each.outcome is Done.STARTED} - cut
+            new = {each.kind for each in seen if each.outcome is EntryOutcome.STARTED} - cut
             cut.update(new)
             if "promote-learner" in new:
                 hosts.set_sudo(refuses, allowed=False)

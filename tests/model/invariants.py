@@ -30,7 +30,7 @@ from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import NAMED, Change, Component
+from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
@@ -1083,7 +1083,7 @@ def _same(truth: FaultyTruth, one: str, other: str, component: Component) -> boo
     return one == other or (change is not None and not _is_another(change[2], component))
 
 
-def _is_another(change: Change, component: Component) -> bool:
+def _is_another(change: ReplicaChange, component: Component) -> bool:
     return change.exchange or component in change.restart | change.reload
 
 

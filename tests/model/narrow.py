@@ -19,7 +19,7 @@ from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner import planner, reading
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules import attaching, notes, serving, traffic, upkeep
 from quarterdeck.planner.view import View, view
 
@@ -455,7 +455,9 @@ def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
 
 def room_is_never_made(patch: Patch) -> None:
     """Writes are refused for ever."""
-    patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=(Wait("somebody to make room", ""),)))
+    patch.setattr(
+        upkeep, "_defragment", lambda view, counted: RuleOutcome(waiting=(Wait("somebody to make room", ""),))
+    )
 
 
 def other_data_is_kept(patch: Patch) -> None:

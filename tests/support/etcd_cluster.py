@@ -28,12 +28,12 @@ from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
 from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.maintenance import ROOT
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import Request, Usage
+from quarterdeck.pki.certificate import CertificateRequest, Usage
 from quarterdeck.sites.local.fault.faults import all_stopped
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 Result = TypeVar("Result")
@@ -48,7 +48,7 @@ QUOTA = 16 << 20
 def etcd_binary() -> Path:
     """The real etcd of the default version, fetched or built if it is not there."""
     upstream = Upstream.from_environment(os.environ)
-    return asyncio.run(upstream.ensure([Program.ETCD], Versions()))[Program.ETCD]
+    return asyncio.run(upstream.ensure([UpstreamProgram.ETCD], Versions()))[UpstreamProgram.ETCD]
 
 
 async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 60.0) -> Result:
@@ -72,7 +72,7 @@ async def still(pid: int) -> None:
 class Lab(Protocol):
     """A cluster of three voters, and what a test can do to it."""
 
-    etcd: Etcd
+    etcd: EtcdCluster
     founders: tuple[MemberAddress, ...]
     spares: tuple[MemberAddress, ...]
 
@@ -418,13 +418,13 @@ def _certificates(folder: Path, addresses: Sequence[str]) -> tuple[ClientTls, Ke
     authority = create_authority("etcd-ca", now)
     both = Usage.SERVER | Usage.CLIENT
     # On loopback connections come from 127.0.0.1, whatever address their process listens on.
-    wanted = Request(
+    wanted = CertificateRequest(
         common_name="member", usage=both, lifetime=day, ip_addresses=(*addresses, "127.0.0.1"), dns_names=("member",)
     )
     member = issue(authority, wanted, now)
-    client = issue(authority, Request(common_name="client", usage=Usage.CLIENT, lifetime=day), now)
+    client = issue(authority, CertificateRequest(common_name="client", usage=Usage.CLIENT, lifetime=day), now)
     (folder / "ca.crt").write_bytes(authority.certificate)
     (folder / "member.crt").write_bytes(member.certificate)
     (folder / "member.key").write_bytes(member.key)
-    root = issue(authority, Request(common_name=ROOT, usage=Usage.CLIENT, lifetime=day), now)
+    root = issue(authority, CertificateRequest(common_name=ROOT, usage=Usage.CLIENT, lifetime=day), now)
     return ClientTls(authority.certificate, client), root

@@ -20,7 +20,7 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.probe.result import ProbeResult
-from quarterdeck.probe.target import Kind
+from quarterdeck.probe.target import ClientKind
 
 ASKER = Asker(who="a test")
 WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", Verdict.WARN, "90 ms"))
@@ -38,7 +38,7 @@ class FakeProbe:
         self.told.append(label)
         return 0.0
 
-    async def retire(self, kind: Kind) -> None:
+    async def retire(self, kind: ClientKind) -> None:
         self._hear(f"retire {kind}")
 
     async def look(self, seconds: float | None) -> None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from quarterdeck.probe.target import Kind
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.probe.target import ClientKind
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 from support.clients import Client, Writer
 from support.conditions import until
 from support.plane_lab import PlaneLab
@@ -62,7 +62,7 @@ class Watched:
         drain of their address have passed.
         """
         failures = [(each["at"], f"{each['kind']} {each['request']}: {each['reason']}") for each in probed["failures"]
-                    if each["kind"] != Kind.PINNED or each["at"] < pinned_until]  # fmt: skip
+                    if each["kind"] != ClientKind.PINNED or each["at"] < pinned_until]  # fmt: skip
         failures += [(each.at, f"the test's writer: {each}") for each in self.writer.failures]
         unexcused = sorted(failures)
         for excuse in self._excuses:
@@ -115,5 +115,5 @@ def _told(entries: Sequence[JournalEntry]) -> str:
 
 def _let_go(entries: Sequence[JournalEntry]) -> float:
     """When a load balancer was first taken down (Unix seconds)."""
-    times = [each.time for each in entries if (each.kind, each.outcome) == ("stop-load-balancer", Outcome.STARTED)]
+    times = [each.time for each in entries if (each.kind, each.outcome) == ("stop-load-balancer", EntryOutcome.STARTED)]
     return min(times, default=time.time())

@@ -13,7 +13,7 @@ from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import ReplicaStatus
 from quarterdeck.engine.preflight import inplace
 from quarterdeck.engine.preflight.inplace import examined_hand_back, examined_hand_over
@@ -25,10 +25,10 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.port import amend
 
-KUBE, CLOUD = Manager
+KUBE, CLOUD = ControllerProgram
 ASKER = Asker(who="a test")
-IPAM = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
-LIFE = ControllerSet(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=KUBE)
+IPAM = ControllerSetSpec(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
+LIFE = ControllerSetSpec(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=KUBE)
 
 
 @pytest.fixture
@@ -54,11 +54,11 @@ def engine(store: MemoryStore) -> Engine:
     return cast("Engine", SimpleNamespace(home=SimpleNamespace(store=store)))
 
 
-def owners(plane: ControlPlane) -> dict[str, Manager]:
+def owners(plane: ControlPlane) -> dict[str, ControllerProgram]:
     return {each.name: each.owner for each in plane.spec.controller_sets}
 
 
-async def hand_over(store: MemoryStore, target: Manager, *, downtime: bool = False) -> Operation:
+async def hand_over(store: MemoryStore, target: ControllerProgram, *, downtime: bool = False) -> Operation:
     found = await examined_hand_over(engine(store), HandOver("alpha", "ipam", target.other, target, downtime))
     home = cast("Home", SimpleNamespace(store=store))
     return await operations.change(home, found.wanted, found.kind, ASKER)

@@ -13,16 +13,16 @@ import pytest
 from quarterdeck.components.traffic.keepalived import Routing, held_line
 from quarterdeck.endpoint.promoted import Order, PromotedAddress
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Claim, Ownership
+from quarterdeck.model.endpoints import Ownership, RecordClaim
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 UNIT = "demo-keepalived"
 EDGE, ONE, TWO = "127.0.61.1", "127.0.61.2", "127.0.61.3"
 #: Where something listens as long as a test wants it to.
 ADDRESS = "127.0.61.9"
-MINE = Claim(owner="demo/1", token=7, addresses=frozenset({EDGE, ONE, TWO}))
+MINE = RecordClaim(owner="demo/1", token=7, addresses=frozenset({EDGE, ONE, TWO}))
 
 
 @dataclass
@@ -130,7 +130,7 @@ async def made() -> AsyncIterator[Made]:
     dns = PromotedAddress(
         plane="demo",
         address=ADDRESS,
-        site=cast("Site", site),
+        site=cast("SitePort", site),
         machines=MACHINES,
         unit=UNIT,
         port=server.sockets[0].getsockname()[1],

@@ -12,7 +12,7 @@ from model.stories import led_by, planned, serving, whats, with_balancers, with_
 from model.worlds import changing, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import Change
+from quarterdeck.model.components import ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
@@ -25,7 +25,7 @@ from quarterdeck.planner.rules.serving import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
-ANEW = Change(exchange=True)
+ANEW = ReplicaChange(exchange=True)
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.planner.quorum import Change, Voter, after, has_quorum, home, margin, quorum, shortest_swap
+from quarterdeck.planner.quorum import Voter, VoterChange, after, has_quorum, home, margin, quorum, shortest_swap
 
 
 def voters(**sites: int) -> frozenset[Voter]:
@@ -81,7 +81,7 @@ def _homeless(
     """How often no site holds the quorum on this way (None: it does not get there, or the quorum is lost)."""
     homeless = 0
     for remove in order:
-        now = after(now, Change(remove, next(leaving if remove else coming)))
+        now = after(now, VoterChange(remove, next(leaving if remove else coming)))
         if not has_quorum(now):
             return None
         homeless += home(now) is None
@@ -110,8 +110,8 @@ def test_a_swap_is_the_shortest_of_all_ways(east: str, west: str, coming: str, s
 def test_a_change_leaves_all_other_voters_as_they_are() -> None:
     both = frozenset(some("stays", "ew"))
     one, new = some("stays", "e")[0], Voter("new", "w")
-    assert after(both, Change(False, new)) == both | {new}
-    assert after(both, Change(True, one)) == both - {one}
+    assert after(both, VoterChange(False, new)) == both | {new}
+    assert after(both, VoterChange(True, one)) == both - {one}
 
 
 @given(

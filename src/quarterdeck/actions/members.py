@@ -33,7 +33,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
-from quarterdeck.planner.quorum import Change, Voter, after, home
+from quarterdeck.planner.quorum import Voter, VoterChange, after, home
 
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 1.0
@@ -214,10 +214,10 @@ async def _gone(plane: Plane, url: str, member: int) -> float:
         return math.inf
 
 
-def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> Change:
+def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> VoterChange:
     if isinstance(change, Promote):
-        return Change(False, Voter(change.replica, plane.memory.replica(change.replica).site, healthy=True))
-    return Change(True, next(voter for voter in now if voter.replica == change.replica))
+        return VoterChange(False, Voter(change.replica, plane.memory.replica(change.replica).site, healthy=True))
+    return VoterChange(True, next(voter for voter in now if voter.replica == change.replica))
 
 
 def healthy_urls(

@@ -18,7 +18,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.model.world import World
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 
 async def seated(plane: Plane, step: PlaceReplica) -> PlaceReplica:
@@ -70,7 +70,7 @@ async def attach_volumes(plane: Plane, step: AttachVolumes, _: World) -> None:
     await forget_certificates(plane, record)
 
 
-async def _stop_what_runs(plane: Plane, site: Site, record: Replica, machine: str) -> None:
+async def _stop_what_runs(plane: Plane, site: SitePort, record: Replica, machine: str) -> None:
     """The replica has left that machine: where it answers by now, nothing of it is to use its other volume."""
     try:
         known = {each.name for each in await site.units(machine)}

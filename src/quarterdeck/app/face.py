@@ -25,7 +25,7 @@ from quarterdeck.app.etcd.recovering import LostQuorum
 from quarterdeck.app.following import Onlooker
 from quarterdeck.app.logs import Tail
 from quarterdeck.app.looking import Looks, opened
-from quarterdeck.app.nodes import Nodes
+from quarterdeck.app.nodes import WorkerNodes
 from quarterdeck.app.piped import Parent
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
@@ -91,7 +91,7 @@ class Quarterdeck(Looks):
         self._progress = progress
         self._trials = trials or NoTrials()
         self.sites = Sites(home, asker, lambda: self._engine().name_server())
-        self.nodes = Nodes(home)
+        self.nodes = WorkerNodes(home)
         self.etcd = EtcdCare(home, asker)
 
     @classmethod

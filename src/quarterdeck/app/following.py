@@ -13,7 +13,7 @@ from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILI
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
-from quarterdeck.stores.port import EventType, JournalEntry, Outcome, Store
+from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
 #: Events that say what the journal or the conditions say as well.
 _TOLD_ELSEWHERE = frozenset({"StepFailed", "Trouble", "WatcherLost"})
@@ -97,13 +97,13 @@ class Progressed:
 
 def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
     match entry.outcome:
-        case Outcome.STARTED:
+        case EntryOutcome.STARTED:
             onlooker.begins_to(entry.text)
-        case Outcome.DONE:
+        case EntryOutcome.DONE:
             onlooker.did(entry.text, _seconds(entry), "")
-        case Outcome.FAILED:
+        case EntryOutcome.FAILED:
             onlooker.did(entry.text, _seconds(entry), str(entry.detail.get("error", "it failed")))
-        case Outcome.NOTED:
+        case EntryOutcome.NOTED:
             if entry.kind == "Trouble":
                 onlooker.warns(f"{entry.text}; trying again")
 

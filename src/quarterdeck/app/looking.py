@@ -32,7 +32,7 @@ from quarterdeck.stores.sealing import Key
 if TYPE_CHECKING:  # most commands look once
     from quarterdeck.api.belongings import Drill
     from quarterdeck.app.verifying import Verification
-    from quarterdeck.app.watching import Watched
+    from quarterdeck.app.watching import WatchedPlane
 
 __all__ = ["Looks", "Status", "summary"]
 
@@ -81,7 +81,9 @@ class Looks:
         await reach.require_plane_in_reach(self._home, name)
         return await status.look(self._home, name, sure=True)
 
-    def watching(self, name: str | None = None, *, every: float = 1.5) -> AsyncGenerator[tuple[Watched, ...], None]:
+    def watching(
+        self, name: str | None = None, *, every: float = 1.5
+    ) -> AsyncGenerator[tuple[WatchedPlane, ...], None]:
         """Observe a plane, or all, every so many seconds, without touching them: what was last seen of each. Ends when
         that one plane is gone. One that cannot be looked at says why, and holds up no other. Raises Gone at once when
         there never was one of that name.

@@ -72,7 +72,7 @@ class NodeFacts:
     since: datetime | None
 
 
-class Nodes:
+class WorkerNodes:
     """The worker nodes of the planes of an open home. All calls raise Gone when there is no plane of that name, and
     Unavailable when none of its apiservers is ready.
     """

@@ -45,7 +45,7 @@ async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None
         told.abort()
 
 
-class Asked:
+class PipedMetrics:
     """Asks a process that was started with pipes for its metrics, one question after the other."""
 
     def __init__(self, process: Process) -> None:

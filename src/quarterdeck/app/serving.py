@@ -13,12 +13,12 @@ from quarterdeck import clocks
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.app.drill.duty import drill_duties, drills_by
-from quarterdeck.app.piped import Asked, Parent, attended
+from quarterdeck.app.piped import Parent, PipedMetrics, attended
 from quarterdeck.engine.background.duties import ShortTurn
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
-from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.linux.turns import take_short_turns
 from quarterdeck.runner import start
@@ -50,7 +50,7 @@ class Outpost:
     argv: Callable[[], Awaitable[tuple[str, ...]]]
     log: Log
     _needed: asyncio.Event = field(default_factory=asyncio.Event)
-    _asked: Asked | None = None
+    _asked: PipedMetrics | None = None
 
     def need(self) -> None:
         """There is a plane for it."""
@@ -99,7 +99,7 @@ class Outpost:
         argv = await self.argv()
         pipe = asyncio.subprocess.PIPE
         process = await start()(*argv, stdin=pipe, stdout=pipe, stderr=None)
-        self._asked = Asked(process)
+        self._asked = PipedMetrics(process)
         try:
             return await process.wait()
         finally:
@@ -139,7 +139,7 @@ async def served(
                 each.need()
 
     drill = drills_by(engine)
-    manager = Manager(
+    manager = PlaneManager(
         engine=engine,
         network=network,
         log=log,
@@ -160,7 +160,7 @@ async def _nothing() -> bytes:
     return b""
 
 
-def _counted(manager: Manager, metrics: Metrics) -> Manager:
+def _counted(manager: PlaneManager, metrics: Metrics) -> PlaneManager:
     """The manager, with what happens to its planes counted."""
     from quarterdeck.metrics.measures import Measures  # few ask for them
 
@@ -171,13 +171,13 @@ def _counted(manager: Manager, metrics: Metrics) -> Manager:
     )
 
 
-def counted(manager: Manager) -> tuple[Manager, Callable[[], Awaitable[bytes]]]:
+def counted(manager: PlaneManager) -> tuple[PlaneManager, Callable[[], Awaitable[bytes]]]:
     """The manager, with what happens to its planes counted, and what gives the text of that."""
-    from quarterdeck.metrics.asked import Asked as Operations
+    from quarterdeck.metrics.asked import OperationCounter
     from quarterdeck.metrics.metrics import Metrics
 
     metrics = Metrics()
-    operations = Operations(store=manager.engine.home.store, metrics=metrics)
+    operations = OperationCounter(store=manager.engine.home.store, metrics=metrics)
 
     async def text() -> bytes:
         await operations.count()
@@ -187,13 +187,13 @@ def counted(manager: Manager) -> tuple[Manager, Callable[[], Awaitable[bytes]]]:
 
 
 async def measured(
-    manager: Manager, address: str, stack: contextlib.AsyncExitStack, outposts: tuple[Outpost, ...] = ()
-) -> Manager:
+    manager: PlaneManager, address: str, stack: contextlib.AsyncExitStack, outposts: tuple[Outpost, ...] = ()
+) -> PlaneManager:
     """The manager, with metrics of its planes, and of those of ``outposts``, told until ``stack`` ends. Raises
     InvalidInput, PreconditionFailed.
     """
     from quarterdeck.metrics.metrics import Metrics
-    from quarterdeck.metrics.server import Address, telling
+    from quarterdeck.metrics.server import ListenAddress, telling
 
     metrics, beat = Metrics(), -math.inf
 
@@ -213,13 +213,15 @@ async def measured(
 
     store = manager.engine.home.store
     at = await stack.enter_async_context(
-        telling(metrics, Address.parse(address), store=store, ready=ready, others=others)
+        telling(metrics, ListenAddress.parse(address), store=store, ready=ready, others=others)
     )
     manager.log.info("telling metrics", address=f"http://{at}/metrics")
     return replace(_counted(manager, metrics), alive=alive)
 
 
-async def _kept(manager: Manager, outposts: tuple[Outpost, ...], parent: Coroutine[None, None, None] | None) -> None:
+async def _kept(
+    manager: PlaneManager, outposts: tuple[Outpost, ...], parent: Coroutine[None, None, None] | None
+) -> None:
     """Until cancelled, or until ``parent`` returns."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(manager.run(), name=f"manager of {manager.network}")]

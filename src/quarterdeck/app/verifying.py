@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from quarterdeck.actions.audit import AuditLog, Placed, audit_logs
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.engine.controller_sets.handing import sets_of
@@ -20,12 +20,12 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
-from quarterdeck.handover.judging import SLACK, Finding, Verdict, judged
+from quarterdeck.handover.judging import SLACK, Judgement, SetVerdict, judged
 from quarterdeck.handover.policies import left_out
 from quarterdeck.handover.tenures import LEFT, TAKEN, Duty, tenures_of
 from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
-from quarterdeck.stores.port import JournalEntry, Outcome, Store
+from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
 
 _LAST = timedelta(hours=1)
 
@@ -40,22 +40,22 @@ class Verification:
     operation: str
     since: datetime
     until: datetime
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[SetVerdict, ...]
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> Judgement:
         """The worst of them."""
         found = {each.finding for each in self.verdicts}
-        return next(each for each in (Finding.BROKEN, Finding.UNKNOWN, Finding.PROVEN) if each in found)
+        return next(each for each in (Judgement.BROKEN, Judgement.UNKNOWN, Judgement.PROVEN) if each in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _Question:
     operation: str
     since: datetime
     until: datetime
-    sets: tuple[ControllerSet, ...]
-    before: Mapping[str, Manager]
+    sets: tuple[ControllerSetSpec, ...]
+    before: Mapping[str, ControllerProgram]
 
 
 async def verified(
@@ -89,7 +89,7 @@ async def verified(
     return Verification(plane=name, operation=asked.operation, since=asked.since, until=asked.until, verdicts=verdicts)
 
 
-async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, operation: str | None) -> _Asked:
+async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, operation: str | None) -> _Question:
     """Which time is looked at, and whose the sets were then. Raises NotFound."""
     found = await operations.operations_of(store, plane.name)
     begun = [each for each in found if each.status.started_at is not None]
@@ -105,7 +105,7 @@ async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, ope
         before = sets_of(later[0].spec.from_) if later else plane.spec.controller_sets
         after = plane.spec.controller_sets
     sets = after or before or plane.spec.controller_sets
-    return _Asked(
+    return _Question(
         operation=name, since=begins, until=ends, sets=sets, before={each.name: each.owner for each in before}
     )
 
@@ -150,7 +150,7 @@ async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
     )
 
 
-async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSet]) -> tuple[Duty, ...]:
+async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]) -> tuple[Duty, ...]:
     """What the managers of replicas were told of sets, and from when on, those too that are gone: by the revisions that
     they ran, as far as these are known, and kept.
     """
@@ -158,7 +158,7 @@ async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[Controll
     return tuple(
         Duty(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
         for replica, since, revision in await _runs(store, plane)
-        for manager in Manager
+        for manager in ControllerProgram
     )
 
 
@@ -177,11 +177,15 @@ async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str
 
 async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
     """Those that were taken; what only writes to the plane's status is noted."""
-    return [each for each in await store.journal(plane, kind=kind) if each.outcome in (Outcome.DONE, Outcome.NOTED)]
+    return [
+        each
+        for each in await store.journal(plane, kind=kind)
+        if each.outcome in (EntryOutcome.DONE, EntryOutcome.NOTED)
+    ]
 
 
 def _locks(
-    template: ReplicaTemplate | None, manager: Manager, sets: Sequence[ControllerSet]
+    template: ReplicaTemplate | None, manager: ControllerProgram, sets: Sequence[ControllerSetSpec]
 ) -> Mapping[str, str] | None:
     """The lock under which a manager runs each of the sets; None where it is not known."""
     if template is None:

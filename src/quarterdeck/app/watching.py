@@ -11,13 +11,13 @@ from pydantic import JsonValue
 from quarterdeck.api.base import Condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status import Onlooker, summary
+from quarterdeck.engine.status import StatusReader, summary
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.stores.port import Event
 
-__all__ = ["Event", "Watch", "Watched"]
+__all__ = ["Event", "Watch", "WatchedPlane"]
 
 #: So many planes are looked at as often as was asked for; more than that take their time, so that a look at many does
 #: not take the processor from those that are looked at.
@@ -25,7 +25,7 @@ _AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedPlane:
     """A plane as it was last seen. ``facts`` is its ``summary`` (None: not seen yet), ``looked`` how often it was
     looked at; ``trouble``: why the last look at it failed ("" if it did not); ``gone``: there is none of that name.
     """
@@ -45,10 +45,10 @@ class Watch:
 
     home: Home
     every: float
-    _seen: dict[str, Watched] = field(default_factory=dict)
+    _seen: dict[str, WatchedPlane] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
-    async def moments(self, name: str | None) -> AsyncGenerator[tuple[Watched, ...], None]:
+    async def moments(self, name: str | None) -> AsyncGenerator[tuple[WatchedPlane, ...], None]:
         """Plane ``name``, or all that there are, again and again: what was last seen of each, by name. Ends when the
         one is gone; raises Gone when it never was there.
         """
@@ -82,7 +82,7 @@ class Watch:
         wanted = set(names)
         await self._end(self._tasks.keys() - wanted)
         for name in wanted - self._tasks.keys():
-            self._seen[name] = Watched(name=name)
+            self._seen[name] = WatchedPlane(name=name)
             self._tasks[name] = asyncio.create_task(self._look_on(name))
 
     async def _end(self, names: Iterable[str]) -> None:
@@ -93,7 +93,7 @@ class Watch:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look_on(self, name: str) -> None:
-        onlooker = Onlooker(home=self.home, name=name)
+        onlooker = StatusReader(home=self.home, name=name)
         try:
             while not self._seen[name].gone:
                 self._seen[name] = await self._look(onlooker, self._seen[name])
@@ -101,7 +101,7 @@ class Watch:
         finally:
             await onlooker.close()
 
-    async def _look(self, onlooker: Onlooker, before: Watched) -> Watched:
+    async def _look(self, onlooker: StatusReader, before: WatchedPlane) -> WatchedPlane:
         name, store = before.name, self.home.store
         try:
             await require_plane_in_reach(self.home, name)
@@ -111,7 +111,7 @@ class Watch:
             return replace(before, trouble=str(error), gone=True)
         except QuarterdeckError as error:
             return replace(before, trouble=str(error))
-        return Watched(
+        return WatchedPlane(
             name=name,
             facts=summary(status),
             conditions=status.plane.status.conditions,

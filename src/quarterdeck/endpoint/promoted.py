@@ -22,11 +22,11 @@ from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import record_of
 from quarterdeck.endpoint.port import Dns, HoldsClients, have_clients_wait, let_clients_go_on
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import DnsRecord, Ownership, PersonMust, RecordClaim, Sighting
 from quarterdeck.model.site_facts import MachineFacts
 from quarterdeck.model.units import Machine, MachineRole, UnitState
 from quarterdeck.sites.endings import why_idle
-from quarterdeck.sites.port import Routes, Site
+from quarterdeck.sites.port import Routes, SitePort
 
 #: Seconds for a connection to the address, between two of these, and for it to lead somewhere after an order.
 _ANSWER, _AGAIN_AFTER = 0.5, 0.03
@@ -63,7 +63,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class NotifiedMachine:
     """A machine that knows of an order, and whether its unit runs."""
 
     machine: Machine
@@ -85,7 +85,7 @@ class PromotedAddress(Dns, HoldsClients):
 
     plane: str
     address: str
-    site: Site
+    site: SitePort
     machines: Sequence[Machine]
     unit: str
     port: int
@@ -101,7 +101,7 @@ class PromotedAddress(Dns, HoldsClients):
 
     @override
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """Returns once all machines that answer know of it, and the address leads somewhere."""
         doing = f"leading {self.address} to {' '.join(addresses)}"
@@ -122,7 +122,7 @@ class PromotedAddress(Dns, HoldsClients):
         return None
 
     @override
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         return (await self.look(name)).record
 
     @override
@@ -152,7 +152,7 @@ class PromotedAddress(Dns, HoldsClients):
         )
 
     @override
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """No machine has the address any more. Those that do not answer are waited for."""
         require_own(f"taking {self.address} away", await self.look(name), claim)
         await asyncio.gather(*(self._remove(each) for each in self.machines))
@@ -179,13 +179,15 @@ class PromotedAddress(Dns, HoldsClients):
         names = {each.name for each in self.machines}
         return [each for each in facts.machines if each.machine.name in names]
 
-    async def _told(self) -> list[Told]:
+    async def _told(self) -> list[NotifiedMachine]:
         """The machines that know of an order, as far as they answer: also those on which the unit does not run, since
         they start it again.
         """
         units = ((each.machine, each.unit(self.unit)) for each in await self._facts())
         found = ((machine, unit, Order.read(unit.note)) for machine, unit in units)
-        return [Told(machine, order, unit.state in _RUNS) for machine, unit, order in found if order is not None]
+        return [
+            NotifiedMachine(machine, order, unit.state in _RUNS) for machine, unit, order in found if order is not None
+        ]
 
     async def _require_edges(self) -> None:
         silent = [each.machine for each in await self._facts() if each.units is None]
@@ -237,5 +239,5 @@ class PromotedAddress(Dns, HoldsClients):
             await self.site.remove_unit(machine.name, self.unit)
 
 
-def _names(told: Iterable[Told]) -> str:
+def _names(told: Iterable[NotifiedMachine]) -> str:
     return " and ".join(sorted(each.machine.name for each in told))

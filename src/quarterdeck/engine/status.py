@@ -252,7 +252,7 @@ def _member(world: World, name: str) -> dict[str, JsonValue]:
 
 
 @dataclass(kw_only=True)
-class Onlooker:
+class StatusReader:
     """Looks at one plane. It keeps its connections, and remembers who is silent, so that what it says of members is
     what a driver would say. Close it.
     """

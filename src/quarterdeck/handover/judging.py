@@ -13,26 +13,26 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.handover.acts import Act
-from quarterdeck.handover.tenures import Duty, History, Tenure, Unwatched, unwatched
+from quarterdeck.handover.tenures import Duty, History, Tenure, UnwatchedSpan, unwatched
 
 #: Seconds.
 SLACK = 0.05
 
 
 def judged(
-    sets: Sequence[ControllerSet],
+    sets: Sequence[ControllerSetSpec],
     tenures: Sequence[Tenure],
     acts: Sequence[Act],
     since: float,
     until: float,
     *,
-    before: Mapping[str, Manager] | None = None,
+    before: Mapping[str, ControllerProgram] | None = None,
     duties: Sequence[Duty] = (),
     missing: Sequence[str] = (),
     slack: float = SLACK,
-) -> tuple[Verdict, ...]:
+) -> tuple[SetVerdict, ...]:
     """A verdict for each of the sets. ``before``: the owner that a set (by its name) had at ``since``, where it is
     another than now. ``duties``: what managers were told, as far as that is known. ``missing`` says in sentences what
     of the audit logs could not be read.
@@ -56,7 +56,7 @@ def judged(
     )
 
 
-def _judged(history: History, acts: Sequence[Act], missing: tuple[str, ...]) -> Verdict:
+def _judged(history: History, acts: Sequence[Act], missing: tuple[str, ...]) -> SetVerdict:
     within = [each for each in acts if history.since <= each.at and each.begun <= history.until]
     names = set(history.of.controllers)
     mine = sorted((each for each in within if names >= set(each.controllers)), key=lambda each: each.at)
@@ -64,7 +64,7 @@ def _judged(history: History, acts: Sequence[Act], missing: tuple[str, ...]) -> 
     held = history.holding(mine)
     unseen = _unseen(history, held, (*mine, *perhaps))
     outside = tuple(_outside(history, held, mine, unseen))
-    return Verdict(
+    return SetVerdict(
         name=history.of.name,
         lock=history.of.lock,
         controllers=history.of.controllers,
@@ -82,10 +82,10 @@ def _judged(history: History, acts: Sequence[Act], missing: tuple[str, ...]) -> 
     )
 
 
-def _holders(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> tuple[Holder, ...]:
+def _holders(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> tuple[SetTenure, ...]:
     counts = Counter(history.guard(each) for each in acts)
     return tuple(
-        Holder(
+        SetTenure(
             tenure=each,
             begins=max(each.begins, history.since),
             ends=each.ends if each.ends is not None and each.ends < history.until else None,
@@ -95,7 +95,7 @@ def _holders(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> t
     )
 
 
-def _gaps(history: History, held: Sequence[Tenure], unseen: Sequence[Unwatched]) -> tuple[Gap, ...]:
+def _gaps(history: History, held: Sequence[Tenure], unseen: Sequence[UnwatchedSpan]) -> tuple[Gap, ...]:
     """When nobody had the set; of a time in which nobody watched that is not known."""
     gaps: list[Gap] = []
     end, heard = history.since, None
@@ -110,7 +110,7 @@ def _gaps(history: History, held: Sequence[Tenure], unseen: Sequence[Unwatched])
     return tuple(each for each in gaps if not any(_meet(each, hidden) for hidden in unseen))
 
 
-def _meet(gap: Gap, hidden: Unwatched) -> bool:
+def _meet(gap: Gap, hidden: UnwatchedSpan) -> bool:
     return hidden.begins < gap.ends and gap.begins < hidden.ends
 
 
@@ -168,22 +168,22 @@ def _interleaved(history: History, acts: Sequence[Act]) -> Iterator[Overlap]:
 
 
 def _outside(
-    history: History, held: Sequence[Tenure], acts: Sequence[Act], unseen: Sequence[Unwatched]
-) -> Iterator[Outside]:
+    history: History, held: Sequence[Tenure], acts: Sequence[Act], unseen: Sequence[UnwatchedSpan]
+) -> Iterator[UnguardedWrite]:
     for act in acts:
         if history.guard(act) is None and not _unplaced(history, act, unseen):
             taken = [each for each in held if each.begins < act.at and each.process != act.process]
-            yield Outside(act=act, after=taken[-1].who if taken else "")
+            yield UnguardedWrite(act=act, after=taken[-1].who if taken else "")
 
 
-def _unplaced(history: History, act: Act, unseen: Sequence[Unwatched]) -> bool:
+def _unplaced(history: History, act: Act, unseen: Sequence[UnwatchedSpan]) -> bool:
     """Whether a lock by which it may have acted was held by nobody knows whom then."""
     locks = (history.of.lock, act.component.value)
     hidden = any(each.lock in locks and each.begins <= act.at and act.begun <= each.ends for each in unseen)
     return hidden or not act.replica or history.nameless(act)
 
 
-def _unseen(history: History, held: Sequence[Tenure], acts: Iterable[Act]) -> tuple[Unwatched, ...]:
+def _unseen(history: History, held: Sequence[Tenure], acts: Iterable[Act]) -> tuple[UnwatchedSpan, ...]:
     """When nobody saw who held a lock that matters: the set's own, if anybody ever did; those of the managers that
     acted for it, or own it without its own.
     """
@@ -201,7 +201,7 @@ def _unknown(
     held: Sequence[Tenure],
     mine: Sequence[Act],
     perhaps: Sequence[Act],
-    unseen: Sequence[Unwatched],
+    unseen: Sequence[UnwatchedSpan],
 ) -> Iterator[str]:
     for each in unseen:
         yield f"nobody saw who held {each.lock} for {each.ends - each.begins:.1f} s"
@@ -223,7 +223,7 @@ def _unknown(
 # What is found of a set of controllers: who had it when, and whether two ever had it at once.
 
 
-class Finding(StrEnum):
+class Judgement(StrEnum):
     """What it comes to."""
 
     PROVEN = "no overlap"
@@ -232,7 +232,7 @@ class Finding(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
+class SetTenure:
     """A process had the set by a tenure, within the time that was looked at: ``ends`` is None for one that goes on.
     ``acts``: how many of its writes are of the set.
     """
@@ -276,7 +276,7 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class UnguardedWrite:
     """A write of the set by a process that held no lock which guards it. ``after``: who had taken over by then."""
 
     act: Act
@@ -284,7 +284,7 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class SetVerdict:
     """One set from ``since`` to ``until`` (seconds since the epoch). ``acts`` counts writes that are of its
     controllers, ``perhaps`` those that may be. ``unknown`` says in sentences why nothing is proven. ``slack``: seconds
     by which clocks of two machines may differ before anything counts as an overlap.
@@ -296,18 +296,18 @@ class Verdict:
     since: float
     until: float
     slack: float
-    holders: tuple[Holder, ...]
+    holders: tuple[SetTenure, ...]
     gaps: tuple[Gap, ...]
     overlaps: tuple[Overlap, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[UnguardedWrite, ...]
     acts: int
     perhaps: int
-    unwatched: tuple[Unwatched, ...]
+    unwatched: tuple[UnwatchedSpan, ...]
     unknown: tuple[str, ...]
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> Judgement:
         """What it comes to. What was seen to be wrong is so whatever is not known besides."""
         if self.overlaps or self.outside:
-            return Finding.BROKEN
-        return Finding.UNKNOWN if self.unknown else Finding.PROVEN
+            return Judgement.BROKEN
+        return Judgement.UNKNOWN if self.unknown else Judgement.PROVEN

@@ -18,7 +18,7 @@ EVERY = 30.0
 
 
 @dataclass(kw_only=True)
-class Asked:
+class OperationCounter:
     """Counts the operations of a store. ``steady``: a clock that nobody sets."""
 
     store: Store

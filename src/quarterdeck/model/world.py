@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
@@ -239,7 +239,7 @@ class World:
     via: tuple[str, ...] = ()
     apart: frozenset[frozenset[str]] = frozenset()
     storage_class: str = ""
-    changes: tuple[tuple[str, str, Change], ...] = ()
+    changes: tuple[tuple[str, str, ReplicaChange], ...] = ()
     condemned: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
     membership: Membership | None = None
@@ -263,7 +263,7 @@ class World:
     elsewhere: frozenset[str] = frozenset()
     promoted: bool = False
     deleting: bool = False
-    programs: Programs = field(default_factory=Programs)
+    programs: ReplicaPrograms = field(default_factory=ReplicaPrograms)
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
@@ -281,7 +281,7 @@ class World:
         """Whether apiservers of a revision keep events in a cluster of their own."""
         return Component.EVENTS_ETCD in self.programs.of(revision)
 
-    def stops(self, change: Change) -> frozenset[Component]:
+    def stops(self, change: ReplicaChange) -> frozenset[Component]:
         """The programs that must not run while a change is made: those that are started anew, and what depends on
         them.
         """
@@ -365,9 +365,9 @@ class World:
         membership = self.membership_of(cluster)
         return membership.of(replica) if membership is not None else None
 
-    def change(self, before: str, after: str) -> Change:
+    def change(self, before: str, after: str) -> ReplicaChange:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
-        return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
+        return next((each for one, other, each in self.changes if (one, other) == (before, after)), ReplicaChange())
 
     def command(self, words: str, *arguments: str) -> str:
         """A command of quarterdeck's on this plane, in quotes, as a person types it."""

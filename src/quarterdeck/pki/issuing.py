@@ -12,18 +12,18 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import (
     MASTERS,
     Authority,
-    Certificate,
+    CertificateKind,
+    CertificateSpec,
     EncryptionKey,
     KeyPair,
-    Kind,
-    PlaneSecrets,
     ReplicaSecrets,
+    SharedSecrets,
     SigningKeys,
 )
 from quarterdeck.components.settings import CLUSTER_DOMAIN
 from quarterdeck.model.components import Component
 from quarterdeck.pki.authority import create_authority, create_signing_key, issue
-from quarterdeck.pki.certificate import Request, Usage
+from quarterdeck.pki.certificate import CertificateRequest, Usage
 
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
@@ -49,17 +49,17 @@ class ReplicaNames:
     endpoint_addresses: tuple[str, ...] = ()
 
     @property
-    def certificates(self) -> Mapping[str, Certificate]:
+    def certificates(self) -> Mapping[str, CertificateSpec]:
         """Those that its programs have, by name."""
         return {each.name: each for program in self.programs for each in CATALOGUE[program].certificates}
 
 
-def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> PlaneSecrets:
+def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME) -> SharedSecrets:
     """Authorities and keys for a new plane. ``now`` is an aware datetime, ``lifetime`` that of client certificates."""
     kubernetes_ca = Authority(create_authority(f"{plane}-kubernetes-ca", now))
     etcd_ca = Authority(create_authority(f"{plane}-etcd-ca", now))
     manager, etcd_manager = _managers(kubernetes_ca, etcd_ca, now, lifetime)
-    return PlaneSecrets(
+    return SharedSecrets(
         kubernetes_ca=kubernetes_ca,
         etcd_ca=etcd_ca,
         front_proxy_ca=Authority(create_authority(f"{plane}-front-proxy-ca", now)),
@@ -74,14 +74,16 @@ def _managers(
     kubernetes_ca: Authority, etcd_ca: Authority, now: datetime, lifetime: timedelta
 ) -> tuple[KeyPair, KeyPair]:
     """Quarterdeck's own: towards the apiservers, and towards etcd."""
-    manager = Request(common_name="quarterdeck", organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
-    etcd_manager = Request(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
+    manager = CertificateRequest(
+        common_name="quarterdeck", organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime
+    )
+    etcd_manager = CertificateRequest(common_name="quarterdeck", usage=Usage.CLIENT, lifetime=lifetime)
     return issue(kubernetes_ca.issuer, manager, now), issue(etcd_ca.issuer, etcd_manager, now)
 
 
 def with_manager(
-    plane: PlaneSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
-) -> PlaneSecrets:
+    plane: SharedSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
+) -> SharedSecrets:
     """``plane`` with certificates of quarterdeck's own of that generation; ``plane`` itself if they are. The
     authorities stay, so that those of before are accepted as well, until they end.
     """
@@ -92,13 +94,13 @@ def with_manager(
 
 
 def with_replica(
-    plane: PlaneSecrets,
+    plane: SharedSecrets,
     names: ReplicaNames,
     now: datetime,
     *,
     generation: int = 0,
     lifetime: timedelta = LEAF_LIFETIME,
-) -> PlaneSecrets:
+) -> SharedSecrets:
     """``plane`` with certificates for a replica; ``plane`` itself if the replica has some of that generation already,
     or of a later one. Those of a program that comes to it later are issued then.
 
@@ -115,7 +117,7 @@ def with_replica(
     return _with_issued(plane, name, {**known.pairs, **{each.name: issuer.issued(each) for each in missing}})
 
 
-def has_all(plane: PlaneSecrets, names: ReplicaNames, generation: int = 0) -> bool:
+def has_all(plane: SharedSecrets, names: ReplicaNames, generation: int = 0) -> bool:
     """Whether a replica has certificates for all its programs, of that generation or a later one."""
     issued = plane.replica(names.replica)
     if issued is None or plane.generation(names.replica) < generation:
@@ -123,7 +125,7 @@ def has_all(plane: PlaneSecrets, names: ReplicaNames, generation: int = 0) -> bo
     return names.certificates.keys() <= issued.pairs.keys()
 
 
-def without_program(plane: PlaneSecrets, replica: str, program: Component) -> PlaneSecrets:
+def without_program(plane: SharedSecrets, replica: str, program: Component) -> SharedSecrets:
     """``plane`` without what was issued for a program alone that a replica has no more."""
     others = {each.name for spec in CATALOGUE.values() if spec.component != program for each in spec.certificates}
     issued, gone = plane.replica(replica), {each.name for each in CATALOGUE[program].certificates} - others
@@ -132,74 +134,74 @@ def without_program(plane: PlaneSecrets, replica: str, program: Component) -> Pl
     return _with_issued(plane, replica, {name: pair for name, pair in issued.pairs.items() if name not in gone})
 
 
-def _with_issued(plane: PlaneSecrets, name: str, issued: Mapping[str, KeyPair]) -> PlaneSecrets:
+def _with_issued(plane: SharedSecrets, name: str, issued: Mapping[str, KeyPair]) -> SharedSecrets:
     others = tuple(each for each in plane.replicas if each[0] != name)
     return replace(plane, replicas=(*others, (name, ReplicaSecrets(issued))))
 
 
-def _counted(plane: PlaneSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
+def _counted(plane: SharedSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
     """The generations, with one of them changed; 0 need not be said."""
     kept = tuple(each for each in plane.generations if each[0] != name)
     return (*kept, (name, generation)) if generation else kept
 
 
-def without_replica(plane: PlaneSecrets, replica: str) -> PlaneSecrets:
+def without_replica(plane: SharedSecrets, replica: str) -> SharedSecrets:
     """``plane`` without what was issued for a replica that is gone: names are never used again."""
     replicas = tuple(each for each in plane.replicas if each[0] != replica)
     return replace(plane, replicas=replicas, generations=_counted(plane, replica, 0))
 
 
 def issue_admin(
-    plane: PlaneSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
+    plane: SharedSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
 ) -> KeyPair:
     """A client certificate for a person who may do everything. Certificates cannot be withdrawn: keep them short."""
-    request = Request(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
+    request = CertificateRequest(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
     return issue(plane.kubernetes_ca.issuer, request, now)
 
 
-def issue_etcd_user(plane: PlaneSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
+def issue_etcd_user(plane: SharedSecrets, user: str, now: datetime, *, lifetime: timedelta) -> KeyPair:
     """A client certificate for a user of etcd's own authentication."""
-    return issue(plane.etcd_ca.issuer, Request(common_name=user, usage=Usage.CLIENT, lifetime=lifetime), now)
+    return issue(plane.etcd_ca.issuer, CertificateRequest(common_name=user, usage=Usage.CLIENT, lifetime=lifetime), now)
 
 
 @dataclass(frozen=True, slots=True)
 class _Issuer:
     """Issues what one replica has."""
 
-    plane: PlaneSecrets
+    plane: SharedSecrets
     names: ReplicaNames
     now: datetime
     lifetime: timedelta
 
-    def issued(self, certificate: Certificate) -> KeyPair:
+    def issued(self, certificate: CertificateSpec) -> KeyPair:
         match certificate.kind:
-            case Kind.MEMBER:
+            case CertificateKind.MEMBER:
                 request = self._member()
-            case Kind.CLIENT:
-                request = Request(
+            case CertificateKind.CLIENT:
+                request = CertificateRequest(
                     common_name=certificate.user,
                     organizations=certificate.groups,
                     usage=Usage.CLIENT,
                     lifetime=self.lifetime,
                 )
-            case Kind.SERVER:
+            case CertificateKind.SERVER:
                 request = self._serving(certificate.user)
-            case Kind.APISERVER:
+            case CertificateKind.APISERVER:
                 request = _apiserver(self.names, self.lifetime)
         authority: Authority = getattr(self.plane, certificate.signer)
         return issue(authority.issuer, request, self.now)
 
-    def _member(self) -> Request:
+    def _member(self) -> CertificateRequest:
         # IP addresses only: with DNS names etcd would look peers up in reverse (etcd: client/pkg/transport).
-        return Request(
+        return CertificateRequest(
             common_name=self.names.replica,
             usage=Usage.SERVER | Usage.CLIENT,
             lifetime=self.lifetime,
             ip_addresses=_own_addresses(self.names.addresses),
         )
 
-    def _serving(self, common_name: str) -> Request:
-        return Request(
+    def _serving(self, common_name: str) -> CertificateRequest:
+        return CertificateRequest(
             common_name=common_name,
             usage=Usage.SERVER,
             lifetime=self.lifetime,
@@ -208,8 +210,8 @@ class _Issuer:
         )
 
 
-def _apiserver(names: ReplicaNames, lifetime: timedelta) -> Request:
-    return Request(
+def _apiserver(names: ReplicaNames, lifetime: timedelta) -> CertificateRequest:
+    return CertificateRequest(
         common_name="kube-apiserver",
         usage=Usage.SERVER,
         lifetime=lifetime,

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
@@ -154,7 +154,7 @@ class Reading:
         others = (each for each in records if each.revision != self.revision or self.fact(each).altered)
         return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
 
-    def change(self, replica: Replica) -> Change:
+    def change(self, replica: Replica) -> ReplicaChange:
         """What a replica needs to be of the wanted revision."""
         fact = self.fact(replica)
         change = as_it_is(self.world.change(replica.revision, self.revision), fact, self.revision)

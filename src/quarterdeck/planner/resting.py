@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitState
 from quarterdeck.planner.events import not_ready_for
@@ -15,7 +15,7 @@ from quarterdeck.planner.revisions import ends_by_itself, may_stop
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class RollingRestart:
     """The replicas of which some programs rest, so that they can be started anew as their next revision says: one, or
     ``at_once`` all whose controllers must not run beside those that come.
     """
@@ -34,7 +34,7 @@ class Rest:
         return ", ".join(each.name for each in self.replicas)
 
 
-def rest(view: Reading) -> Rest | None:
+def rest(view: Reading) -> RollingRestart | None:
     """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
     waits until all others can do without it. All at once rest whose controllers must not run beside those of
     the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
@@ -45,15 +45,15 @@ def rest(view: Reading) -> Rest | None:
         return None  # nobody stops for what may take long: all go on as they are
     if apart:
         stops = (world.stops(world.change(each.revision, view.revision)) for each in apart)
-        return Rest(apart, world.programs.managers.union(*stops), at_once=True)
+        return RollingRestart(apart, world.programs.managers.union(*stops), at_once=True)
     if view.heading != view.world.slots[0].site:
         return None
     behind = in_turn(view)
     free = [each for each in view.behind if each in behind and may_stop(world, each, _stops(view, each))]
     if free:
-        return Rest((free[0],), _stops(view, free[0]))
+        return RollingRestart((free[0],), _stops(view, free[0]))
     if behind and spared(view, behind[0]):
-        return Rest((behind[0],), _stops(view, behind[0]))
+        return RollingRestart((behind[0],), _stops(view, behind[0]))
     return None
 
 
@@ -93,7 +93,7 @@ def spared(view: Reading, record: Replica) -> bool:
     return Component.APISERVER not in stops or (bool(others) and view.led_to({each.name for each in others}))
 
 
-def _controls(view: Reading, record: Replica, change: Change) -> bool:
+def _controls(view: Reading, record: Replica, change: ReplicaChange) -> bool:
     """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
     that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
     the change is to mend.

@@ -10,7 +10,7 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import lost
 from quarterdeck.planner.reading import Reading, home_of
-from quarterdeck.planner.resting import Rest, rest
+from quarterdeck.planner.resting import RollingRestart, rest
 from quarterdeck.planner.revisions import outdated, wanted_revision
 from quarterdeck.planner.stage import stage
 
@@ -20,7 +20,7 @@ class View(Reading):
     """A reading, and who rests as it says."""
 
     @cached_property
-    def resting(self) -> Rest | None:
+    def resting(self) -> RollingRestart | None:
         """The replicas of which some programs are to stop, or to stay stopped, until they have their next revision."""
         return rest(self.plane)
 

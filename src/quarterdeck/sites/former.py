@@ -11,7 +11,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Fence, Machine
-from quarterdeck.sites.port import Holds, Site
+from quarterdeck.sites.port import Holds, SitePort
 
 T = TypeVar("T", bound=type)
 
@@ -38,7 +38,7 @@ async def _refuse(site: _FormerSite, *given: Any, **named: Any) -> NoReturn:
     )
 
 
-@_refusing(Site, Holds)
+@_refusing(SitePort, Holds)
 class _FormerSite:
     def __init__(self, name: str, known: tuple[Machine, ...]) -> None:
         self.name = name
@@ -64,6 +64,6 @@ class _FormerSite:
         return PurePosixPath("/nowhere", machine, unit)
 
 
-def former_site(name: str, known: tuple[Machine, ...]) -> Site:
+def former_site(name: str, known: tuple[Machine, ...]) -> SitePort:
     """Offers the ports Site and Holds. ``known`` are a plane's machines there, none of which can be reached."""
-    return cast("Site", _FormerSite(name, known))
+    return cast("SitePort", _FormerSite(name, known))

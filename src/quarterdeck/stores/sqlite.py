@@ -19,7 +19,7 @@ from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
 from quarterdeck.stores.lease import new_uid
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, Versions
+from quarterdeck.stores.port import EntryOutcome, Event, EventType, JournalEntry, Lease, Store, Versions
 from quarterdeck.stores.sealing import Key, unlocked
 from quarterdeck.stores.sqlite_file import MIGRATIONS, Migration, in_words, newest, opened, require_current, transaction
 from quarterdeck.stores.sqlite_leases import SqliteLeases
@@ -363,7 +363,7 @@ def _entry(row: sqlite3.Row) -> JournalEntry:
         time=moment,
         kind=kind,
         text=text,
-        outcome=Outcome(outcome),
+        outcome=EntryOutcome(outcome),
         operation=operation,
         site=site,
         replica=replica,

@@ -8,7 +8,7 @@ from pathlib import Path
 from quarterdeck.errors import TimedOut
 from quarterdeck.runner import run_blocking
 from quarterdeck.upstream.cache import Entry, State
-from quarterdeck.upstream.catalog import Program, Version
+from quarterdeck.upstream.catalog import UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
 GIVEN = "given"
@@ -24,7 +24,7 @@ class GivenFolder:
         self._target = target
         self._versions: dict[tuple[Path, int, int], Version | None] = {}  # by path, size, time of change
 
-    def look(self, program: Program, version: Version) -> Entry | None:
+    def look(self, program: UpstreamProgram, version: Version) -> Entry | None:
         """The ``program`` in the folder; None when the folder has none.
 
         It is broken unless it is a whole program for the target that prints ``version`` when asked for it,
@@ -42,7 +42,7 @@ class GivenFolder:
         state = State.BROKEN if why else State.READY
         return Entry(program=program, version=version, path=path, state=state, why=why, source=GIVEN, size=size)
 
-    def _wrong_version(self, program: Program, path: Path, version: Version) -> str:
+    def _wrong_version(self, program: UpstreamProgram, path: Path, version: Version) -> str:
         facts = path.stat()
         key = (path, facts.st_size, facts.st_mtime_ns)
         if key not in self._versions:
@@ -51,16 +51,16 @@ class GivenFolder:
         return "" if found == version else f"is version {found or 'unknown'}, wanted is {version}"
 
 
-def version_arguments(program: Program) -> tuple[str, ...]:
+def version_arguments(program: UpstreamProgram) -> tuple[str, ...]:
     """The arguments that make ``program`` print its version."""
-    if program is Program.KUBECTL:
+    if program is UpstreamProgram.KUBECTL:
         return ("version", "--client")
-    if program in (Program.ETCDCTL, Program.ETCDUTL):
+    if program in (UpstreamProgram.ETCDCTL, UpstreamProgram.ETCDUTL):
         return ("version",)
-    return ("-version",) if program is Program.COREDNS else ("--version",)
+    return ("-version",) if program is UpstreamProgram.COREDNS else ("--version",)
 
 
-def read_version(program: Program, path: Path) -> Version | None:
+def read_version(program: UpstreamProgram, path: Path) -> Version | None:
     """Run ``path`` to learn its version; None when it prints none. Raises OSError when it cannot be run."""
     try:
         done = run_blocking((str(path), *version_arguments(program)), doing="reading its version", deadline=_DEADLINE)

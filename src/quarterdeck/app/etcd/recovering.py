@@ -20,7 +20,7 @@ from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.memory import MemberWord
 from quarterdeck.model.world import World
 from quarterdeck.planner.rules.attaching import may_return
-from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
+from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import amend
 
@@ -74,8 +74,8 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
             epoch=world.memory.epoch + 1,
             survivors=tuple(_told(plane, left, word, hashes[word.replica]) for word in left.words),
             loss=loss(world.memory, left.best),
-            dead=left.of(Fate.DEAD),
-            cut_off=left.of(Fate.CUT_OFF),
+            dead=left.of(VoterFate.DEAD),
+            cut_off=left.of(VoterFate.CUT_OFF),
             others_may_live=left.others_may_live,
             differ=_differ(left, hashes),
             may_return=tuple(each.replica for each in may_return(view(world), left, said=True)),
@@ -112,7 +112,9 @@ def _required(name: str, world: World) -> Survivors:
     if left.awaited:
         raise PreconditionFailed(doing, f"member {', '.join(left.awaited)} is there, and does not answer yet", wait)
     if not left.lost:
-        seen = f"{len(left.of(Fate.ALIVE))} of {len(left.fates)} voters are there with their data: that is a quorum"
+        seen = (
+            f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are there with their data: that is a quorum"
+        )
         raise PreconditionFailed(doing, seen, wait)
     return left
 

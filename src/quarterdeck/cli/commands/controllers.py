@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.app import Examined, HandBack, HandOver, SetHeld
 from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
 from quarterdeck.cli.asking import change, planned
@@ -22,8 +22,8 @@ _COLUMNS = ("set", "owner", "guarded by", "held by", "since", "renewed", "transi
 _WIDE = ("lock", "controllers", "identity")
 
 SetName = Annotated[str, typer.Option("--set", help="The set's name.", show_default=False)]
-From = Annotated[Manager, typer.Option("--from", help="The manager that runs it.", show_default=False)]
-To = Annotated[Manager, typer.Option("--to", help="The manager that is to run it.", show_default=False)]
+From = Annotated[ControllerProgram, typer.Option("--from", help="The manager that runs it.", show_default=False)]
+To = Annotated[ControllerProgram, typer.Option("--to", help="The manager that is to run it.", show_default=False)]
 Downtime = Annotated[
     bool,
     typer.Option("--downtime-allowed", help="The managers of all replicas may stop at once: the shorter way."),

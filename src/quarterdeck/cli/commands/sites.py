@@ -29,7 +29,7 @@ app = group("Places with machines, zones and storage classes.")
 app.add_typer(machines_app, name="machines")
 
 
-class Driver(StrEnum):
+class DriverName(StrEnum):
     """What the machines of a site are."""
 
     LOCAL = "local"
@@ -86,7 +86,7 @@ def list_(output: OutputOption = Output.TABLE) -> None:
     show(call(rows), columns, output, wide=("reattachable",))
 
 
-DriverOption = Annotated[Driver, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")]
+DriverOption = Annotated[DriverName, typer.Option(help="What its machines are: parts of this host, or hosts over ssh.")]
 InventoryOption = Annotated[
     Path | None, typer.Option(help="The hosts of a site of driver ssh: YAML; - for standard input.")
 ]
@@ -103,7 +103,7 @@ FloatingAddresses = Annotated[
 def add(
     context: typer.Context,
     name: SiteName,
-    driver: DriverOption = Driver.LOCAL,
+    driver: DriverOption = DriverName.LOCAL,
     inventory: InventoryOption = None,
     fetch_on_host: FetchOnHost = False,
     isolation: Annotated[Isolation, typer.Option(help="What keeps its machines apart.")] = Isolation.LOOPBACK,
@@ -117,7 +117,7 @@ def add(
     A host that planes cannot be on is refused, by what 'site check' says of it.
     """
     doing = f"adding site {name}"
-    if driver is Driver.SSH:
+    if driver is DriverName.SSH:
         _refuse_given(context, doing, ("isolation", "zones", "machines", "edges", "floating_addresses"), "local")
         site = _of_hosts(doing, name, inventory, fetch_on_host=fetch_on_host)
     else:

@@ -13,14 +13,14 @@ from quarterdeck.cli.arguments import Name, OutputOption, operations, time_of
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
 from quarterdeck.cli.output import emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.handover.judging import Finding, Holder, Outside, Verdict
+from quarterdeck.handover.judging import Judgement, SetTenure, SetVerdict, UnguardedWrite
 
 if TYPE_CHECKING:
     from quarterdeck.app.verifying import Verification
 
 #: What the command ends with.
-_CODES = {Finding.PROVEN: 0, Finding.BROKEN: 1, Finding.UNKNOWN: Unavailable.exit_code}
-_STYLES = {Finding.PROVEN: "green", Finding.BROKEN: "red", Finding.UNKNOWN: "yellow"}
+_CODES = {Judgement.PROVEN: 0, Judgement.BROKEN: 1, Judgement.UNKNOWN: Unavailable.exit_code}
+_STYLES = {Judgement.PROVEN: "green", Judgement.BROKEN: "red", Judgement.UNKNOWN: "yellow"}
 _COLUMNS = ("lock", "process", "from", "to", "acts")
 #: Of writes and overlaps so many are named.
 _NAMED = 10
@@ -76,12 +76,12 @@ def _print(found: Verification) -> None:
             plain(f"  {line}", err)
 
 
-def sentence(verdict: Verdict) -> str:
+def sentence(verdict: SetVerdict) -> str:
     """Such as ``no overlap; 1.3 s without a holder; 14 acts, all under a held lock``."""
     told = {
-        Finding.PROVEN: "no overlap",
-        Finding.BROKEN: "overlap" if verdict.overlaps else "acts without a lock",
-        Finding.UNKNOWN: "cannot be told",
+        Judgement.PROVEN: "no overlap",
+        Judgement.BROKEN: "overlap" if verdict.overlaps else "acts without a lock",
+        Judgement.UNKNOWN: "cannot be told",
     }
     parts = [told[verdict.finding]]
     if verdict.overlaps:
@@ -105,7 +105,7 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _details(verdict: Verdict) -> Iterator[str]:
+def _details(verdict: SetVerdict) -> Iterator[str]:
     """What was found to be wrong, and what is not known."""
     for overlap in verdict.overlaps[:_NAMED]:
         length = f" for {overlap.ends - overlap.begins:.3f} s" if overlap.ends > overlap.begins else ""
@@ -117,7 +117,7 @@ def _details(verdict: Verdict) -> Iterator[str]:
     yield f"clocks of two machines are taken to differ by up to {1000 * verdict.slack:.0f} ms"
 
 
-def _holders(verdict: Verdict) -> Iterator[tuple[str, str, float, float | None, int]]:
+def _holders(verdict: SetVerdict) -> Iterator[tuple[str, str, float, float | None, int]]:
     for each in verdict.holders:
         yield each.tenure.lock, each.tenure.who, each.begins, each.ends, each.acts
 
@@ -148,7 +148,7 @@ def _document(found: Verification) -> dict[str, JsonValue]:
     }
 
 
-def _of_holder(holder: Holder) -> dict[str, JsonValue]:
+def _of_holder(holder: SetTenure) -> dict[str, JsonValue]:
     return {
         "lock": holder.tenure.lock,
         "component": holder.tenure.component,
@@ -161,7 +161,7 @@ def _of_holder(holder: Holder) -> dict[str, JsonValue]:
     }
 
 
-def _of_act(outside: Outside) -> dict[str, JsonValue]:
+def _of_act(outside: UnguardedWrite) -> dict[str, JsonValue]:
     return {
         "at": _stamp(outside.act.at),
         "component": outside.act.component.value,
@@ -172,7 +172,7 @@ def _of_act(outside: Outside) -> dict[str, JsonValue]:
     }
 
 
-def _of_set(verdict: Verdict) -> dict[str, JsonValue]:
+def _of_set(verdict: SetVerdict) -> dict[str, JsonValue]:
     """Times are RFC 3339, durations seconds."""
     return {
         "name": verdict.name,

@@ -15,7 +15,7 @@ from quarterdeck.api.base import ConditionStatus
 from quarterdeck.engine.background.duties import tend
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.asking import all_or_none, or_none
-from quarterdeck.engine.observation.slowness import DISK, LINK, Part, Slow, Took, answered, eased, sync
+from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -37,7 +37,7 @@ _NONE = 64 * 2**20
 class _Reading:
     """Of one cluster's members: what a part of theirs took since the reading before, and who is slow by it."""
 
-    part: Part
+    part: SlowPart
     took: Took
     slow: frozenset[str]
 
@@ -53,7 +53,7 @@ class WatchMembers:
     _last: float = -math.inf
     _handed: float = -math.inf
     _said: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
-    _slow: dict[tuple[Cluster, Part], Slow] = field(default_factory=dict)
+    _slow: dict[tuple[Cluster, SlowPart], Slow] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
         """See ``ShortTurn``."""
@@ -94,7 +94,7 @@ class WatchMembers:
             for part, took in ((DISK, syncs), (LINK, trips))
         )
 
-    def _judge(self, cluster: Cluster, part: Part) -> Slow:
+    def _judge(self, cluster: Cluster, part: SlowPart) -> Slow:
         return self._slow.setdefault((cluster, part), Slow(part=part))
 
 
@@ -131,7 +131,7 @@ async def _short(plane: Plane, world: World) -> AsyncIterator[tuple[str, int]]:
                 yield f"{disk}, for {CALLED[cluster]} of {record.name}", free
 
 
-def _slow_by(part: Part, read: Mapping[Cluster, Iterable[_Reading]]) -> list[tuple[Cluster, str]]:
+def _slow_by(part: SlowPart, read: Mapping[Cluster, Iterable[_Reading]]) -> list[tuple[Cluster, str]]:
     found = [(cluster, each) for cluster, readings in read.items() for each in readings if each.part is part]
     return [(cluster, name) for cluster, each in found for name in sorted(each.slow)]
 

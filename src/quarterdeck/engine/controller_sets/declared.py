@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneSpec
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.catalogue import flags_field, flags_of
 from quarterdeck.components.controller.common import shared_defaults
@@ -81,7 +81,7 @@ def admit_sets(wanted: ControlPlane, current: ControlPlane | None, says: Listed 
 
 def warnings_of(spec: ControlPlaneSpec) -> tuple[Finding, ...]:
     """What a user has to know of sets that may be."""
-    owned = {each: [one.name for one in spec.controller_sets if one.owner is each] for each in Manager}
+    owned = {each: [one.name for one in spec.controller_sets if one.owner is each] for each in ControllerProgram}
     return tuple(
         Finding(
             "controller sets",
@@ -126,7 +126,7 @@ class _Sets:
         if self.spec.controller_sets:
             refuse_flags(self.spec)
         for path, each in self._paths():
-            if each.owner is Manager.CLOUD and self.spec.cloud_controller_manager is None:
+            if each.owner is ControllerProgram.CLOUD and self.spec.cloud_controller_manager is None:
                 seen = f"{path}.owner: it is cloud-controller-manager, and there is no {_CLOUD}"
                 raise InvalidInput(self.doing, seen, "declare one, or choose kube-controller-manager")
             if before is None or not _as_before(self.spec, before):
@@ -135,13 +135,13 @@ class _Sets:
         if before is not None:
             self._check_changes(before)
 
-    def _paths(self) -> Iterator[tuple[str, ControllerSet]]:
+    def _paths(self) -> Iterator[tuple[str, ControllerSetSpec]]:
         for number, each in enumerate(self.spec.controller_sets):
             yield f"{_SETS}[{number}]", each
 
     # names
 
-    def _check_names(self, path: str, each: ControllerSet) -> None:
+    def _check_names(self, path: str, each: ControllerSetSpec) -> None:
         for name in each.controllers:
             self._check_canonical(f"{path}.controllers: {name}", name)
             if not has(each.owner, self.minor, name, self.says):
@@ -162,31 +162,34 @@ class _Sets:
             why = "is a short name, under which it would run under the main locks of both managers"
             raise InvalidInput(self.doing, f"{seen} {why}", f"write {canonical(name)}")
 
-    def _refuse_owner(self, seen: str, name: str, owner: Manager) -> None:
+    def _refuse_owner(self, seen: str, name: str, owner: ControllerProgram) -> None:
         """Raises InvalidInput: its owner does not have it."""
-        if owner is Manager.KUBE and name in CLOUDS_ALONE:
+        if owner is ControllerProgram.KUBE and name in CLOUDS_ALONE:
             why = "is never run by kube-controller-manager, which only lists it"
             raise InvalidInput(self.doing, f"{seen} {why}", "take it out of the set: no other manager runs it")
-        kube = set(names_of(Manager.KUBE, self.minor))
-        if owner is Manager.KUBE:
+        kube = set(names_of(ControllerProgram.KUBE, self.minor))
+        if owner is ControllerProgram.KUBE:
             whose, known = f"kube-controller-manager {self.spec.kubernetes_version}", kube - CLOUDS_ALONE
         elif self.says is not None:
             whose, known = f"the program of {_CLOUD}", set(self.says.names)
         else:
-            whose, known = f"Kubernetes {self.spec.kubernetes_version}", kube | {*names_of(Manager.CLOUD, self.minor)}
+            whose, known = (
+                f"Kubernetes {self.spec.kubernetes_version}",
+                kube | {*names_of(ControllerProgram.CLOUD, self.minor)},
+            )
         nearest = suggested(name, known - {ALWAYS_KUBE})
         next_step = f"did you mean {nearest}?" if nearest else "see what the program's --help lists at --controllers"
         raise InvalidInput(self.doing, f"{seen} is no controller of {whose}", next_step)
 
-    def _would_end(self, manager: Manager, name: str) -> bool:
+    def _would_end(self, manager: ControllerProgram, name: str) -> bool:
         """Whether a manager that does not own it is a program that ends when it is told to turn it off."""
-        if manager is Manager.KUBE or self.spec.cloud_controller_manager is None or self.says is None:
+        if manager is ControllerProgram.KUBE or self.spec.cloud_controller_manager is None or self.says is None:
             return False  # a kube-controller-manager is told of those that it has
         return name not in self.says.names
 
     # what runs
 
-    def _check_owner_runs(self, path: str, each: ControllerSet) -> None:
+    def _check_owner_runs(self, path: str, each: ControllerSetSpec) -> None:
         value = _flags(self.spec, each.owner).get("controllers", "*")
         for name in each.controllers:
             if not enabled(value, name, self._off(self.spec, each.owner)):
@@ -197,15 +200,15 @@ class _Sets:
                     f"have {field} name it, or give the set the other owner",
                 )
 
-    def _off(self, spec: ControlPlaneSpec, manager: Manager) -> frozenset[str]:
+    def _off(self, spec: ControlPlaneSpec, manager: ControllerProgram) -> frozenset[str]:
         """What a manager does not run unless it is named."""
-        if manager is Manager.CLOUD:
+        if manager is ControllerProgram.CLOUD:
             return self.says.off if self.says is not None else frozenset()
         return KUBE_OFF if spec.nodes.bootstrap is False else KUBE_OFF - TOKENS
 
-    def _runs(self, spec: ControlPlaneSpec, manager: Manager, name: str) -> bool:
+    def _runs(self, spec: ControlPlaneSpec, manager: ControllerProgram, name: str) -> bool:
         """Whether a manager of ``spec`` runs a controller that is in no set. What is not known counts as so."""
-        if manager is Manager.CLOUD and spec.cloud_controller_manager is None:
+        if manager is ControllerProgram.CLOUD and spec.cloud_controller_manager is None:
             return False
         flags = _flags(spec, manager)
         if name == NODE_IPAM and flags.get("allocate-node-cidrs", "false").lower() not in ("true", "t", "1"):
@@ -219,7 +222,7 @@ class _Sets:
         """It may go when it owns nothing any more: a change of owner takes both managers."""
         if before.cloud_controller_manager is None or self.spec.cloud_controller_manager is not None:
             return
-        if owned := [each.name for each in before.controller_sets if each.owner is Manager.CLOUD]:
+        if owned := [each.name for each in before.controller_sets if each.owner is ControllerProgram.CLOUD]:
             raise PreconditionFailed(
                 f"taking the cloud controller manager of plane {self.name} away",
                 f"{_SETS}: it owns {', '.join(owned)}",
@@ -242,7 +245,7 @@ class _Sets:
             if both := [name for name in left if self._runs(self.spec, other, name)]:
                 self._refuse_end(each, both)
 
-    def _check_unchanged(self, path: str, was: ControllerSet, each: ControllerSet) -> None:
+    def _check_unchanged(self, path: str, was: ControllerSetSpec, each: ControllerSetSpec) -> None:
         for field, old, new in (
             ("lock", was.lock, each.lock),
             ("controllers", ", ".join(sorted(was.controllers)), ", ".join(sorted(each.controllers))),
@@ -251,12 +254,12 @@ class _Sets:
                 seen = f"{path}.{field}: that of set {each.name} is {old}, and never changes"
                 raise PreconditionFailed(self.doing, seen, "give the new set another name")
 
-    def _check_same_owner(self, path: str, name: str, was: ControllerSet, each: ControllerSet) -> None:
+    def _check_same_owner(self, path: str, name: str, was: ControllerSetSpec, each: ControllerSetSpec) -> None:
         if was.owner is not each.owner:
             seen = f"{path}: {name} is in set {was.name} of {was.owner}, and changes hands with that set alone"
             raise PreconditionFailed(self.doing, seen, f"keep set {was.name}, and change its owner")
 
-    def _refuse_end(self, was: ControllerSet, names: list[str]) -> None:
+    def _refuse_end(self, was: ControllerSetSpec, names: list[str]) -> None:
         """Raises PreconditionFailed: without the set both would run them."""
         other = was.owner.other
         off = ",".join((*(f"-{name}" for name in names), _flags(self.spec, other).get("controllers", "*")))
@@ -265,14 +268,14 @@ class _Sets:
         raise PreconditionFailed(self.doing, seen, f"keep the set, or set {field} to {off!r}")
 
 
-def _flags(spec: ControlPlaneSpec, manager: Manager) -> Mapping[str, str]:
+def _flags(spec: ControlPlaneSpec, manager: ControllerProgram) -> Mapping[str, str]:
     """The users' flags of a manager."""
     return flags_of(spec).get(manager.component, {})
 
 
 # Flags that may not be set beside controller sets, since locks would not guard what they are to guard.
 
-_MANAGERS = frozenset(each.component for each in Manager)
+_MANAGERS = frozenset(each.component for each in ControllerProgram)
 _COORDINATING = _MANAGERS | {Component.APISERVER}
 _MIGRATION = ("enable-leader-migration", "leader-migration-config")
 #: Off by default, and beta from 1.33 to 1.36. An apiserver with it grants locks to candidates; a manager with it waits

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from quarterdeck.actions.addresses import apiservers, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.controller import sets as controller_sets
@@ -31,7 +31,7 @@ _BETWEEN = 0.1
 class Holder:
     """A manager on a replica at a site. ``manager`` None, or ``replica`` "": that is not known."""
 
-    manager: Manager | None = None
+    manager: ControllerProgram | None = None
     replica: str = ""
     site: str = ""
 
@@ -42,7 +42,7 @@ class Holder:
         return f"{program} of {self.replica}" if self.replica else program
 
 
-def main_lock(manager: Manager) -> str:
+def main_lock(manager: ControllerProgram) -> str:
     """The lock that all of a manager's controllers have."""
     return CATALOGUE[manager.component].lease
 
@@ -52,18 +52,20 @@ def locks_of(plane: Plane) -> frozenset[str]:
     those of both managers. None where there are no sets.
     """
     sets = {each.lock for template in plane.revisions.templates.values() for each in template.controller_sets or ()}
-    return frozenset((*sets, *map(main_lock, Manager))) if sets else frozenset()
+    return frozenset((*sets, *map(main_lock, ControllerProgram))) if sets else frozenset()
 
 
-def manager_of(plane: Plane, program: str) -> Manager | None:
+def manager_of(plane: Plane, program: str) -> ControllerProgram | None:
     """The manager that a program is by the name of its file, which is what writes fields of objects."""
     clouds = (each.cloud_controller_manager for each in plane.revisions.templates.values())
     paths = (each.program for each in clouds if each is not None and each.program is not None)
-    names = {each.name: Manager.CLOUD for each in paths}
-    return {**names, **{CATALOGUE[each.component].program: each for each in Manager}}.get(program)
+    names = {each.name: ControllerProgram.CLOUD for each in paths}
+    return {**names, **{CATALOGUE[each.component].program: each for each in ControllerProgram}}.get(program)
 
 
-async def claims(plane: Plane, lock: str, managers: Iterable[Manager] = tuple(Manager)) -> tuple[Holder, ...]:
+async def claims(
+    plane: Plane, lock: str, managers: Iterable[ControllerProgram] = tuple(ControllerProgram)
+) -> tuple[Holder, ...]:
     """Who says itself that it holds a lock, of these managers on all replicas."""
     asked = [(each, record) for each in managers for record in plane.memory.replicas]
     said = await asyncio.gather(*(_leads(plane, record, each, lock) for each, record in asked))
@@ -72,12 +74,12 @@ async def claims(plane: Plane, lock: str, managers: Iterable[Manager] = tuple(Ma
     )
 
 
-async def _leads(plane: Plane, record: Replica, manager: Manager, lock: str) -> bool:
+async def _leads(plane: Plane, record: Replica, manager: ControllerProgram, lock: str) -> bool:
     address = _reached(plane, record, manager)
     return address is not None and bool(await plane.kube.leads(address, lock))
 
 
-def _reached(plane: Plane, record: Replica, manager: Manager) -> Address | None:
+def _reached(plane: Plane, record: Replica, manager: ControllerProgram) -> Address | None:
     (port,) = CATALOGUE[manager.component].ports
     try:
         return server_address(record, port.name)
@@ -93,7 +95,7 @@ async def taker(plane: Plane, lock: str, program: str, former: Holder | None) ->
     said, loop = manager_of(plane, program), asyncio.get_running_loop()
     until = loop.time() + PATIENCE
     while True:
-        found = await claims(plane, lock, Manager if said is None else (said,))
+        found = await claims(plane, lock, ControllerProgram if said is None else (said,))
         sure = len(found) == 1 and found[0] != former
         if sure or loop.time() >= until:
             return found[0] if len(found) == 1 else Holder(said)
@@ -105,16 +107,16 @@ MOST_APART = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetHeld:
+class HeldSet:
     """A set as it is declared, the ``guard`` (the name of the lock under which it runs now, or is to run) and who holds
     that: a manager (None: not known) of a replica ("": none says so), which calls itself ``identity`` ("": nobody holds
     it), since a time (seconds since the epoch, by its own clock), renewed so many seconds ago. ``token`` counts the
     holders. ``why``: what is to be said against it, in words. ``well``: its owner runs it.
     """
 
-    declared: ControllerSet
+    declared: ControllerSetSpec
     guard: str
-    manager: Manager | None = None
+    manager: ControllerProgram | None = None
     replica: str = ""
     identity: str = ""
     since: float | None = None
@@ -147,13 +149,13 @@ class _Held:
         return not self.lease.holder or self.over
 
 
-async def sets_held(plane: Plane) -> tuple[SetHeld, ...]:
+async def sets_held(plane: Plane) -> tuple[HeldSet, ...]:
     """All declared sets. Raises Unavailable when no apiserver is ready."""
     sets = plane.resource.spec.controller_sets
     if not sets:
         return ()
     apiserver, server = await _server(plane)
-    locks = [*dict.fromkeys((*(each.lock for each in sets), *map(main_lock, Manager)))]
+    locks = [*dict.fromkeys((*(each.lock for each in sets), *map(main_lock, ControllerProgram)))]
     found = await asyncio.gather(*(_held(plane, apiserver, server, lock) for lock in locks))
     held = dict(zip(locks, found, strict=True))
     return tuple([await _of(plane, apiserver, each, held) for each in sets])
@@ -171,7 +173,7 @@ async def _held(plane: Plane, apiserver: Address, server: Holder, lock: str) -> 
     if lease is None or not lease.holder:
         return _Held(lease=lease or SeenLease(name=lock, holder="", renewed=None, duration=0.0, resource_version=""))
     said = manager_of(plane, lease.manager)
-    found = await claims(plane, lock, Manager if said is None else (said,))
+    found = await claims(plane, lock, ControllerProgram if said is None else (said,))
     who = found[0] if len(found) == 1 else Holder(said)
     mine, theirs = await asyncio.gather(_offset(plane, who), _offset(plane, server))
     ago = plane.clock() + (mine or 0.0) - lease.renewed if lease.renewed is not None else None
@@ -190,7 +192,7 @@ async def _offset(plane: Plane, who: Holder) -> float | None:
         return None  # the site is gone, or the machine is
 
 
-async def _of(plane: Plane, apiserver: Address, one: ControllerSet, held: Mapping[str, _Held]) -> SetHeld:
+async def _of(plane: Plane, apiserver: Address, one: ControllerSetSpec, held: Mapping[str, _Held]) -> HeldSet:
     guard = _guard(plane, one, held)
     found = held[guard]
     lease, who = found.lease, found.who
@@ -200,7 +202,7 @@ async def _of(plane: Plane, apiserver: Address, one: ControllerSet, held: Mappin
     user, wanted = f"system:{one.owner.value}", _wanted(plane, one)
     if await or_none(plane.kube.may_hold(apiserver, user, wanted)) is False:
         against.append(f"{user} may not write lease {wanted}: see the add-ons in 'status {plane.name}'")
-    return SetHeld(
+    return HeldSet(
         declared=one,
         guard=guard,
         manager=None if found.free else who.manager,
@@ -214,13 +216,13 @@ async def _of(plane: Plane, apiserver: Address, one: ControllerSet, held: Mappin
     )
 
 
-def _guard(plane: Plane, one: ControllerSet, held: Mapping[str, _Held]) -> str:
+def _guard(plane: Plane, one: ControllerSetSpec, held: Mapping[str, _Held]) -> str:
     """The lock whose holder runs a set by what its replica is told; where there is none, the one that it is to have."""
-    locks = (one.lock, *map(main_lock, Manager))
+    locks = (one.lock, *map(main_lock, ControllerProgram))
     return next((each for each in locks if not held[each].free and _runs(plane, one, held[each])), _wanted(plane, one))
 
 
-def _runs(plane: Plane, one: ControllerSet, held: _Held) -> bool:
+def _runs(plane: Plane, one: ControllerSetSpec, held: _Held) -> bool:
     """Whether the holder of a lock runs a set under it, as its replica's revision says."""
     who = held.who
     if who.manager is None or not who.replica:
@@ -229,14 +231,14 @@ def _runs(plane: Plane, one: ControllerSet, held: _Held) -> bool:
     return all(controller_sets.lock_of(template, who.manager, each) == held.lease.name for each in one.controllers)
 
 
-def _wanted(plane: Plane, one: ControllerSet) -> str:
+def _wanted(plane: Plane, one: ControllerSetSpec) -> str:
     """The lock under which a set is to run."""
     sets = controller_sets.at_rest(plane.resource.spec.controller_sets, plane.resource.spec.kubernetes_version)
     guard = next(each.guard for each in sets if each.name == one.name)
     return one.lock if guard is Guard.SET else main_lock(one.owner)
 
 
-def _against(one: ControllerSet, held: _Held, *, runs: bool) -> Iterator[str]:
+def _against(one: ControllerSetSpec, held: _Held, *, runs: bool) -> Iterator[str]:
     """What is to be said against how a set's lock is held."""
     lease, who = held.lease, held.who
     if not lease.holder:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.endings import present_reason
-from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
@@ -35,7 +35,7 @@ Complaints = tuple[tuple[Component, str], ...]
 
 
 @dataclass(slots=True, kw_only=True)
-class _Process:
+class _QuietProcess:
     """A process that is not well: ``since`` when nothing new was seen of it, what it ``showed`` so far, when it was
     last ``asked`` what it writes (None: not yet), and what it complains of. Times in seconds.
     """
@@ -64,7 +64,7 @@ class Heard:
 
     servers: Mapping[str, Dated[ServerFacts]]
     memberships: Mapping[Cluster, Membership | None]
-    silent: Mapping[str, Silent]
+    silent: Mapping[str, UnhealthyPrograms]
 
 
 @dataclass(kw_only=True)
@@ -72,10 +72,10 @@ class Quiet:
     """The programs of one plane, look after look."""
 
     plane: Plane
-    _known: dict[tuple[str, Component], _Process] = field(default_factory=dict)
+    _known: dict[tuple[str, Component], _QuietProcess] = field(default_factory=dict)
 
     async def observe(
-        self, memory: Memory, places: Mapping[str, Place], sites: SeenSites, heard: Heard
+        self, memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites, heard: Heard
     ) -> Mapping[str, Complaints]:
         """The programs of which nothing new is seen, each with what it complains of, by replica. One that an earlier
         process has noted is one until something new is seen of it.
@@ -100,16 +100,16 @@ class Quiet:
             known.since = now
             known.showed.add(ill.sign)
 
-    def _process(self, ill: _Ill, noted: Mapping[str, float], now: float) -> _Process:
+    def _process(self, ill: _Ill, noted: Mapping[str, float], now: float) -> _QuietProcess:
         key, number = (ill.record.name, ill.component), (ill.unit.pid, ill.unit.restarts)
         known = self._known.get(key)
         if known is None or known.number != number:
             since = noted.get(called(ill.component, ill.record)) if known is None else None
             ago = max(QUIET, self.plane.now() - since) if since is not None else 0.0
-            known = self._known[key] = _Process(number=number, since=now - ago, showed={ill.sign})
+            known = self._known[key] = _QuietProcess(number=number, since=now - ago, showed={ill.sign})
         return known
 
-    async def _read(self, ill: _Ill, known: _Process, now: float) -> None:
+    async def _read(self, ill: _Ill, known: _QuietProcess, now: float) -> None:
         """Read what it writes. What it wrote before it was first asked is no news."""
         output = await output_of(self.plane.site(ill.record.site), ill.record.machine, ill.unit.name)
         if output is None:
@@ -124,7 +124,9 @@ class Quiet:
             known.complaint = complaint
 
 
-def _ill(record: Replica, place: Place, sites: SeenSites, heard: Heard, noted: Mapping[str, float]) -> Iterator[_Ill]:
+def _ill(
+    record: Replica, place: ReplicaPlace, sites: SeenSites, heard: Heard, noted: Mapping[str, float]
+) -> Iterator[_Ill]:
     """The programs of a replica that run, and are not well as far as is known."""
     machine = machine_of(record, sites)
     if machine is None:
@@ -138,7 +140,7 @@ def _ill(record: Replica, place: Place, sites: SeenSites, heard: Heard, noted: M
         elif component == Component.APISERVER:
             sign, checks = _of_server(heard.servers.get(record.name))
         else:
-            silent = component in heard.silent.get(record.name, Silent()).all
+            silent = component in heard.silent.get(record.name, UnhealthyPrograms()).all
             sign, checks = "silent" if silent or called(component, record) in noted else "", ""
         if sign:
             yield _Ill(record=record, component=component, unit=unit, sign=sign, checks=checks)

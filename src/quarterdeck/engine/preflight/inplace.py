@@ -7,7 +7,7 @@ from collections.abc import Callable
 from quarterdeck.addons.content import AddonChange, Content, changes
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Goal, Operation, OperationType
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.components.difference import Difference, differences, spec_differences
 from quarterdeck.engine import status
 from quarterdeck.engine.background.certificates import renewed
@@ -176,7 +176,12 @@ async def examined_hand_back(engine: Callable[[], Engine], store: Store, request
 
 
 async def _handed(
-    engine: Engine, current: ControlPlane, found: ControllerSet, target: Manager, *, downtime_allowed: bool
+    engine: Engine,
+    current: ControlPlane,
+    found: ControllerSetSpec,
+    target: ControllerProgram,
+    *,
+    downtime_allowed: bool,
 ) -> Examined:
     given = found.model_copy(update={"owner": target})
     sets = tuple(given if each.name == found.name else each for each in current.spec.controller_sets)
@@ -185,7 +190,7 @@ async def _handed(
     return await examined_in_place(engine, OperationType.APPLY, current, wanted)
 
 
-def _set_of(plane: ControlPlane, name: str, doing: str) -> ControllerSet:
+def _set_of(plane: ControlPlane, name: str, doing: str) -> ControllerSetSpec:
     sets = plane.spec.controller_sets
     found = next((each for each in sets if each.name == name), None)
     if found is None:
@@ -194,11 +199,11 @@ def _set_of(plane: ControlPlane, name: str, doing: str) -> ControllerSet:
     return found
 
 
-def _owner_before(operation: Operation, name: str) -> Manager | None:
+def _owner_before(operation: Operation, name: str) -> ControllerProgram | None:
     """Who owned a set before an operation that has given it to another one; None for any other operation."""
     before, after = (_owner(each, name) for each in (operation.spec.from_, operation.spec.to))
     return before if None not in (before, after) and before is not after else None
 
 
-def _owner(goal: Goal | None, name: str) -> Manager | None:
+def _owner(goal: Goal | None, name: str) -> ControllerProgram | None:
     return next((each.owner for each in sets_of(goal) if each.name == name), None)

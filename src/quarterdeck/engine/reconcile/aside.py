@@ -29,7 +29,7 @@ class _Failed:
 
 
 @dataclass(slots=True)
-class Aside:
+class StepBackoff:
     """What a driver remembers of steps that failed. All times are of one clock that only grows, in seconds."""
 
     _failed: dict[Step, _Failed] = field(default_factory=dict)

@@ -17,17 +17,17 @@ from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
-from quarterdeck.planner.claims import Aside
+from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.machines import busy, machine_for
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.quorum import quorum
-from quarterdeck.planner.survivors import Fate, Survivors, away, survivors
+from quarterdeck.planner.survivors import Survivors, VoterFate, away, survivors
 from quarterdeck.planner.view import View
 
 
-def go_on(view: View) -> Outcome:
+def go_on(view: View) -> RuleOutcome:
     """A replica is where its volume is: what was begun is brought to an end, whatever became of its machine."""
-    return Outcome(
+    return RuleOutcome(
         tuple(
             _attach(view.world, record, at, f"its volume was taken from machine {record.machine}")
             for record in view.world.memory.replicas
@@ -60,7 +60,7 @@ def leave(world: World) -> tuple[tuple[LeaveMachine, ...], tuple[LeftBehind, ...
     return steps, tuple(each for each in world.memory.left if (each.site, each.machine) not in up)
 
 
-def readdress(view: View) -> Outcome:
+def readdress(view: View) -> RuleOutcome:
     """The others look for a member where its replica is, and nowhere else.
 
     etcd lets no two members have one peer URL. A member that is displaced by another one of ours waits for that one to
@@ -71,13 +71,13 @@ def readdress(view: View) -> Outcome:
     moved = [(record, member) for record, member in records if member is not None and member.misplaced]
     free = [(record, member) for record, member in moved if member.displaced_by is None]
     if free:
-        return Outcome(tuple(_readdress(view, *each, f"it is on machine {each[0].machine} now") for each in free))
+        return RuleOutcome(tuple(_readdress(view, *each, f"it is on machine {each[0].machine} now") for each in free))
     displaced = {member.id: member.displaced_by for _, member in moved}
     for record, member in moved:
         if _in_circle(member.id, displaced):
             why = "members have each other's peer URLs, and it gives up the one that it has"
-            return Outcome((_readdress(view, record, member, why),))
-    return Outcome(
+            return RuleOutcome((_readdress(view, record, member, why),))
+    return RuleOutcome(
         waiting=tuple(
             Wait(
                 f"the peer URL of {record.name}, which member {other.told} has",
@@ -115,10 +115,10 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
     if machine is None:
         return None
     step = _attach(world, record, machine.name, why)
-    return step if Aside(world.failing).told(step) is None else None
+    return step if BlockedClaims(world.failing).told(step) is None else None
 
 
-def reattach_quorum(view: View) -> Outcome:
+def reattach_quorum(view: View) -> RuleOutcome:
     """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
 
     Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is
@@ -126,22 +126,22 @@ def reattach_quorum(view: View) -> Outcome:
     """
     left = survivors(view.world)
     if left is None or not left.lost or left.began or left.awaited:
-        return Outcome()
+        return RuleOutcome()
     steps = may_return(view, left)
     if not steps:
-        return Outcome()
+        return RuleOutcome()
     why_not = _waits(view.world, left)
-    return Outcome(waiting=(why_not,)) if why_not is not None else Outcome(steps)
+    return RuleOutcome(waiting=(why_not,)) if why_not is not None else RuleOutcome(steps)
 
 
 def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[AttachVolumes, ...]:
     """What brings a lost quorum back with members of dead machines; none where they are not enough. ``said``: as if a
     person had said that those that do not answer are gone.
     """
-    lacking = quorum(len(left.fates)) - len(left.of(Fate.ALIVE))
-    gone, found = left.of(Fate.DEAD), list[AttachVolumes]()
+    lacking = quorum(len(left.fates)) - len(left.of(VoterFate.ALIVE))
+    gone, found = left.of(VoterFate.DEAD), list[AttachVolumes]()
     if said or not left.others_may_live or _asked(view.world, even_if_others_live=True):
-        gone += left.of(Fate.CUT_OFF)
+        gone += left.of(VoterFate.CUT_OFF)
     for name in gone:
         record = next((each for each in view.world.memory.replicas if each.name == name), None)
         why = "the quorum is lost, and this member comes back with all its data"
@@ -157,9 +157,9 @@ def _waits(world: World, left: Survivors) -> Wait | None:
     if _asked(world):
         return None
     if not healing.budget:
-        what = f"machines of {', '.join(left.of(Fate.DEAD))} to come back, or a person's word"
+        what = f"machines of {', '.join(left.of(VoterFate.DEAD))} to come back, or a person's word"
         return Wait(what, f"bring them back, or see {world.command('recover')}")
-    patience = healing.later if left.of(Fate.CUT_OFF) else healing.after
+    patience = healing.later if left.of(VoterFate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None
     what = f"the quorum to come back: {away(world, left)} do not answer"

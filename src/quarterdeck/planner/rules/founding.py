@@ -13,11 +13,11 @@ from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, machine_for, no_machine
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.view import View
 
 
-def place(view: View) -> Outcome:
+def place(view: View) -> RuleOutcome:
     """Every slot without a replica gets one, on a free machine of its zone. One that takes the place of another inside
     a site may sit beside that one on its machine.
     """
@@ -43,7 +43,7 @@ def place(view: View) -> Outcome:
                 revision=view.revision,
             )
         )
-    return Outcome(tuple(steps), (*view.held_up, *waiting))
+    return RuleOutcome(tuple(steps), (*view.held_up, *waiting))
 
 
 def waits_for_a_start(view: View, record: Replica) -> bool:
@@ -53,11 +53,11 @@ def waits_for_a_start(view: View, record: Replica) -> bool:
     return view.unit(record, view.etcd) in IDLE or bool(view.fact(record).refused)
 
 
-def found(view: View) -> Outcome:
+def found(view: View) -> RuleOutcome:
     """The first members start together, once it is written down who they are."""
     world = view.world
     if world.memory.created or world.memory.seeding is not None:
-        return Outcome()
+        return RuleOutcome()
     if not world.memory.bootstrap:
         return _decide(view)
     founders = [record for record in world.memory.replicas if record.name in world.memory.bootstrap]
@@ -66,7 +66,7 @@ def found(view: View) -> Outcome:
         for founder in founders
         if view.reachable(founder) and waits_for_a_start(view, founder)
     ]
-    return Outcome(tuple(steps), () if world.membership else (_quorum(view, founders),))
+    return RuleOutcome(tuple(steps), () if world.membership else (_quorum(view, founders),))
 
 
 def _quorum(view: View, founders: list[Replica]) -> Wait:
@@ -79,15 +79,15 @@ def _quorum(view: View, founders: list[Replica]) -> Wait:
     return next_steps.member(view.world, first, view.etcd, forming)
 
 
-def _decide(view: View) -> Outcome:
+def _decide(view: View) -> RuleOutcome:
     """Who founds the cluster. The events' one comes with the main one, or later where that one is known to be well."""
     names = tuple(record.name for record in view.wanted)
     later = view.plane is not view and view.plane.world.memory.created
     if not names or (later and view.plane.world.membership is None):
-        return Outcome()  # no machine of the site answers yet; nobody cannot found anything
+        return RuleOutcome()  # no machine of the site answers yet; nobody cannot found anything
     if later:
         names = tuple(record.name for record in view.wanted if view.reachable(record))
     why = "the founders must never change once one has started"
     storage_class = view.world.storage_class if view.plane is not view else ""
     decide = DecideBootstrap(site="", why=why, replicas=names, storage_class=storage_class, cluster=view.cluster)
-    return Outcome((decide,) if names else ())
+    return RuleOutcome((decide,) if names else ())

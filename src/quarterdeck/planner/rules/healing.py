@@ -47,7 +47,7 @@ from quarterdeck.planner.ailing import (
 )
 from quarterdeck.planner.machines import flapping
 from quarterdeck.planner.members import has_the_data
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.attaching import attached
 from quarterdeck.planner.rules.founding import place
 from quarterdeck.planner.rules.membership import removable
@@ -58,34 +58,34 @@ from quarterdeck.planner.view import View, view
 _HELD = "quarterdeck heals it by itself once that does not hold any more"
 
 
-def heal(view: View) -> Outcome:
+def heal(view: View) -> RuleOutcome:
     """A condemned replica that is well again is pardoned, a dead one is noted, and one that has been dead for long
     enough is condemned, one at a time. So are programs that do not get well, which are started anew before. A machine
     that this happened to again and again is cordoned.
     """
     if flaps := _flapping(view):
-        return Outcome(flaps)
+        return RuleOutcome(flaps)
     notes = (*_pardons(view), *_noted(view), *_noted_ailing(view))
     if notes:
-        return Outcome(notes)
+        return RuleOutcome(notes)
     waiting: list[Wait] = []
     for record in _late(view):
         moved = attached(view, record, f"{_silent(view, record)}; its volumes can be attached elsewhere")
         why = _held_back(view, record, moved)
         if not why:
-            return Outcome((moved or _condemn(view, record),))
+            return RuleOutcome((moved or _condemn(view, record),))
         held = Wait(f"{record.name} to be exchanged, or to be back: {why}", f"{_HELD}, or bring its machine back")
         waiting.append(held)
     for record, component in _unwell(view):
         step, why = _cure(view, record, component)
         if not why:
-            return Outcome((step,))
+            return RuleOutcome((step,))
         held = Wait(
             f"{unit(component, record)} to get well: {why}",
             f"{_HELD}; {next_steps.look(view.world, record, component)}",
         )
         waiting.append(held)
-    return Outcome(waiting=(*waiting, *_awaited(view)))
+    return RuleOutcome(waiting=(*waiting, *_awaited(view)))
 
 
 def _awaited(view: View) -> tuple[Wait, ...]:

@@ -18,8 +18,8 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised, can_spare, serves, stray_voters
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.resting import Rest, in_turn, spared
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.resting import RollingRestart, in_turn, spared
 from quarterdeck.planner.revisions import (
     ends_by_itself,
     may_stop,
@@ -34,18 +34,18 @@ from quarterdeck.planner.rules.traffic import drains
 from quarterdeck.planner.view import View
 
 
-def roll(view: View) -> Outcome:
+def roll(view: View) -> RuleOutcome:
     """A replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
     once it does not lead. When all of that is stopped it is of the next revision, and the other rules start it again.
     """
     rest = view.resting
     if rest is None:
-        return Outcome(waiting=_not_yet(view))
+        return RuleOutcome(waiting=_not_yet(view))
     running = {record.name: _running(view, record, rest.stops) for record in rest.replicas}
     if not any(running.values()):
         why = "none of its programs runs as another revision has it"
         steps = (AdoptRevision(site="", why=why, replica=each, revision=view.revision) for each in running)
-        return Outcome(tuple(steps))
+        return RuleOutcome(tuple(steps))
     if rest.at_once:
         return _all_at_once(view, rest, running)
     (record,) = rest.replicas
@@ -58,22 +58,24 @@ def _running(view: View, record: Replica, stops: frozenset[Component]) -> tuple[
     )
 
 
-def _all_at_once(view: View, rest: Rest, running: Mapping[str, tuple[Component, ...]]) -> Outcome:
+def _all_at_once(view: View, rest: RollingRestart, running: Mapping[str, tuple[Component, ...]]) -> RuleOutcome:
     """The controllers of several replicas stop, and none of the next revision starts before all of them have."""
     kept = [each.name for each in rest.replicas if each.name in view.world.cordoned]
     if kept:
         what = f"{', '.join(kept)} to be uncordoned, before controllers are handed on"
-        return Outcome(waiting=(Wait(what, next_steps.uncordon(view.world, kept[0])),))
-    return Outcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
+        return RuleOutcome(waiting=(Wait(what, next_steps.uncordon(view.world, kept[0])),))
+    return RuleOutcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
 
 
-def _one_by_one(view: View, record: Replica, stops: frozenset[Component], running: tuple[Component, ...]) -> Outcome:
+def _one_by_one(
+    view: View, record: Replica, stops: frozenset[Component], running: tuple[Component, ...]
+) -> RuleOutcome:
     controllers = tuple(each for each in running if each.is_controller)
     if controllers:
-        return Outcome(tuple(_stop(view, record, each) for each in controllers))
+        return RuleOutcome(tuple(_stop(view, record, each) for each in controllers))
     free = may_stop(view.world, record, stops)
     if running[0] == Component.APISERVER:
-        return Outcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
+        return RuleOutcome((_stop(view, record, Component.APISERVER),)) if free else _drained(view, record)
     return _stop_member(view, record, running[0])
 
 
@@ -112,26 +114,28 @@ def _stop(view: View, record: Replica, component: Component) -> Step:
     return StopUnit(site=record.site, why=why, replica=record.name, component=component)
 
 
-def _drained(view: View, record: Replica) -> Outcome:
+def _drained(view: View, record: Replica) -> RuleOutcome:
     drain = drains(view, record)
-    return Outcome(waiting=(drain,)) if drain else Outcome((_stop(view, record, Component.APISERVER),))
+    return RuleOutcome(waiting=(drain,)) if drain else RuleOutcome((_stop(view, record, Component.APISERVER),))
 
 
-def _stop_member(plane: View, record: Replica, component: Component) -> Outcome:
+def _stop_member(plane: View, record: Replica, component: Component) -> RuleOutcome:
     """Stop etcd: never while it leads others that could."""
     view = plane if component == MEMBER[plane.cluster] else plane.events
     if view is None or view.world.membership is None or view.world.membership.leader != record.name:
-        return Outcome((_stop(plane, record, component),))
+        return RuleOutcome((_stop(plane, record, component),))
     if restarts_for_quota(view.world, record, (Component.ETCD,)):
-        return Outcome((_stop(plane, record, component),))
+        return RuleOutcome((_stop(plane, record, component),))
     others = (each for each in view.voting if each.name != record.name)
     step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
     if step is None:
-        return Outcome(waiting=(next_steps.leader(view.world, f"another voter to lead in the place of {record.name}"),))
-    return Outcome((step,))
+        return RuleOutcome(
+            waiting=(next_steps.leader(view.world, f"another voter to lead in the place of {record.name}"),)
+        )
+    return RuleOutcome((step,))
 
 
-def watch(view: View) -> Outcome:
+def watch(view: View) -> RuleOutcome:
     """It is noted since when programs of the revision that is rolled out run without being ready, or, of a first one,
     end again and again, or run and show nothing new. None of a later one counts any more once a replica of that
     revision serves, and none at all while etcd has an alarm: then it is something else that is wrong.
@@ -146,8 +150,8 @@ def watch(view: View) -> Outcome:
         if _fails(world, record, each, served=served)
     )
     if set(units) == {name for name, _ in world.memory.unready}:
-        return Outcome()
-    return Outcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
+        return RuleOutcome()
+    return RuleOutcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
 
 
 def _fails(world: World, record: Replica, component: Component, *, served: bool) -> bool:
@@ -162,7 +166,7 @@ def unit(component: Component, record: Replica) -> str:
     return f"{component} of {record.name}"
 
 
-def reject(view: View) -> Outcome:
+def reject(view: View) -> RuleOutcome:
     """A revision is given up when a program that it changes ends again and again on the first replica that runs it, or
     runs for long without ever being ready, while there are others that run another revision. (Across sites nothing is
     given up: the source serves on, and the user can go back.) So is a first revision, which nobody can go back from:
@@ -184,8 +188,8 @@ def reject(view: View) -> Outcome:
                 said=world.replica(record.name).complaint(component) or "",
                 runs=not ends_by_itself(world, record, component),
             )
-            return Outcome((step,))
-    return Outcome()
+            return RuleOutcome((step,))
+    return RuleOutcome()
 
 
 def _hopeless(world: World, record: Replica, component: Component, seconds: float) -> str:
@@ -200,13 +204,13 @@ def _hopeless(world: World, record: Replica, component: Component, seconds: floa
     return f"runs, is not ready, and has reported nothing new for {settings.first_ready:g} s" if late else ""
 
 
-def prove(view: View) -> Outcome:
+def prove(view: View) -> RuleOutcome:
     """A revision with which all that is wanted runs is noted as one to go back to."""
     rejected = view.world.memory.rejected
     proven = view.world.memory.proven and (rejected is None or rejected.revision != view.revision)
     if proven or not view.wanted or settled(view).waiting:
-        return Outcome()
-    return Outcome((NoteProven(site="", why="all of its programs are well", revision=view.revision),))
+        return RuleOutcome()
+    return RuleOutcome((NoteProven(site="", why="all of its programs are well", revision=view.revision),))
 
 
 def _first(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
@@ -237,26 +241,26 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
     return [(record, changed) for record in world.memory.replicas if record.revision == view.revision]
 
 
-def reload(view: View) -> Outcome:
+def reload(view: View) -> RuleOutcome:
     """One replica after the other gets the files of its next revision, while all others are well. When its program says
     that it has taken them up, it is of that revision (see ``rolling``). Who was given files of a revision that is no
     longer wanted gets its own back.
     """
     waiting = [each for each in view.wanted if view.loads(each) or _has_others(view, each)]
     if not waiting:
-        return Outcome()
+        return RuleOutcome()
     record = waiting[0]
     if not spared(view, record):
-        return Outcome(waiting=(others_well(view, record, "gets its new files"),))
+        return RuleOutcome(waiting=(others_well(view, record, "gets its new files"),))
     if not view.ready(record):
-        return Outcome(waiting=(_apiserver(view, record, "to answer, which is to take up new files"),))
+        return RuleOutcome(waiting=(_apiserver(view, record, "to answer, which is to take up new files"),))
     if view.revision in view.fact(record).given:
-        return Outcome(waiting=(_apiserver(view, record, "to go by its new files"),))
+        return RuleOutcome(waiting=(_apiserver(view, record, "to go by its new files"),))
     why = "its program takes up what differs while it runs"
     step = ReloadUnit(
         site=record.site, why=why, replica=record.name, component=Component.APISERVER, revision=view.revision
     )
-    return Outcome((step,))
+    return RuleOutcome((step,))
 
 
 def _apiserver(view: View, record: Replica, to: str) -> Wait:

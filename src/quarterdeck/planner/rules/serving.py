@@ -14,24 +14,24 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import carries, drains, may_drain
 from quarterdeck.planner.view import View
 
 
-def serve(view: View) -> Outcome:
+def serve(view: View) -> RuleOutcome:
     """Every wanted voter runs an apiserver."""
     return _serving(view, view.wanted, "its member is a healthy voter")
 
 
-def serve_in_outage(view: View) -> Outcome:
+def serve_in_outage(view: View) -> RuleOutcome:
     """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
     if any(view.ready(record) for record in view.world.memory.replicas):
-        return Outcome()
+        return RuleOutcome()
     return _serving(view, view.unwanted, "no apiserver is ready, and its member is a healthy voter")
 
 
-def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
+def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> RuleOutcome:
     steps: list[Step] = []
     waiting: list[Wait] = []
     for record in hosts:
@@ -43,17 +43,17 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> Outcome:
             steps.append(_start(record, Component.APISERVER, why))
         elif not view.ready(record) and record.name not in view.mute:
             waiting.append(next_steps.program(view.world, record, Component.APISERVER, "to be ready"))
-    return Outcome(tuple(steps), tuple(waiting))
+    return RuleOutcome(tuple(steps), tuple(waiting))
 
 
-def control(view: View) -> Outcome:
+def control(view: View) -> RuleOutcome:
     """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
     beside apiservers that start: sites may share their processors, and requests go first. None start beside others that
     must not run at the same time.
     """
     starting = serve(view)
     if (starting.steps or starting.waiting) and _run_controllers(view, view.unwanted):
-        return Outcome()
+        return RuleOutcome()
     idle = [
         (record, component)
         for record in view.servers
@@ -62,7 +62,7 @@ def control(view: View) -> Outcome:
         if view.unit(record, component) in IDLE and not view.rests(record, component)
     ]
     held = {record.name: others for record, each in idle if each.manages and (others := view.kept_from(record))}
-    return Outcome(
+    return RuleOutcome(
         tuple(
             _start(record, each, "its apiserver is ready")
             for record, each in idle
@@ -87,12 +87,12 @@ def _start(record: Replica, component: Component, why: str) -> StartUnit:
     return StartUnit(site=record.site, why=why, replica=record.name, component=component)
 
 
-def retire(view: View) -> Outcome:
+def retire(view: View) -> RuleOutcome:
     """Unwanted controllers stop once wanted ones stand by; unwanted apiservers once they have drained."""
     leaving = [record for record in view.unwanted if view.reachable(record)]
     steps = _retire_controllers(view, leaving)
     if steps:
-        return Outcome(tuple(steps))
+        return RuleOutcome(tuple(steps))
     waiting: list[Wait] = []
     for record in leaving:
         state = view.unit(record, Component.APISERVER)
@@ -108,7 +108,7 @@ def retire(view: View) -> Outcome:
         else:
             why = "no load balancer has sent it new connections for the length of the drain"
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
-    return Outcome(tuple(steps), tuple(dict.fromkeys(waiting)))
+    return RuleOutcome(tuple(steps), tuple(dict.fromkeys(waiting)))
 
 
 def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
@@ -132,11 +132,11 @@ def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
     ]
 
 
-def dismiss(view: View) -> Outcome:
+def dismiss(view: View) -> RuleOutcome:
     """What a replica's revision has no more goes from its machine, with its files: it was stopped before that revision
     was adopted.
     """
-    return Outcome(
+    return RuleOutcome(
         tuple(
             StopUnit(site=record.site, why="its revision has none", replica=record.name, component=component)
             for record in view.wanted
@@ -158,7 +158,7 @@ def _in_its_turn(view: View) -> str:
     return next_steps.once(view.world, "all others are well")
 
 
-def settled(view: View) -> Outcome:
+def settled(view: View) -> RuleOutcome:
     """Nothing is done while a wanted replica is not a healthy voter with everything running."""
     waiting: list[Wait] = []
     for record in view.wanted:
@@ -175,7 +175,7 @@ def settled(view: View) -> Outcome:
             waiting.append(Wait(f"{record.name} to run revision {view.revision}", _in_its_turn(view)))
         else:
             waiting.extend(_lacks(view, record))
-    return Outcome(waiting=tuple(waiting))
+    return RuleOutcome(waiting=tuple(waiting))
 
 
 def _lacks(view: View, record: Replica) -> tuple[Wait, ...]:
@@ -204,12 +204,12 @@ def others_well(view: View, record: Replica, purpose: str) -> Wait:
     return Wait(f"all others to be well before {record.name} {purpose}", next_steps.status(view.world))
 
 
-def stop_frozen(view: View) -> Outcome:
+def stop_frozen(view: View) -> RuleOutcome:
     """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
     it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
     that do not hear, and nobody takes a lock. It starts again as all that does not run.
     """
-    return Outcome(
+    return RuleOutcome(
         tuple(
             StopUnit(
                 site=record.site,
@@ -229,7 +229,7 @@ def _leads_well(view: View, record: Replica, component: Component) -> bool:
     return view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).silent
 
 
-def withhold(view: View) -> Outcome:
+def withhold(view: View) -> RuleOutcome:
     """The apiserver of a replica whose etcd has the wrong data stops, and so does one that has only what it remembers:
     apiservers go on listing what is in their watch cache when the data behind it is gone.
 
@@ -258,7 +258,7 @@ def withhold(view: View) -> Outcome:
             continue
         if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):
             steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
-    return Outcome(tuple(steps), tuple(waiting))
+    return RuleOutcome(tuple(steps), tuple(waiting))
 
 
 def _has_nothing(view: View, record: Replica) -> bool:

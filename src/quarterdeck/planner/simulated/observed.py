@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.membership import Health, MemberData, MemberFact, Membership
@@ -189,7 +189,7 @@ def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
     return frozenset({has} | alike)
 
 
-def _differs(truth: Truth, change: Change) -> bool:
+def _differs(truth: Truth, change: ReplicaChange) -> bool:
     anew = truth.programs.with_dependents(change.restart)
     return change.exchange or Component.APISERVER in anew | change.reload
 
@@ -205,7 +205,7 @@ def _without_its_data(truth: Truth, record: Replica, replica: SimReplica) -> fro
 
 @lru_cache(maxsize=256)
 def _unit_states(
-    programs: Programs, units: frozenset[Component], crashed: frozenset[Component]
+    programs: ReplicaPrograms, units: frozenset[Component], crashed: frozenset[Component]
 ) -> tuple[tuple[Component, UnitState], ...]:
     def state(component: Component) -> UnitState:
         if component in crashed:

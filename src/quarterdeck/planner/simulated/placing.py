@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort
+from quarterdeck.model.seats import HostPort, Seat, SeatPort
 from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
 from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
@@ -33,7 +33,7 @@ def free_seat(truth: Truth, machine: str) -> Seat:
 
 @lru_cache(maxsize=64)
 def _seat(machine: str, number: int) -> Seat:
-    at = Endpoint(machine, number)
+    at = HostPort(machine, number)
     return Seat(machine=machine, ports=(SeatPort(name="all", listen=at, advertised=at),))
 
 

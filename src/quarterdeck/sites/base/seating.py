@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_with
 from quarterdeck.errors import Conflict, Corrupt, LeaseLost, PreconditionFailed
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort, TakenSeat
+from quarterdeck.model.seats import HostPort, Seat, SeatPort, TakenSeat
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.base.site import BaseSite, C, M
 
@@ -28,7 +28,7 @@ class SeatingSite(BaseSite[M, C]):
         hosts = await self._addresses(machine)
         listening = await self._listening(machine, hosts)
 
-        def allocated(ledger: Ledger) -> tuple[Ledger, Seat]:
+        def allocated(ledger: SeatLedger) -> tuple[SeatLedger, Seat]:
             return ledger.allocated(
                 machine=machine, hosts=hosts, plane=plane, replica=replica, ports=ports, listening=listening
             )
@@ -57,7 +57,7 @@ class SeatingSite(BaseSite[M, C]):
         await self._reached(machine)
         address = self._address(machine)
         taken = await self._listening(machine, (address,))
-        return tuple(port for port in ports if Endpoint(address, port) in taken)
+        return tuple(port for port in ports if HostPort(address, port) in taken)
 
     @abstractmethod
     def _address(self, machine: str) -> str:
@@ -68,15 +68,15 @@ class SeatingSite(BaseSite[M, C]):
         return (self._address(machine),)
 
     @abstractmethod
-    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
         """Where something listens at these addresses of the machine."""
 
     @abstractmethod
-    async def _ledger(self, machine: str) -> Ledger:
+    async def _ledger(self, machine: str) -> SeatLedger:
         """The machine's ledger, an empty one before its first seat. Raises Corrupt."""
 
     @abstractmethod
-    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+    async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
         """Change the machine's ledger as it is then, with the site's fence admitted, and keep it before this returns.
         Raises what ``change`` and ``_ledger`` do, LeaseLost, TimedOut while others change it.
         """
@@ -86,7 +86,7 @@ class SeatingSite(BaseSite[M, C]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
+class SeatLedger:
     """``taken``: the seats that replicas have on the machine, in the order in which they came. ``fences``: the highest
     token that each plane's driver has come with, so that what an older one asks late is refused.
     """
@@ -94,7 +94,7 @@ class Ledger:
     taken: tuple[TakenSeat, ...] = ()
     fences: Mapping[str, int] = field(default_factory=dict)
 
-    def admitting(self, fence: Fence | None) -> Ledger:
+    def admitting(self, fence: Fence | None) -> SeatLedger:
         """The ledger once a driver with this fence has come. Raises LeaseLost if a newer one did."""
         if fence is None:
             return self
@@ -115,12 +115,12 @@ class Ledger:
         plane: str,
         replica: str,
         ports: Mapping[str, int],
-        listening: Collection[Endpoint],
-    ) -> tuple[Ledger, Seat]:
+        listening: Collection[HostPort],
+    ) -> tuple[SeatLedger, Seat]:
         """With a seat for a replica, and that seat: the one that it has, else one with these ports at one of ``hosts``
         (the machine's address first), or with those of a block, of which nobody has one and nobody listens on one.
-        Blocks are given from the last one down: the first are those that planes ask for. See ``Site.allocate`` for what
-        it raises.
+        Blocks are given from the last one down: the first are those that planes ask for. See ``SitePort.allocate`` for
+        what it raises.
         """
         doing = f"giving replica {replica} a seat on machine {machine}"
         has = self.of(plane, replica)
@@ -137,18 +137,18 @@ class Ledger:
         seen = f"of {LAST_BLOCK + 1} blocks of ports none is free"
         raise PreconditionFailed(doing, seen, "delete planes, or stop what listens there")
 
-    def occupied(self, taken: TakenSeat) -> Ledger:
+    def occupied(self, taken: TakenSeat) -> SeatLedger:
         """With a replica on that seat, whoever else has it."""
         others = self.released(taken.plane, taken.replica)
         return replace(others, taken=(*others.taken, taken))
 
-    def released(self, plane: str, replica: str) -> Ledger:
+    def released(self, plane: str, replica: str) -> SeatLedger:
         """Without a replica."""
         kept = tuple(each for each in self.taken if (each.plane, each.replica) != (plane, replica))
         return replace(self, taken=kept)
 
 
-def ledger_text(ledger: Ledger) -> bytes:
+def ledger_text(ledger: SeatLedger) -> bytes:
     """A ledger as it is kept."""
     content = {
         "taken": [
@@ -171,11 +171,11 @@ def ledger_text(ledger: Ledger) -> bytes:
     return json.dumps(content, indent=1).encode()
 
 
-def ledger_of(doing: str, machine: str, text: bytes) -> Ledger:
+def ledger_of(doing: str, machine: str, text: bytes) -> SeatLedger:
     """The ledger of a machine from what is kept. Raises Corrupt."""
     try:
         content = json.loads(text)
-        return Ledger(
+        return SeatLedger(
             taken=tuple(
                 TakenSeat(
                     plane=str(each["plane"]),
@@ -196,5 +196,5 @@ def _port(content: dict[str, Any]) -> SeatPort:
     return SeatPort(name=str(content["name"]), listen=_end(*content["listen"]), advertised=_end(*content["advertised"]))
 
 
-def _end(host: object, port: int) -> Endpoint:
-    return Endpoint(str(host), int(port))
+def _end(host: object, port: int) -> HostPort:
+    return HostPort(str(host), int(port))

@@ -25,7 +25,7 @@ from quarterdeck.sites.local.volumes import VolumeFolders
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class VolumeHolder:
     """A machine with its volumes."""
 
     machine: LocalMachine
@@ -42,7 +42,7 @@ class Attaching:
     marks: Collection[str]
     fence: Fence | None
 
-    async def attach(self, name: str, here: Holder, source: Holder) -> Volume:
+    async def attach(self, name: str, here: VolumeHolder, source: VolumeHolder) -> Volume:
         """See Site.attach_volume."""
         doing = f"attaching volume {name} to machine {here.machine.name}"
         owner = here.machine.name
@@ -62,7 +62,7 @@ class Attaching:
             await on_disk(owner, here.disk.settle, name)
         return await on_disk(owner, here.disk.volume, name)
 
-    async def _take(self, doing: str, name: str, here: Holder, source: Holder) -> None:
+    async def _take(self, doing: str, name: str, here: VolumeHolder, source: VolumeHolder) -> None:
         """Have nothing find it any more where it was."""
         found = await on_disk(source.machine.name, source.disk.class_of, name)
         if found is None:

@@ -16,9 +16,9 @@ from filelock import FileLock, Timeout
 from quarterdeck.errors import Corrupt, PreconditionFailed, TimedOut
 from quarterdeck.files import write_atomic
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.base.seating import Ledger, ledger_of, ledger_text
-from quarterdeck.sites.isolation import Place
-from quarterdeck.sites.local.settings import EDGE_NUMBER, Stand
+from quarterdeck.sites.base.seating import SeatLedger, ledger_of, ledger_text
+from quarterdeck.sites.isolation import MachinePlace
+from quarterdeck.sites.local.settings import EDGE_NUMBER, MachineEntry
 
 T = TypeVar("T")
 
@@ -27,16 +27,16 @@ _LEDGER = "ledger.json"
 _PATIENCE = 10.0
 
 
-def read_ledger(machine: Path) -> Ledger:
+def read_ledger(machine: Path) -> SeatLedger:
     """The ledger in a machine's folder; an empty one before its first seat. Raises Corrupt, OSError."""
     file = machine / _LEDGER
     try:
         return ledger_of(f"reading {file}", machine.name, file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
-        return Ledger()
+        return SeatLedger()
 
 
-def change_ledger(machine: Path, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+def change_ledger(machine: Path, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
     """Change it, one process after another: what ``change`` makes of it is on the disk when this returns. Raises what
     ``change`` and ``read_ledger`` do, and TimedOut when another process does not come to an end.
     """
@@ -56,13 +56,13 @@ def change_ledger(machine: Path, change: Callable[[Ledger], tuple[Ledger, T]]) -
 _SEAT = "seat.json"
 
 
-def kept_stands(machines: Path, declared: Mapping[str, Stand], site_number: int) -> dict[str, Stand]:
+def kept_stands(machines: Path, declared: Mapping[str, MachineEntry], site_number: int) -> dict[str, MachineEntry]:
     """The stands that are declared, with the numbers that those have which were used (there is a folder for each below
     ``machines``); then those that were used and are declared no more. Raises Corrupt for one that cannot be read.
     """
     known = dict(_known(machines, site_number, declared))
     free = iter(each for each in range(1, EDGE_NUMBER) if each not in _numbers(known))
-    found: dict[str, Stand] = {}
+    found: dict[str, MachineEntry] = {}
     for name, stand in declared.items():
         number = stand.place.machine_number
         if name in known:
@@ -74,7 +74,7 @@ def kept_stands(machines: Path, declared: Mapping[str, Stand], site_number: int)
     return found
 
 
-def keep_stand(machine: Path, stand: Stand) -> None:
+def keep_stand(machine: Path, stand: MachineEntry) -> None:
     """Write down where a machine is, if it was used and that was not done yet. Raises OSError."""
     if not machine.is_dir() or (machine / _SEAT).exists():
         return
@@ -83,23 +83,25 @@ def keep_stand(machine: Path, stand: Stand) -> None:
     write_atomic(machine / _SEAT, json.dumps(content).encode())
 
 
-def _numbers(stands: Mapping[str, Stand]) -> set[int]:
+def _numbers(stands: Mapping[str, MachineEntry]) -> set[int]:
     return {stand.place.machine_number for stand in stands.values()}
 
 
-def _known(machines: Path, site_number: int, declared: Mapping[str, Stand]) -> Iterator[tuple[str, Stand]]:
+def _known(
+    machines: Path, site_number: int, declared: Mapping[str, MachineEntry]
+) -> Iterator[tuple[str, MachineEntry]]:
     for folder in sorted(machines.iterdir()) if machines.is_dir() else ():
         file = folder / _SEAT
         try:
             content = json.loads(file.read_bytes())
-            place = Place(
+            place = MachinePlace(
                 site=str(content["site"]),
                 site_number=site_number,
                 machine=folder.name,
                 machine_number=int(content["number"]),
                 zone=str(content["zone"]),
             )
-            yield folder.name, Stand(place, MachineRole(content["role"]))
+            yield folder.name, MachineEntry(place, MachineRole(content["role"]))
         except (FileNotFoundError, NotADirectoryError):
             if folder.name in declared:  # used since the site was opened last: it is where the settings put it
                 yield folder.name, declared[folder.name]

@@ -20,8 +20,8 @@ from quarterdeck.sites.base.faults import FaultySite
 from quarterdeck.sites.base.seating import SeatingSite
 from quarterdeck.sites.base.site import Shared
 from quarterdeck.sites.port import Floats, Leads, LedFromOutside
-from quarterdeck.sites.ssh.connections import INSTALLED, Connection, Hosts
-from quarterdeck.sites.ssh.hosts import Host, SshSettings, SshStorageClass, machine_of
+from quarterdeck.sites.ssh.connections import INSTALLED, HostConnection, HostConnections
+from quarterdeck.sites.ssh.hosts import SshHost, SshSettings, SshStorageClass, machine_of
 from quarterdeck.sites.ssh.looks import HostLook, read_look
 from quarterdeck.sites.ssh.programs import Sender
 
@@ -35,13 +35,13 @@ _REFUSED = "refused to allow"
 
 
 #: A host, and the role in which it is a machine.
-HostMachine = tuple[Host, MachineRole]
+HostMachine = tuple[SshHost, MachineRole]
 
 
 class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine, SshStorageClass, None]):
     """The hosts of one site, over connections that a process shares."""
 
-    def __init__(self, settings: SshSettings, hosts: Hosts, sender: Sender) -> None:
+    def __init__(self, settings: SshSettings, hosts: HostConnections, sender: Sender) -> None:
         super().__init__(settings.name, settings.stands(), {each.name: each for each in settings.storage_classes})
         self._settings = settings
         self._hosts = hosts
@@ -114,7 +114,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
                     await self._ask(host, *words, doing=f"telling host {host.name} what it has no more", deadline=QUICK)
         return current
 
-    async def _look_at(self, host: Host, below: str) -> HostLook | None:
+    async def _look_at(self, host: SshHost, below: str) -> HostLook | None:
         doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
@@ -146,13 +146,13 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         return await self._ask(self.host(machine), *words, doing=doing, deadline=deadline, body=body)
 
     async def _ask(
-        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+        self, host: SshHost, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
         await self._allow(host, self._hosts.at(host.login), doing)
         return await self._asked(host, *words, doing=doing, deadline=deadline, body=body, cancels=cancels)
 
     async def _asked(
-        self, host: Host, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
+        self, host: SshHost, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
         at = self._hosts.at(host.login)
         if at.silent:  # it is not waited for as long as one that may be busy
@@ -166,7 +166,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
 
-    async def _try_to_allow(self, host: Host, doing: str) -> None:
+    async def _try_to_allow(self, host: SshHost, doing: str) -> None:
         """Once for each connection: a host on which a folder cannot be allowed lives, and is looked at."""
         at = self._hosts.at(host.login)
         if _REFUSED not in at.known:
@@ -175,7 +175,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
             except PreconditionFailed:
                 at.known.add(_REFUSED)
 
-    async def _allow(self, host: Host, at: Connection, doing: str) -> None:
+    async def _allow(self, host: SshHost, at: HostConnection, doing: str) -> None:
         """Have the folders of storage classes be ones for volumes there, and it have addresses, once."""
         words = tuple(each.path for each in self._classes.values() if each.path)
         if not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles):
@@ -201,17 +201,17 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
     def _address(self, machine: str) -> str:
         return self.host(machine).address
 
-    def host(self, machine: str) -> Host:
+    def host(self, machine: str) -> SshHost:
         """The host that a machine is. No IO. Raises NotFound."""
         return self._machine(machine)[0]
 
-    def _roots(self, host: Host) -> tuple[str, ...]:
+    def _roots(self, host: SshHost) -> tuple[str, ...]:
         """Where the volumes of each class are: on hosts that run replicas."""
         if MachineRole.CONTROL not in host.roles:
             return ()
         return tuple(map(root_of, self._classes.values()))
 
-    def _local_roots(self, host: Host) -> tuple[str, ...]:
+    def _local_roots(self, host: SshHost) -> tuple[str, ...]:
         if MachineRole.CONTROL not in host.roles:
             return ()
         return tuple(root_of(each) for each in self._classes.values() if each.commands is None)

@@ -22,7 +22,7 @@ from typing_extensions import override
 from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import MachineRole, Volume
 from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
-from quarterdeck.sites.ssh.hosts import Asked, Host, SshStorageClass, run_command
+from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass, VolumeRequest, run_command
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.wire import parsing
 
@@ -30,7 +30,7 @@ from quarterdeck.sites.ssh.wire import parsing
 _DELETE = 300.0
 
 
-class Stand(StrEnum):
+class VolumeState(StrEnum):
     """What a volume is to a host."""
 
     LOCAL = "local"
@@ -40,8 +40,8 @@ class Stand(StrEnum):
 
 
 #: By storage class: what a host has of one name.
-Stands = Mapping[str, Stand]
-_HAS = (Stand.LOCAL, Stand.ATTACHED)
+Stands = Mapping[str, VolumeState]
+_HAS = (VolumeState.LOCAL, VolumeState.ATTACHED)
 
 
 class SshAttaching(SshHosts):
@@ -61,7 +61,7 @@ class SshAttaching(SshHosts):
                     raise Conflict(doing, seen, "see which of them has the data; nothing was touched")
                 return await self._volume(doing, here, name)
             for other, held in stands.items():
-                if other not in (here.name, there.name) and Stand.ATTACHED in (held or {}).values():
+                if other not in (here.name, there.name) and VolumeState.ATTACHED in (held or {}).values():
                     raise NotFound(doing, f"machine {source} has no such volume: host {other} has it")
             for storage_class in self._candidates(doing, name, source, own, former):
                 volume = await self._moved(doing, storage_class, name, here, there, answers=former is not None)
@@ -75,13 +75,13 @@ class SshAttaching(SshHosts):
         """The classes that a volume may be of. Raises NotFound, Unavailable, PreconditionFailed for a local one."""
         known = {**(former or {}), **own}
         if former is None and not own and (seen := self._seen_classes.get((source, name))):
-            known = {seen: Stand.CLAIMED if seen in self.reattachable else Stand.LOCAL}
+            known = {seen: VolumeState.CLAIMED if seen in self.reattachable else VolumeState.LOCAL}
         if former is not None and not known:
             raise NotFound(doing, f"machine {source} has no such volume")
         for storage_class, stand in known.items():
-            if stand is Stand.LOCAL:
+            if stand is VolumeState.LOCAL:
                 raise PreconditionFailed(doing, f"volumes of storage class {storage_class} are local to their machine")
-        found = tuple(each for each, stand in known.items() if stand is not Stand.AWAY)
+        found = tuple(each for each, stand in known.items() if stand is not VolumeState.AWAY)
         if known and not found:
             raise Unavailable(
                 doing, f"the disk of storage class {next(iter(known))} is not mounted on machine {source}"
@@ -93,7 +93,7 @@ class SshAttaching(SshHosts):
         return tuple(self._classes[each] for each in found or sorted(self.reattachable))
 
     async def _moved(
-        self, doing: str, storage_class: SshStorageClass, name: str, here: Host, there: Host, *, answers: bool
+        self, doing: str, storage_class: SshStorageClass, name: str, here: SshHost, there: SshHost, *, answers: bool
     ) -> Volume | None:
         """The volume, taken from ``there``; None where there is none of that class."""
         root = root_of(storage_class)
@@ -114,7 +114,7 @@ class SshAttaching(SshHosts):
             await self._disclaimed(doing, root, name, there)
         return read_volumes(doing, said)[0]
 
-    async def _released(self, doing: str, root: str, name: str, here: Host, there: Host) -> None:
+    async def _released(self, doing: str, root: str, name: str, here: SshHost, there: SshHost) -> None:
         """Nothing starts with it any more where it was."""
         try:
             await self._ask(there, "release", root, name, doing=doing, deadline=QUICK)
@@ -124,21 +124,21 @@ class SshAttaching(SshHosts):
             await self._disclaimed(doing, root, name, here)
             raise Conflict(doing, f"machine {there.name} answers, and uses it") from None
 
-    async def _claimed(self, doing: str, root: str, name: str, host: Host) -> None:
+    async def _claimed(self, doing: str, root: str, name: str, host: SshHost) -> None:
         now = str(int(time.time() * 1000))
         await self._ask(host, "claim", root, name, now, doing=doing, deadline=QUICK)
 
-    async def _disclaimed(self, doing: str, root: str, name: str, host: Host) -> None:
+    async def _disclaimed(self, doing: str, root: str, name: str, host: SshHost) -> None:
         await self._ask(host, "disclaim", root, name, doing=doing, deadline=QUICK)
 
     async def command(
-        self, doing: str, storage_class: SshStorageClass, which: str, name: str, host: Host, **more: object
+        self, doing: str, storage_class: SshStorageClass, which: str, name: str, host: SshHost, **more: object
     ) -> bool:
         """Run a command of a class's about a volume. Whether there is such a one. Raises Unavailable, TimedOut."""
         commands = storage_class.commands
         assert commands is not None
         argv: tuple[str, ...] = getattr(commands, which)
-        asked = Asked(
+        asked = VolumeRequest(
             volume=name,
             storage_class=storage_class.name,
             host=host.name,
@@ -172,10 +172,10 @@ class SshAttaching(SshHosts):
             stands = await self._stands_of(doing, name, host)
             for other, held in stands.items():
                 if other != host.name and any(
-                    each in (Stand.ATTACHED, Stand.CLAIMED) for each in (held or {}).values()
+                    each in (VolumeState.ATTACHED, VolumeState.CLAIMED) for each in (held or {}).values()
                 ):
                     raise Conflict(doing, f"host {other} has it", "see which of them has the data; nothing was touched")
-            if (stands[host.name] or {}).get(storage_class.name) is Stand.ATTACHED:
+            if (stands[host.name] or {}).get(storage_class.name) is VolumeState.ATTACHED:
                 return await self._volume(doing, host, name)
             await self._claimed(doing, root, name, host)
             try:
@@ -189,7 +189,7 @@ class SshAttaching(SshHosts):
         self._seen_classes[host.name, name] = storage_class.name
         return read_volumes(doing, said)[0]
 
-    async def _delete_attached(self, host: Host, name: str) -> None:
+    async def _delete_attached(self, host: SshHost, name: str) -> None:
         """Delete what is in a volume, and detach it, if the host has it or a claim of it."""
         doing = f"deleting volume {name} on machine {host.name}"
         for each in await self.stands_at(doing, name, host):
@@ -203,7 +203,7 @@ class SshAttaching(SshHosts):
                     await self.command(doing, storage_class, "detach", name, host)
                 await self._disclaimed(doing, root_of(storage_class), name, host)
 
-    async def _destroy_attached(self, host: Host) -> None:
+    async def _destroy_attached(self, host: SshHost) -> None:
         """Delete what is in all volumes of which a host has a claim, and detach them."""
         if not self._roots(host):
             return
@@ -215,14 +215,14 @@ class SshAttaching(SshHosts):
         for each in sorted(self.reattachable):
             await self._ask(host, "forget-class", root_of(self._classes[each]), doing=doing, deadline=QUICK)
 
-    async def _is_whole(self, doing: str, storage_class: SshStorageClass, name: str, host: Host) -> bool:
+    async def _is_whole(self, doing: str, storage_class: SshStorageClass, name: str, host: SshHost) -> bool:
         """Have a volume of which a host has a claim be attached there. False where another one has it, or nobody.
         Raises Unavailable where that cannot be known.
         """
         stands = await self._stands_of(doing, name, host)
-        if (stands[host.name] or {}).get(storage_class.name) is Stand.ATTACHED:
+        if (stands[host.name] or {}).get(storage_class.name) is VolumeState.ATTACHED:
             return True
-        if any(Stand.ATTACHED in (held or {}).values() for held in stands.values()):
+        if any(VolumeState.ATTACHED in (held or {}).values() for held in stands.values()):
             return False
         if silent := [other for other, held in stands.items() if held is None]:
             raise Unavailable(doing, f"host {silent[0]} does not answer, and may have it")
@@ -231,17 +231,17 @@ class SshAttaching(SshHosts):
         await self._ask(host, "settle", root_of(storage_class), name, doing=doing, deadline=QUICK)
         return True
 
-    async def _volume(self, doing: str, host: Host, name: str) -> Volume:
+    async def _volume(self, doing: str, host: SshHost, name: str) -> Volume:
         said = await self._ask(host, "volumes", *self._roots(host), doing=doing, deadline=QUICK)
         return next(each for each in read_volumes(doing, said) if each.name == name)
 
-    async def _stands_of(self, doing: str, name: str, needed: Host) -> Mapping[str, Stands | None]:
+    async def _stands_of(self, doing: str, name: str, needed: SshHost) -> Mapping[str, Stands | None]:
         """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one. What is
         older than what another one has attached is nobody's: see ``_without_old_claims``.
         """
         hosts = [each for each in self._settings.hosts if MachineRole.CONTROL in each.roles]
 
-        async def one(host: Host) -> Mapping[str, tuple[Stand, int]] | None:
+        async def one(host: SshHost) -> Mapping[str, tuple[VolumeState, int]] | None:
             try:
                 return await self._held_at(doing, name, host)
             except (Unavailable, PreconditionFailed):
@@ -250,7 +250,7 @@ class SshAttaching(SshHosts):
                 return None
 
         found = await asyncio.gather(*map(one, hosts))
-        attached = [since for held in found for stand, since in (held or {}).values() if stand is Stand.ATTACHED]
+        attached = [since for held in found for stand, since in (held or {}).values() if stand is VolumeState.ATTACHED]
         newest = max(attached, default=0)
         return {
             host.name: None
@@ -263,13 +263,13 @@ class SshAttaching(SshHosts):
             for host, held in zip(hosts, found, strict=True)
         }
 
-    async def stands_at(self, doing: str, name: str, host: Host) -> Stands:
+    async def stands_at(self, doing: str, name: str, host: SshHost) -> Stands:
         """What a host has of that name. Raises Unavailable."""
         return {storage_class: stand for storage_class, (stand, _) in (await self._held_at(doing, name, host)).items()}
 
-    async def _held_at(self, doing: str, name: str, host: Host) -> Mapping[str, tuple[Stand, int]]:
+    async def _held_at(self, doing: str, name: str, host: SshHost) -> Mapping[str, tuple[VolumeState, int]]:
         """The same, each with since when it is to be that host's."""
         said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
         with parsing(f"{doing}, on host {host.name}", said) as text:
             rows = (line.split() for line in text.splitlines())
-            return {storage_class: (Stand(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}
+            return {storage_class: (VolumeState(stand), int(*since or ("0",))) for storage_class, stand, *since in rows}

@@ -31,18 +31,18 @@ from quarterdeck.sites.ssh.checks import (
 from quarterdeck.sites.ssh.connections import INSTALLED
 from quarterdeck.sites.ssh.facts import (
     HostFacts,
-    Trials,
-    Way,
+    Reachability,
+    TrialFacts,
     judge_trials,
     read_facts,
     read_listening,
     read_trials,
     read_ways,
 )
-from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 from quarterdeck.sites.ssh.limits import instances_needed, judge_limits
-from quarterdeck.sites.ssh.shells import Link
+from quarterdeck.sites.ssh.shells import HostLink
 
 #: Seconds: for what a host is, with the writes that are timed; for all connections from one. Each has room for a slow
 #: sudo.
@@ -94,11 +94,11 @@ class _Reached:
     each with its words.
     """
 
-    host: Host
-    link: Link
+    host: SshHost
+    link: HostLink
     facts: HostFacts
     identity: Identity
-    trials: Trials
+    trials: TrialFacts
     ours: tuple[int, ...] = ()
     refused: Mapping[int, str] = field(default_factory=dict)
 
@@ -140,11 +140,11 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
     return Checked(findings=tuple(findings), summary=summary(len(settings.hosts), ways, findings))
 
 
-async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> _Reached | HostFinding:
+async def _reached(host: SshHost, settings: SshSettings, stack: AsyncExitStack) -> _Reached | HostFinding:
     doing = f"looking at host {host.name}"
     try:
         began = time.monotonic()
-        link = await Link.made(host.login)
+        link = await HostLink.made(host.login)
         stack.callback(link.abort)
         login_took = time.monotonic() - began
         own = MachineRole.CONTROL in host.roles
@@ -166,7 +166,7 @@ async def _reached(host: Host, settings: SshSettings, stack: AsyncExitStack) -> 
         return HostFinding(host.name, Finding(LOGIN, Verdict.REFUSE, error.seen, error.next_step))
 
 
-def _shown_key(link: Link) -> str:
+def _shown_key(link: HostLink) -> str:
     """The host key that the host showed, in base64."""
     key = link.connection.get_server_host_key()
     return key.export_public_key().decode().split()[1] if key is not None else ""
@@ -181,9 +181,9 @@ async def _identified_elsewhere(
     declared = {each.address for each in settings.hosts} | {each.login for each in settings.hosts}
     wanted = [(each, site.name) for site in others for each in site.hosts if not {each.address, each.login} & declared]
 
-    async def identified(host: Host, site: str) -> Identified | str:
+    async def identified(host: SshHost, site: str) -> Identified | str:
         try:
-            link = await Link.made(host.login)
+            link = await HostLink.made(host.login)
             try:
                 doing = f"looking at host {host.name} of site {site}"
                 script = (_piece("identity"), "none")  # any user may read it
@@ -245,10 +245,10 @@ async def _listener(
 
 async def _ways(
     settings: SshSettings, reached: Sequence[_Reached]
-) -> tuple[dict[tuple[str, str], Way], list[HostFinding]]:
+) -> tuple[dict[tuple[str, str], Reachability], list[HostFinding]]:
     """From each host to each other one."""
 
-    async def ask(source: _Reached) -> Mapping[str, Way] | HostFinding:
+    async def ask(source: _Reached) -> Mapping[str, Reachability] | HostFinding:
         words: list[str] = []
         for target in reached:
             if ports := _tried(settings, source, target):
@@ -265,7 +265,7 @@ async def _ways(
             return HostFinding(source.host.name, Finding("network", Verdict.REFUSE, error.seen, error.next_step))
 
     said = await asyncio.gather(*map(ask, reached))
-    ways: dict[tuple[str, str], Way] = {}
+    ways: dict[tuple[str, str], Reachability] = {}
     failed = [each for each in said if isinstance(each, HostFinding)]
     for source, each in zip(reached, said, strict=True):
         if not isinstance(each, HostFinding):
@@ -279,21 +279,25 @@ def _tried(settings: SshSettings, source: _Reached, target: _Reached) -> tuple[i
     return tuple(each for each in wanted if each in target.open)
 
 
-async def _from_here(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> dict[tuple[str, str], Way]:
+async def _from_here(
+    settings: SshSettings, reached: Sequence[_Reached], here: Here
+) -> dict[tuple[str, str], Reachability]:
     """From this host, which drives all planes, to each: all that they listen at. (How far it is from them is no matter
     of the site's.)
     """
 
-    async def way(target: _Reached) -> Way:
+    async def way(target: _Reached) -> Reachability:
         ports = _open_to_us(settings, target)
-        return Way(ports=dict(zip(ports, await asyncio.gather(*(_at(target, each) for each in ports)), strict=True)))
+        return Reachability(
+            ports=dict(zip(ports, await asyncio.gather(*(_at(target, each) for each in ports)), strict=True))
+        )
 
     ways = await asyncio.gather(*map(way, reached))
     return {(here.name, target.host.name): found for target, found in zip(reached, ways, strict=True)}
 
 
 async def _at(target: _Reached, port: int) -> str:
-    """What comes of connecting from here: see ``Way``."""
+    """What comes of connecting from here: see ``Reachability``."""
     try:
         async with asyncio.timeout(_CONNECT):
             _, writer = await asyncio.open_connection(target.host.address, port)

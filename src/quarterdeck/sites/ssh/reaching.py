@@ -31,7 +31,7 @@ LOGGING_IN = 60.0
 
 
 @dataclass(eq=False)
-class Client(asyncssh.SSHClient):
+class LoginClient(asyncssh.SSHClient):
     """What sshd has said to this client. ``unknown``: host keys that are not those of ``known_hosts``; ``remarks``: its
     debug messages, which name the restrictions of the key; ``tunnel``: the connection to the last jump host.
     """
@@ -69,11 +69,11 @@ class Client(asyncssh.SSHClient):
         return False
 
 
-async def logged_in(login: Login, client: Client | None = None) -> asyncssh.SSHClientConnection:
+async def logged_in(login: Login, client: LoginClient | None = None) -> asyncssh.SSHClientConnection:
     """A connection to a host, whose ``client`` hears what sshd says. Raises Unavailable when it cannot be reached,
     PreconditionFailed when it is not the host that is known, or lets nobody in.
     """
-    client = client or Client()
+    client = client or LoginClient()
     configuration = await client_configuration(login)
     for jump in configuration.jumps:
         client.tunnel = await _jumped(jump, client.tunnel)
@@ -88,14 +88,16 @@ async def logged_in(login: Login, client: Client | None = None) -> asyncssh.SSHC
 async def _jumped(jump: Login, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     """A connection to a jump host; the jumps of its own configuration do not count (ssh_config(5), ProxyJump)."""
     try:
-        return await _connected(jump, await client_configuration(jump), Client(tunnel=tunnel))
+        return await _connected(jump, await client_configuration(jump), LoginClient(tunnel=tunnel))
     except (Unavailable, PreconditionFailed) as error:
         if tunnel is not None:
             tunnel.abort()
         raise type(error)(error.doing, f"jump host {jump.host}: {error.seen}", error.next_step) from None
 
 
-async def _connected(login: Login, configuration: ClientConfiguration, client: Client) -> asyncssh.SSHClientConnection:
+async def _connected(
+    login: Login, configuration: ClientConfiguration, client: LoginClient
+) -> asyncssh.SSHClientConnection:
     options: dict[str, Any] = {**configuration.options, "tunnel": client.tunnel or ()}
     options["known_hosts"] = known = await asyncio.to_thread(known_hosts_of, configuration.known_hosts)
     if algorithms := options.get("server_host_key_algs"):
@@ -123,7 +125,7 @@ async def _connected(login: Login, configuration: ClientConfiguration, client: C
         await _given_up(connecting)
 
 
-async def _dialed(host: str, client: Client, options: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
+async def _dialed(host: str, client: LoginClient, options: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
     return await asyncssh.connect(
         host,
         client_factory=lambda: client,
@@ -140,7 +142,7 @@ async def _given_up(connecting: asyncio.Task[asyncssh.SSHClientConnection]) -> N
         await asyncio.gather(connecting, return_exceptions=True)
 
 
-def _too_slow(client: Client) -> Unavailable:
+def _too_slow(client: LoginClient) -> Unavailable:
     if client.greeted:
         seen = f"its sshd answers, and has not let the user in within {LOGGING_IN:.0f} s"
         return Unavailable("logging in", seen, "see why logins take so long there (UseDNS, PAM)")
@@ -181,7 +183,7 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
     return Unavailable(doing, seen, f"see what 'ssh {login.host}' says")
 
 
-def _strange(login: Login, configuration: ClientConfiguration, client: Client, said: str) -> PreconditionFailed:
+def _strange(login: Login, configuration: ClientConfiguration, client: LoginClient, said: str) -> PreconditionFailed:
     """A host whose key is not the one that is known, or of which none is."""
     doing = "connecting"
     if not client.unknown:
