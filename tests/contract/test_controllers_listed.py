@@ -9,7 +9,7 @@ from support.cloud import fake_ccm
 
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.controller.names import KUBE_OFF, NODE_IPAM, names_of
-from quarterdeck.engine.controller_sets.declared import listed_by
+from quarterdeck.engine.controller_sets.declarations import listed_by
 from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 
 PROGRAM = UpstreamProgram.KUBE_CONTROLLER_MANAGER

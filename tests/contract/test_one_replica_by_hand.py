@@ -28,7 +28,7 @@ from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
+from quarterdeck.pki.issuance import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.kernel import PER_LEADER, PER_PLANE, PER_REPLICA
 from quarterdeck.upstream.catalog import UpstreamProgram

@@ -15,8 +15,8 @@ import pytest
 from probe_lab import Act, FakeApiserver, until
 from support.hosts_lab import HostsLab, LabHost, why_not
 
-from quarterdeck.dialing import connected
 from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.probe.client import Client
 from quarterdeck.probe.dial import Dialer, HttpVersion, tls_context
 from quarterdeck.probe.ledger import ObjectSlot

@@ -9,7 +9,7 @@ import pytest
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.upstream import CONTROL_PLANE, State, Upstream, UpstreamProgram, Versions
-from quarterdeck.upstream.given import read_version
+from quarterdeck.upstream.given_folder import read_version
 from quarterdeck.upstream.upstream import version_of
 
 pytestmark = pytest.mark.smoke

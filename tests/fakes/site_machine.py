@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from fakes.site_disk import FakeDisk
 from quarterdeck.components.endings import ENDED, ending
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
-from quarterdeck.sites.base.seating import SeatLedger
+from quarterdeck.sites.base.seats import SeatLedger
 from quarterdeck.sites.local.settings import MachineEntry
 
 

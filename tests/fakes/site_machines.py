@@ -19,7 +19,7 @@ from quarterdeck.model.seats import HostPort
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
 from quarterdeck.sites.base.faults import FaultySite
 from quarterdeck.sites.base.records import refusal
-from quarterdeck.sites.base.seating import SeatingSite, SeatLedger
+from quarterdeck.sites.base.seats import SeatingSite, SeatLedger
 from quarterdeck.sites.local.loopback import Loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass, stands
 

@@ -17,7 +17,7 @@ from quarterdeck.components.credentials import (
     SigningKey,
     SigningKeys,
 )
-from quarterdeck.pki.issuing import ReplicaNames, has_all
+from quarterdeck.pki.issuance import ReplicaNames, has_all
 
 _PAIR = KeyPair(b"certificate", b"key")
 

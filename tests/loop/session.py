@@ -41,7 +41,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Swap
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import Fence, MachineState, Volume

@@ -48,7 +48,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import (

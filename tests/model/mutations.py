@@ -39,15 +39,35 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import BalancerFact, MachineFact, World
-from quarterdeck.planner import ailing, claims, machines, members, planner, reading, resting, revisions, stage
+from quarterdeck.planner import (
+    claims,
+    machines,
+    members,
+    planner,
+    reading,
+    revisions,
+    rolling_restart,
+    stage,
+    unhealthy_programs,
+)
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rule import Ask, Members, Rule
-from quarterdeck.planner.rules import founding, healing, membership, notes, release, rolling, serving, traffic, upkeep
+from quarterdeck.planner.rules import (
+    healing,
+    membership,
+    notes,
+    placement,
+    release,
+    replica_programs,
+    rollout,
+    traffic,
+    upkeep,
+)
 from quarterdeck.planner.stage import Stage
 from quarterdeck.planner.view import View
 
@@ -123,7 +143,7 @@ def _nothing(_: View) -> RuleOutcome:
 
 
 def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
-    for module in (traffic, serving):
+    for module in (traffic, replica_programs):
         patch.setattr(module, "may_drain", mutated)
 
 
@@ -135,7 +155,7 @@ def the_lag_gate_is_dropped(patch: Patch) -> None:
 
 
 def a_member_rests_whatever_voters_belong_to_no_replica(patch: Patch) -> None:
-    patch.setattr(resting, "can_spare", lambda *_: True)
+    patch.setattr(rolling_restart, "can_spare", lambda *_: True)
 
 
 def nobody_is_told_of_voters_that_belong_to_no_replica(patch: Patch) -> None:
@@ -322,7 +342,7 @@ def a_plane_that_does_not_answer_is_founded_again(patch: Patch) -> None:
         names = tuple(record.name for record in view.wanted)
         return RuleOutcome((DecideBootstrap(site="", why="", replicas=names),))
 
-    _rule(patch, founding.found, found_again)
+    _rule(patch, placement.found, found_again)
 
 
 # --- what is not known ----------------------------------------------------------------------------------------------
@@ -379,7 +399,7 @@ def the_record_is_set_before_the_target_is_ready(patch: Patch) -> None:
             return RuleOutcome()
         return RuleOutcome((SetRecord(site="", why="", to=view.door),))
 
-    _before(patch, founding.place, record)
+    _before(patch, placement.place, record)
 
 
 def load_balancers_are_let_go_before_the_time_to_live(patch: Patch) -> None:
@@ -406,13 +426,13 @@ def backends_leave_a_load_balancer_that_reaches_no_other(patch: Patch) -> None:
 def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
     def retire(view: View) -> RuleOutcome:
         settings = replace(view.world.settings, drain=0.0)
-        return serving.retire(replace(view, world=replace(view.world, settings=settings)))
+        return replica_programs.retire(replace(view, world=replace(view.world, settings=settings)))
 
-    _rule(patch, serving.retire, retire)
+    _rule(patch, replica_programs.retire, retire)
 
 
 def an_apiserver_is_rescued_beside_the_removal_of_its_member(patch: Patch) -> None:
-    _rows(patch, serving.serve_in_outage, lambda row: replace(row, beside=True))
+    _rows(patch, replica_programs.serve_in_outage, lambda row: replace(row, beside=True))
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
@@ -439,7 +459,7 @@ def volumes_are_released_before_the_exchange_is_done(patch: Patch) -> None:
 
 
 def done_is_said_before_all_runs(patch: Patch) -> None:
-    _rule(patch, serving.settled, _nothing)
+    _rule(patch, replica_programs.settled, _nothing)
 
 
 def former_addresses_are_not_remembered(patch: Patch) -> None:
@@ -472,7 +492,7 @@ def a_failing_step_holds_back_all(patch: Patch) -> None:
 
 
 def a_replica_rests_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(resting, "spared", lambda view, record: view.membership is not None)
+    patch.setattr(rolling_restart, "spared", lambda view, record: view.membership is not None)
 
 
 def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
@@ -480,45 +500,45 @@ def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
         steps = (AdoptRevision(site="", why="", replica=each.name, revision=seen.revision) for each in seen.behind)
         return RuleOutcome(tuple(steps))
 
-    _rule(patch, rolling.roll, roll)
+    _rule(patch, rollout.roll, roll)
 
 
 def replicas_reload_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(rolling, "spared", lambda *_: True)
+    patch.setattr(rollout, "spared", lambda *_: True)
 
 
 def who_was_given_other_files_keeps_them(patch: Patch) -> None:
-    patch.setattr(rolling, "_has_others", lambda *_: False)
+    patch.setattr(rollout, "_has_others", lambda *_: False)
 
 
 def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
     patch.setattr(
-        rolling,
+        rollout,
         "_stop_member",
-        lambda plane, record, component: RuleOutcome((rolling._stop(plane, record, component),)),
+        lambda plane, record, component: RuleOutcome((rollout._stop(plane, record, component),)),
     )
 
 
 def apiservers_rest_before_they_have_drained(patch: Patch) -> None:
     patch.setattr(
-        rolling, "_drained", lambda view, record: RuleOutcome((rolling._stop(view, record, Component.APISERVER),))
+        rollout, "_drained", lambda view, record: RuleOutcome((rollout._stop(view, record, Component.APISERVER),))
     )
 
 
 def a_revision_that_does_not_run_is_not_given_up(patch: Patch) -> None:
-    _rule(patch, rolling.reject, _nothing)
+    _rule(patch, rollout.reject, _nothing)
 
 
 def a_program_that_is_never_ready_is_waited_for(patch: Patch) -> None:
-    patch.setattr(rolling, "never_ready", lambda world, record: ())
+    patch.setattr(rollout, "never_ready", lambda world, record: ())
 
 
 def a_program_gets_no_time_to_become_ready(patch: Patch) -> None:
     def reject(seen: View) -> RuleOutcome:
         settings = replace(seen.world.settings, start=0.0)
-        return rolling.reject(replace(seen, world=replace(seen.world, settings=settings)))
+        return rollout.reject(replace(seen, world=replace(seen.world, settings=settings)))
 
-    _rule(patch, rolling.reject, reject)
+    _rule(patch, rollout.reject, reject)
 
 
 def all_replicas_are_exchanged_at_once(patch: Patch) -> None:
@@ -537,7 +557,7 @@ def a_crowded_machine_is_taken_though_another_is_free(patch: Patch) -> None:
         crowded = real(world, slot, {each.name for each in world.machines}, leaving)
         return crowded or real(world, slot, taken, leaving)
 
-    patch.setattr(founding, "machine_for", machine_for)
+    patch.setattr(placement, "machine_for", machine_for)
 
 
 # --- two clusters ---------------------------------------------------------------------------------------------------
@@ -755,7 +775,7 @@ def what_hangs_is_killed_again_and_again(patch: Patch) -> None:
 
 
 def members_that_lag_are_left_alone(patch: Patch) -> None:
-    for module in (ailing, healing):
+    for module in (unhealthy_programs, healing):
         patch.setattr(module, "lags", lambda view, record, component: False)
 
 
@@ -764,7 +784,7 @@ def members_that_lag_are_killed_at_once(patch: Patch) -> None:
 
 
 def members_that_join_have_no_more_time_than_others(patch: Patch) -> None:
-    for module in (ailing, healing):
+    for module in (unhealthy_programs, healing):
         patch.setattr(module, "joins", lambda view, record, component: False)
 
 
@@ -809,11 +829,11 @@ def controllers_start_whatever_runs_elsewhere(patch: Patch) -> None:
 
 
 def a_first_revision_is_never_given_up(patch: Patch) -> None:
-    _rule(patch, rolling.reject, lambda view: RuleOutcome())
+    _rule(patch, rollout.reject, lambda view: RuleOutcome())
 
 
 def what_was_created_is_taken_to_run(patch: Patch) -> None:
-    patch.setattr(rolling, "settled", lambda view: RuleOutcome())
+    patch.setattr(rollout, "settled", lambda view: RuleOutcome())
 
 
 def another_spec_waits_for_programs_of_the_first_one(patch: Patch) -> None:

@@ -22,7 +22,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import AttachVolumes, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
 from quarterdeck.model.steps.units import NoteProven, RestartUnit, StartUnit

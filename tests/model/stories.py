@@ -15,7 +15,7 @@ from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
 from quarterdeck.model.steps.members import Swap, TransferLeadership
-from quarterdeck.model.steps.placing import AttachVolumes
+from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState

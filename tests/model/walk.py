@@ -26,7 +26,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord
 from quarterdeck.model.world import Failing, World

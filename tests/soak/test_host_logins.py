@@ -21,8 +21,8 @@ from quarterdeck.model.findings import Checked, Verdict
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitSpec, UnitState
 from quarterdeck.sites.ssh.checks import Here
 from quarterdeck.sites.ssh.connections import HostConnections
+from quarterdeck.sites.ssh.host_survey import checked
 from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass
-from quarterdeck.sites.ssh.probing import checked
 from quarterdeck.sites.ssh.site import SshSite, open_ssh_site
 
 pytestmark = [

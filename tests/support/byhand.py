@@ -31,7 +31,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream

@@ -13,7 +13,7 @@ from report_lab import probe_result
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app import DryRun, Finding, Looks, Quarterdeck, SetHeld, Verdict, Watcher, changes
 from quarterdeck.engine.notices.watchers import Watchers
-from quarterdeck.engine.preflight import inplace, moves
+from quarterdeck.engine.preflight import local_changes, moves
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -71,12 +71,12 @@ class FakeFace:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Have commands get these answers."""
-        for module in (changes, inplace, moves):
+        for module in (changes, local_changes, moves):
             patch.setattr(module, "preview", self._preview)
             patch.setattr(module, "forecast", self._forecast)
-        for module in (changes, inplace):
+        for module in (changes, local_changes):
             patch.setattr(module, "admit", self._admit)
-        patch.setattr("quarterdeck.app.driving.facts.look", self._look)
+        patch.setattr("quarterdeck.app.drive.facts.look", self._look)
         patch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)
         patch.setattr(Quarterdeck, "carry_out", _carry_out)
         patch.setattr(Quarterdeck, "probing", self._probing)

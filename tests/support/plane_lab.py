@@ -25,7 +25,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation, LocalSpec, Site
-from quarterdeck.app.looking import Looks, summary
+from quarterdeck.app.looks import Looks, summary
 from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home

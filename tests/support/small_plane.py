@@ -36,7 +36,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
 from quarterdeck.pki.codec import encode
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Store

@@ -20,7 +20,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.revisions import audit_wanted, declared, template_of
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 CLUSTER = InitialCluster(state=ClusterState.EXISTING, members=(("demo-1", "https://10.0.0.1:2380"),), token="demo-a1")
 REPLICA = ReplicaSettings(

@@ -21,7 +21,7 @@ from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, ReleaseReplica
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local.settings import LocalStorageClass
 

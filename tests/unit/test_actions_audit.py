@@ -23,7 +23,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
 
 DAY = 86_400.0

@@ -24,8 +24,8 @@ from quarterdeck.api.plane.addons import LOCKS_ADDON
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets import handing
-from quarterdeck.engine.controller_sets.handing import taken_up
+from quarterdeck.engine.controller_sets import handover_checks
+from quarterdeck.engine.controller_sets.handover_checks import taken_up
 from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
@@ -146,7 +146,9 @@ async def end_of(plane: Plane, told: list[str], monkeypatch: pytest.MonkeyPatch,
     async def sleep(_: float) -> None:
         pause()
 
-    monkeypatch.setattr(handing, "asyncio", type("asyncio", (), {"sleep": staticmethod(sleep), "gather": _gather}))
+    monkeypatch.setattr(
+        handover_checks, "asyncio", type("asyncio", (), {"sleep": staticmethod(sleep), "gather": _gather})
+    )
     await taken_up(plane, changed=lambda _: False, tell=tell, monotonic=Clock())
 
 

@@ -15,7 +15,7 @@ from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.components.controller.names import Listed
-from quarterdeck.engine.controller_sets.declared import admit_sets
+from quarterdeck.engine.controller_sets.declarations import admit_sets
 from quarterdeck.errors import InvalidInput
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -18,8 +18,8 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
-from quarterdeck.app import driving as followers
-from quarterdeck.app.driving import followed
+from quarterdeck.app import drive as followers
+from quarterdeck.app.drive import followed
 from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
 from quarterdeck.engine.preflight.reach import manager_of
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home

@@ -15,8 +15,8 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import ReplicaStatus
-from quarterdeck.engine.preflight import inplace
-from quarterdeck.engine.preflight.inplace import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight import local_changes
+from quarterdeck.engine.preflight.local_changes import examined_hand_back, examined_hand_over
 from quarterdeck.engine.preflight.requests import Examined, HandBack, HandOver
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, revisions
@@ -47,7 +47,7 @@ def _examined_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async def examined(_: Engine, kind: OperationType, current: ControlPlane, wanted: ControlPlane) -> Examined:
         return Examined(kind=kind, wanted=wanted, current=current)
 
-    monkeypatch.setattr(inplace, "examined_in_place", examined)
+    monkeypatch.setattr(local_changes, "examined_in_place", examined)
 
 
 def engine(store: MemoryStore) -> Engine:

@@ -20,7 +20,7 @@ from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app.verifying import duties_told, placed, verified
+from quarterdeck.app.verification import duties_told, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations
@@ -28,10 +28,10 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.handover.judging import Judgement
+from quarterdeck.handover.judgement import Judgement
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry
 

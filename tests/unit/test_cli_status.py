@@ -17,7 +17,7 @@ from support.golden import Golden
 
 from quarterdeck.api.base import Condition, ConditionStatus, instant
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.app.watching import Event, Watch, WatchedPlane
+from quarterdeck.app.plane_watch import Event, Watch, WatchedPlane
 from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.plane_text import status_lines

@@ -45,7 +45,7 @@ from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.steps.units import RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica, without_program
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica, without_program
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.dry_run import dry_run

@@ -45,7 +45,7 @@ from quarterdeck.model.clusters import CLUSTER
 from quarterdeck.model.components import NAMED, Component, ReplicaPrograms
 from quarterdeck.model.seats import HostPort, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FOUNDING = InitialCluster(

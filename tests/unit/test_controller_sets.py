@@ -13,8 +13,8 @@ from support.resources import with_spec
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.controller.names import Listed
-from quarterdeck.engine.controller_sets import declared as controllers
-from quarterdeck.engine.controller_sets.declared import admit_controllers, admit_sets, listed_by, warnings_of
+from quarterdeck.engine.controller_sets import declarations as controllers
+from quarterdeck.engine.controller_sets.declarations import admit_controllers, admit_sets, listed_by, warnings_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Verdict
 

@@ -17,12 +17,12 @@ from quarterdeck.components.traffic.keepalived import KEEPALIVED
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer
 from quarterdeck.endpoint.balancers.external import ExternalBalancer
 from quarterdeck.endpoint.port import LoadBalancer
-from quarterdeck.endpoint.promoted import PromotedAddress
+from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.engine.workspace.home import _balancers, _promoted
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer
 from quarterdeck.model.units import MachineRole, MachineState
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.ssh.connections import HostConnections
 from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, machine_of
 from quarterdeck.sites.ssh.site import open_ssh_site

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from quarterdeck.components.traffic.keepalived import Routing, held_line
-from quarterdeck.endpoint.promoted import Order, PromotedAddress
+from quarterdeck.endpoint.promoted_address import Order, PromotedAddress
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import Ownership, RecordClaim
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.golden import Golden
 
-from quarterdeck.engine.reconcile.aside import LONGEST, SHORTEST, StepBackoff
+from quarterdeck.engine.reconcile.step_backoff import LONGEST, SHORTEST, StepBackoff
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.members import Promote, Swap

@@ -19,8 +19,8 @@ from quarterdeck.engine.notices.conditions import LINKS_WELL, READY
 from quarterdeck.engine.notices.journal import CONNECTIONS_EVERY
 from quarterdeck.engine.notices.troubles import Disposition, Troubles, fate
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
-from quarterdeck.engine.reconcile import aside
 from quarterdeck.engine.reconcile import loop as driving
+from quarterdeck.engine.reconcile import step_backoff
 from quarterdeck.engine.reconcile.loop import Driver
 from quarterdeck.errors import (
     Conflict,
@@ -154,7 +154,7 @@ def running(world: World) -> World:
 @pytest.fixture
 async def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(driving, "POLL", 0.0)
-    monkeypatch.setattr(aside, "LONGEST", 0.0)
+    monkeypatch.setattr(step_backoff, "LONGEST", 0.0)
     store = FailingStore()
     made = Lab(await small_plane(store=store), store, [Recorder()])
     made.ready.set()
@@ -280,7 +280,7 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
 
 
 async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "LONGEST", 0.05)
+    monkeypatch.setattr(step_backoff, "LONGEST", 0.05)
     fact = lab.small.world.replica("east-1")
     units = tuple((name, UnitState.STOPPED if name == Component.ETCD else state) for name, state in fact.units)
     both = replace(fact, units=units, has_data=True)

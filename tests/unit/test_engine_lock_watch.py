@@ -19,7 +19,7 @@ from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets import lock_watch, sets_held
+from quarterdeck.engine.controller_sets import lock_watch, set_holders
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
@@ -36,7 +36,7 @@ SET = ControllerSetTemplate(
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_watch, "AGAIN", 0.01)
-    monkeypatch.setattr(sets_held, "PATIENCE", 0.3)
+    monkeypatch.setattr(set_holders, "PATIENCE", 0.3)
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ async def test_who_takes_a_lock_again_that_it_has_let_go_of_is_known_at_once(
     fake: FakePlane, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a manager does that was started anew on the same replica."""
-    monkeypatch.setattr(sets_held, "PATIENCE", 60.0)
+    monkeypatch.setattr(set_holders, "PATIENCE", 60.0)
     takes(fake, plane, MAIN, "east-1")
     async with locks_watched(plane, troubles(fake)):
         await written(fake, 1)
@@ -330,6 +330,6 @@ async def test_a_cloud_controller_manager_is_known_by_the_file_that_it_is(plane:
     (name, template), *_ = plane.revisions.templates.items()
     changed = {name: template.model_copy(update={"cloud_controller_manager": cloud})}
     plane.revisions = replace(plane.revisions, templates=changed)
-    assert sets_held.manager_of(plane, "openstack-ccm") is ControllerProgram.CLOUD
-    assert sets_held.manager_of(plane, "kube-controller-manager") is ControllerProgram.KUBE
-    assert sets_held.manager_of(plane, "kubectl") is None
+    assert set_holders.manager_of(plane, "openstack-ccm") is ControllerProgram.CLOUD
+    assert set_holders.manager_of(plane, "kube-controller-manager") is ControllerProgram.KUBE
+    assert set_holders.manager_of(plane, "kubectl") is None

@@ -14,8 +14,8 @@ from support.resources import with_status
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.observation.asking import SOON
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.queries import SOON
 from quarterdeck.engine.observation.silence import GRACE, MORE, STUCK
 from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberReport, RaftProgress, Replication
 from quarterdeck.etcd.faults import Reason, fault

@@ -47,7 +47,7 @@ from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.model.world import World
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 

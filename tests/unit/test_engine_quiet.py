@@ -11,7 +11,7 @@ from support.golden import Golden
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
-from quarterdeck.engine.observation.quiet import EVERY, QUIET, Complaints, Heard, Quiet
+from quarterdeck.engine.observation.quiet_programs import EVERY, QUIET, Complaints, Heard, Quiet
 from quarterdeck.errors import NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component

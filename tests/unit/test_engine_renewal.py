@@ -16,7 +16,7 @@ from quarterdeck.engine.background.certificates import CertificateRenewal
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.world import World
-from quarterdeck.pki.issuing import LEAF_LIFETIME
+from quarterdeck.pki.issuance import LEAF_LIFETIME
 
 
 @pytest.mark.parametrize(("share", "asked"), [(0.6, 0), (0.7, 1)])

@@ -20,7 +20,7 @@ from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets.sets_held import HeldSet, sets_held
+from quarterdeck.engine.controller_sets.set_holders import HeldSet, sets_held
 from quarterdeck.errors import Unavailable
 
 KUBE, CLOUD = ControllerProgram

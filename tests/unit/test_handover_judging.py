@@ -12,7 +12,7 @@ from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
 
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.handover.acts import Act
-from quarterdeck.handover.judging import Judgement, SetVerdict, judged
+from quarterdeck.handover.judgement import Judgement, SetVerdict, judged
 from quarterdeck.handover.tenures import Duty, Tenure
 
 #: Who holds the managers' own locks in all of these unless they say otherwise.

@@ -371,7 +371,7 @@ def test_importing_quarterdeck_changes_nothing_in_asyncio() -> None:
     program = """
 from asyncio import sslproto
 before = sslproto.SSLProtocol.max_size
-import quarterdeck.app.face, quarterdeck.app.serving
+import quarterdeck.app.face, quarterdeck.app.service
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 assert sslproto.SSLProtocol.max_size == before
 keep_small_tls_buffers()

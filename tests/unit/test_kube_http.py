@@ -20,7 +20,7 @@ from quarterdeck.components.ports import READYZ, READYZ_FOUNDED
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 LEASE = """{"metadata": {"name": "kube-scheduler", "resourceVersion": "7"}, "spec": {"holderIdentity": "old",
 "leaseDurationSeconds": 15, "renewTime": "2026-03-01T00:00:00.000000Z"}}"""

@@ -24,16 +24,16 @@ from support.golden import Golden
 from support.small_plane import small_plane
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import piped
-from quarterdeck.app.piped import Parent, PipedMetrics, attended
-from quarterdeck.app.serving import measured
+from quarterdeck.app import pipes
+from quarterdeck.app.pipes import Parent, PipedMetrics, attended
+from quarterdeck.app.service import measured
 from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Durations
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.catalogue import METRICS, MetricKind
 from quarterdeck.metrics.measures import EVERY, Measures
-from quarterdeck.metrics.merging import merged
+from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.server import ListenAddress, telling
 from quarterdeck.model.components import Component
@@ -331,7 +331,7 @@ async def test_a_process_on_another_network_tells_when_it_is_asked_and_ends_with
     assert await outpost.metrics() == text
     free.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(piped, "PATIENCE", 0.05)
+        patch.setattr(pipes, "PATIENCE", 0.05)
         assert await outpost.metrics() is None, "nobody waits for one that hangs"
     free.set()
     assert await outpost.metrics() == text, "what comes late is the answer to one question only"

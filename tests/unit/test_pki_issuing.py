@@ -22,7 +22,7 @@ from quarterdeck.model.components import NAMED, Component
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import BACKDATED, CertificateRequest, Usage
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import (
+from quarterdeck.pki.issuance import (
     ADMIN_LIFETIME,
     LEAF_LIFETIME,
     ReplicaNames,

@@ -33,12 +33,12 @@ from quarterdeck.model.steps.members import AddLearner
 from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
-from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power, apiserver_of, etcd_of
+from quarterdeck.planner.unhealthy_programs import ailing
 from quarterdeck.planner.view import view
 
 HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)

@@ -15,7 +15,7 @@ from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.steps.clusters import BeginEpoch, WithdrawConsent
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare

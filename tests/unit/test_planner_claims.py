@@ -10,7 +10,7 @@ from model.worlds import empty, moving, settled
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import Promote, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState

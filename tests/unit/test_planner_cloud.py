@@ -14,13 +14,13 @@ from quarterdeck.model.components import Component, ReplicaChange, ReplicaProgra
 from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.ailing import is_due
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
-from quarterdeck.planner.rules.serving import dismiss
+from quarterdeck.planner.rules.replica_programs import dismiss
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.unhealthy_programs import is_due
 from quarterdeck.planner.view import view
 
 CLOUD, SCHEDULER = Component.CLOUD_CONTROLLER_MANAGER, Component.SCHEDULER

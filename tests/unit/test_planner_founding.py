@@ -15,13 +15,13 @@ from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.founding import found, place
+from quarterdeck.planner.rules.placement import found, place
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

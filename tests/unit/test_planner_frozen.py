@@ -12,7 +12,7 @@ from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.serving import stop_frozen
+from quarterdeck.planner.rules.replica_programs import stop_frozen
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

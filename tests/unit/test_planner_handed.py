@@ -26,7 +26,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import next_revision, wanted_revision
-from quarterdeck.planner.rules.serving import control
+from quarterdeck.planner.rules.replica_programs import control
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view

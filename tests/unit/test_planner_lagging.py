@@ -37,10 +37,10 @@ from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteAiling
 from quarterdeck.model.steps.units import RejectRevision, ReviveUnit
 from quarterdeck.model.world import World
-from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.unhealthy_programs import ailing
 from quarterdeck.planner.view import view
 
 #: ``start`` of the simulated worlds is 3 s: a joiner has longer than a voter.

@@ -26,7 +26,7 @@ from support.golden import Golden
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, WrongData
 from quarterdeck.model.steps.members import AddLearner, RemoveMember
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World

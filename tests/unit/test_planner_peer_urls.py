@@ -20,7 +20,7 @@ from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.attaching import readdress
+from quarterdeck.planner.rules.volume_moves import readdress
 from quarterdeck.planner.view import view
 
 EAST1, EAST2, WEST1 = (f"https://{host}:2380" for host in ("127.0.1.1", "127.0.1.2", "127.0.2.1"))

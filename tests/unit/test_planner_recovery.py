@@ -19,14 +19,14 @@ from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.serving import withhold
+from quarterdeck.planner.rules.replica_programs import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors

@@ -32,7 +32,7 @@ from quarterdeck.model.steps.units import AdoptRevision, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
-from quarterdeck.planner.rules.rolling import reject, roll
+from quarterdeck.planner.rules.rollout import reject, roll
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

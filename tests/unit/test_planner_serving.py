@@ -18,7 +18,7 @@ from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.serving import control, retire, serve, serve_in_outage
+from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

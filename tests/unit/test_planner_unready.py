@@ -19,8 +19,8 @@ from quarterdeck.model.steps.units import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.resting import rest
-from quarterdeck.planner.rules.rolling import reject, watch
+from quarterdeck.planner.rolling_restart import rest
+from quarterdeck.planner.rules.rollout import reject, watch
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 

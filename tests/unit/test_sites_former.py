@@ -11,7 +11,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import Fence, Machine, MachineState
-from quarterdeck.sites.former import former_site
+from quarterdeck.sites.former_site import former_site
 from quarterdeck.sites.port import Faults, Holds, SitePort
 
 KNOWN = Machine(name="east-a1", site="east", zone="a", address="127.0.0.1", state=MachineState.UNREACHABLE)

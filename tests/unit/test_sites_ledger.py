@@ -14,19 +14,19 @@ from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_wit
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 from quarterdeck.model.seats import HostPort, Seat, TakenSeat
 from quarterdeck.model.units import UnitStatus
-from quarterdeck.sites.base.seating import SeatLedger
-from quarterdeck.sites.local.kept import change_ledger, read_ledger
+from quarterdeck.sites.base.seats import SeatLedger
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.local.site_files import change_ledger, read_ledger
 
 HOST = "10.0.0.1"
 #: Each process takes ten seats, as fast as it can.
 MANY = """
 import sys
 from pathlib import Path
-from quarterdeck.sites.local.kept import change_ledger
+from quarterdeck.sites.local.site_files import change_ledger
 for number in range(10):
     change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
         machine="m",

@@ -10,8 +10,8 @@ from support.golden import Golden
 
 from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, Unavailable
 from quarterdeck.sites.isolation import MachinePlace
-from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.loopback import HIGHEST, Loopback, open_loopback
+from quarterdeck.sites.local.site_files import site_number
 
 
 @pytest.fixture

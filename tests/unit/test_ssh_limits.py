@@ -10,8 +10,8 @@ from support.golden import Golden
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.asking import SshHosts
 from quarterdeck.sites.ssh.facts import HostFacts, read_facts
+from quarterdeck.sites.ssh.host_queries import SshHosts
 from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 from quarterdeck.sites.ssh.limits import instances_needed, judge_limits, require_instances
 

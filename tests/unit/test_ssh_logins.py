@@ -19,11 +19,11 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.sites.ssh import connections, probing, shells
+from quarterdeck.sites.ssh import connections, host_survey, shells
 from quarterdeck.sites.ssh.bootstrap import bootstrap_script
 from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import LoginClient
+from quarterdeck.sites.ssh.login import LoginClient
 from quarterdeck.sites.ssh.shells import HostLink, command_of
 from quarterdeck.sites.ssh.wire import script
 
@@ -423,14 +423,14 @@ exec env -i PATH="$PATH" "$@"
 """
 
 
-@pytest.mark.parametrize("runs_it", [probing._TRY_RIGHTS, probing._RUN])
+@pytest.mark.parametrize("runs_it", [host_survey._TRY_RIGHTS, host_survey._RUN])
 def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_environment(
     tmp_path: Path, runs_it: str
 ) -> None:
     for name, text in {"sudo": SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    piece = f'{probing._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
+    piece = f'{host_survey._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
     done = subprocess.run(
         ["/bin/sh", "-c", runs_it, "sh", piece, "sudo"],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "POSIX", "OUTSIDE": "kept"},
@@ -443,7 +443,7 @@ def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_
 
 
 def test_every_script_for_hosts_sets_the_locale_before_it_runs_anything() -> None:
-    scripts = {name: probing._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
+    scripts = {name: host_survey._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
     scripts["host"] = script().decode()
     scripts["bootstrap"] = bootstrap_script(user="deck", keys=(), script="true\n")
     scripts["installation"] = connections._PUT.partition("/bin/sh -c '")[2]

@@ -16,7 +16,7 @@ from quarterdeck.components.settings import service_ip
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_program, without_replica
+from quarterdeck.pki.issuance import ReplicaNames, has_all, with_replica, without_program, without_replica
 
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:

@@ -27,7 +27,7 @@ GROUP = "system:bootstrappers:kubeadm:default-node-token"
 
 _NODES = "system:nodes"
 _ANONYMOUS = "system:anonymous"
-#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuing``).
+#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuance``).
 _APISERVER = "kube-apiserver-kubelet-client"
 _APPROVED = "system:certificates.k8s.io:certificatesigningrequests"
 #: Which address of the service CIDR the cluster's DNS has (kubernetes: constants.GetDNSIP).

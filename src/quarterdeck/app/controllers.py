@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.api.plane.controllers import ControllerProgram
-from quarterdeck.engine.controller_sets.sets_held import HeldSet, sets_held
+from quarterdeck.engine.controller_sets.set_holders import HeldSet, sets_held
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 

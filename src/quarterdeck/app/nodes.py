@@ -17,7 +17,7 @@ from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.engine.background import certificates
 from quarterdeck.engine.background.certificates import Decided
-from quarterdeck.engine.observation.asking import ready_apiserver
+from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from quarterdeck.app.watching import WatchedPlane
+from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.words import list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.plane_text import state
 

@@ -31,7 +31,7 @@ _COMMANDS = {
     "events": "looks",
     **dict.fromkeys(("pause", "resume"), "planes"),
     **dict.fromkeys(("migrate", "scale", "wait", "abort"), "moves"),
-    "recover": "recovering",
+    "recover": "recovery",
     "serve": "serve",
     "probe": "probes",
     **dict.fromkeys(("report", "history"), "history"),

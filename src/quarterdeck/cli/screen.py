@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from quarterdeck.app.watching import Event, WatchedPlane
+from quarterdeck.app.plane_watch import Event, WatchedPlane
 from quarterdeck.app.words import list_of, rows_of, survived
 from quarterdeck.cli.output import made_table
 from quarterdeck.cli.plane_text import age, health, status_lines

@@ -25,7 +25,7 @@ from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.endpoint.dns.records import DnsServer
 from quarterdeck.endpoint.dns.unmanaged import FixedAddress, UnmanagedDns, system_servers
 from quarterdeck.endpoint.port import Dns, LoadBalancer
-from quarterdeck.endpoint.promoted import PromotedAddress
+from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.http import Http
 from quarterdeck.input_files import UnreadableFileError, read_bytes

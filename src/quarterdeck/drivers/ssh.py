@@ -85,7 +85,7 @@ class SshSites(SiteDriver):
     @override
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
         from quarterdeck.sites.ssh.checks import Here
-        from quarterdeck.sites.ssh.probing import checked
+        from quarterdeck.sites.ssh.host_survey import checked
 
         here = Here(architecture=platform.machine(), owner=owner_of(self._folder))
         elsewhere = [_settings(each) for each in others if isinstance(each.spec, SshSpec)]

@@ -14,8 +14,8 @@ from quarterdeck.http import Http
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Kube
 from quarterdeck.pki.tls import client_context
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.port import Store
-from quarterdeck.stores.sealing import Key
 from quarterdeck.stores.sqlite import SqliteStore
 
 

@@ -30,7 +30,7 @@ from quarterdeck.http import Http, NoAnswer
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
 from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.upstream import cache_root

@@ -28,11 +28,11 @@ from typing import Protocol
 import h11
 from dns.rdatatype import RdataType
 
-from quarterdeck.dialing import connected
 from quarterdeck.dns import Addresses, Reply, ask_server
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.http_server import read_request
 from quarterdeck.sites.netns.enter import enter
 from quarterdeck.sites.netns.layout import CLIENT

@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.http_server import read_request
-from quarterdeck.metrics.asked import OperationCounter
-from quarterdeck.metrics.merging import merged
+from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
+from quarterdeck.metrics.operation_counter import OperationCounter
 from quarterdeck.stores.port import Store
 
 #: Seconds that a client has for its request, and for taking the answer.

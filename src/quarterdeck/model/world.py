@@ -39,13 +39,13 @@ class ReplicaFact:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
     ``quiet``: those that run, are not well, and of which nothing new is seen, each with what it last
-    complained of (``engine/observation/quiet.py``); ``silent``: those that run and are not well as far as they say, and
-    ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
-    managers of sets of controllers among these whose locks will pass on to others. ``altered``:
-    those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
-    its apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it
-    was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
-    of that of the main cluster; ``events`` has the other one.
+    complained of (``engine/observation/quiet_programs.py``); ``silent``: those that run and are not well as far as
+    they say, and ``hung`` those of them that were as the very process that they are, or have been that one for long;
+    ``frozen`` the managers of sets of controllers among these whose locks will pass on to others. ``altered``: those
+    of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which its
+    apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it was
+    given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said of
+    that of the main cluster; ``events`` has the other one.
     ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
     is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, or
     is slow to, for people.

@@ -10,8 +10,8 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import lost
 from quarterdeck.planner.reading import Reading, home_of
-from quarterdeck.planner.resting import RollingRestart, rest
 from quarterdeck.planner.revisions import outdated, wanted_revision
+from quarterdeck.planner.rolling_restart import RollingRestart, rest
 from quarterdeck.planner.stage import stage
 
 

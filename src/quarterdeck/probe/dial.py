@@ -8,8 +8,8 @@ import ssl
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quarterdeck.dialing import connected
 from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.probe.http1 import Http1Connection, close_stream, describe
 from quarterdeck.probe.http2 import Http2Connection
 from quarterdeck.probe.network import Network

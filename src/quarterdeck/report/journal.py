@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps.members import Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import (
     LeadTo,
     NoteDraining,

@@ -17,7 +17,7 @@ from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.download import Releases
-from quarterdeck.upstream.given import GIVEN, GivenFolder
+from quarterdeck.upstream.given_folder import GIVEN, GivenFolder
 from quarterdeck.upstream.releases import RELEASES, mirrored, release_files
 from quarterdeck.upstream.sources import CannotGive, ProgramRequest, ProgramSource, Target
 

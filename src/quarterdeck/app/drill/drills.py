@@ -25,7 +25,7 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.stores.lease import hold_lease
 
 if TYPE_CHECKING:  # few drill, and a probe takes long to load
-    from quarterdeck.app.drill.drilling import Course
+    from quarterdeck.app.drill.drill_course import Course
     from quarterdeck.probe.result import FailedRequest
 
 #: Only one drill at a time, of all planes: each is reckoned with all else being well.
@@ -89,7 +89,7 @@ def _seen(plan: DrillPlan, status: Status) -> Sight:
 async def _run(
     home: Home, plan: DrillPlan, onlooker: StatusReader, before: Sight, tell: Callable[[str], None]
 ) -> Course:
-    from quarterdeck.app.drill.drilling import Drilling
+    from quarterdeck.app.drill.drill_course import Drilling
     from quarterdeck.app.onlookers import probing
 
     async def looked() -> Sight:

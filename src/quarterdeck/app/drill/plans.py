@@ -13,7 +13,7 @@ from quarterdeck.api.base import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.app.drill.corrupting import Corrupting
+from quarterdeck.app.drill.corruption import Corrupting
 from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
@@ -35,7 +35,7 @@ from quarterdeck.planner.view import View, view
 from quarterdeck.sites.port import Faults, MakesFaults, SitePort
 
 if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
-    from quarterdeck.app.keeping import Keeping
+    from quarterdeck.app.manager_process import Keeping
 
 
 #: Random bytes that nothing else in a database has.
@@ -194,7 +194,7 @@ async def _data(home: Home, at: SitePort, aimed: Aim, plane: ControlPlane) -> _T
 
 async def _manager(home: Home, plane: ControlPlane) -> _Target:
     """Who keeps the plane."""
-    from quarterdeck.app.keeping import Keeping, why_unkillable
+    from quarterdeck.app.manager_process import Keeping, why_unkillable
 
     keeping = Keeping(store=home.store, network=await network_of(home.store, plane))
     lease = await keeping.manager()

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.app import Examined, HandBack, HandOver, SetHeld
 from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
-from quarterdeck.cli.asking import change, planned
-from quarterdeck.cli.commands.verifying import verify
+from quarterdeck.cli.change_request import change, planned
+from quarterdeck.cli.commands.verification import verify
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import go_inside_to_drive
+from quarterdeck.cli.open_home import go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_examined
 

@@ -13,7 +13,7 @@ from quarterdeck.app import NewToken, NodeFacts, TokenFacts
 from quarterdeck.cli.arguments import Name, OutputOption, time_of
 from quarterdeck.cli.context import Output, err, go_inside, out, plain
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
 from quarterdeck.errors import InvalidInput

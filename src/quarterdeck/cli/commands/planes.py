@@ -31,10 +31,10 @@ from quarterdeck.cli.arguments import (
     text_of,
     time_of,
 )
-from quarterdeck.cli.asking import planned
+from quarterdeck.cli.change_request import planned
 from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import call, tidy, wait_inside
+from quarterdeck.cli.open_home import call, tidy, wait_inside
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow, gone

@@ -10,7 +10,7 @@ import typer
 from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.work import tell_failure
 

@@ -18,7 +18,7 @@ from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes, text_
 from quarterdeck.cli.commands.machines import app as machines_app
 from quarterdeck.cli.context import Output, err, out, plain, run
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import call, go_inside_for_site
+from quarterdeck.cli.open_home import call, go_inside_for_site
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_checked, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow

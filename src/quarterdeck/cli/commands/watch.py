@@ -9,8 +9,8 @@ from contextlib import aclosing
 
 from rich.live import Live
 
-from quarterdeck.app.looking import Looks
-from quarterdeck.app.watching import WatchedPlane
+from quarterdeck.app.looks import Looks
+from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.context import Output, go_inside, go_inside_for_all, look, out, plain
 from quarterdeck.cli.screen import screen

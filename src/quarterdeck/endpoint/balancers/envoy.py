@@ -25,7 +25,7 @@ from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Program, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.pki.authority import issue
 from quarterdeck.pki.certificate import CertificateRequest, Usage
-from quarterdeck.pki.issuing import LEAF_LIFETIME
+from quarterdeck.pki.issuance import LEAF_LIFETIME
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Holds, SitePort
 

@@ -13,7 +13,7 @@ from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
-from quarterdeck.engine.controller_sets.sets_held import Holder, locks_of, manager_of, taker
+from quarterdeck.engine.controller_sets.set_holders import Holder, locks_of, manager_of, taker
 from quarterdeck.engine.notices.troubles import MET, Disposition, Failures, Troubles, fate
 from quarterdeck.errors import Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN

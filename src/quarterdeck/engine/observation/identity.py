@@ -11,7 +11,7 @@ from functools import partial
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
-from quarterdeck.engine.observation.asking import all_or_none, or_none
+from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.etcd.facts import MemberReport
 from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.model.clusters import Cluster

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.observation.asking import SOON
 from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
+from quarterdeck.engine.observation.queries import SOON
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component

@@ -19,7 +19,7 @@ from quarterdeck.engine.observation.observe_leaders import LeadersObserver
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver, see_name
-from quarterdeck.engine.observation.quiet import Heard, Quiet
+from quarterdeck.engine.observation.quiet_programs import Heard, Quiet
 from quarterdeck.engine.workspace import site_use
 from quarterdeck.engine.workspace.places import site_as_known
 from quarterdeck.engine.workspace.settings import (

@@ -11,8 +11,8 @@ from functools import partial
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, owners, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
-from quarterdeck.engine.observation.asking import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.identity import foreign, set_back
+from quarterdeck.engine.observation.queries import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.silence import Distance, Pursuit, Silence, Word
 from quarterdeck.etcd.facts import ListedMember, MemberReport, RaftProgress, Replication
 from quarterdeck.model.bounds import Settings

@@ -17,8 +17,8 @@ from quarterdeck.addons.applyset import PART_OF, parent_of
 from quarterdeck.addons.lease_webhooks import CONTROLLERS, GROUP, KINDS, Labels, LeaseWebhook, lease_webhooks
 from quarterdeck.addons.objects import Manifest, items, mapping, text_of
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.lead_watch import SURE_S, WatchedLease
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.kube.port import Address, WriteTrial
 from quarterdeck.model.components import Component

@@ -10,8 +10,8 @@ from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace
+from quarterdeck.engine.observation.queries import all_or_none
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import UnitState, UnitStatus

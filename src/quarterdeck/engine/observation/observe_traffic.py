@@ -10,9 +10,9 @@ from quarterdeck.actions.addresses import apiservers, backend_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.endpoint.port import FindsAddresses, LoadBalancer, SeenFromOutside
-from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_sites import SeenSites
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.edges import EdgeSeen, in_use
 from quarterdeck.model.endpoints import APISERVERS, BackendAddress, BalancerStatus, DnsRecord, NameFact, Sighting

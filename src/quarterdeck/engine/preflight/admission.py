@@ -14,7 +14,7 @@ from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
-from quarterdeck.engine.controller_sets.declared import admit_controllers
+from quarterdeck.engine.controller_sets.declarations import admit_controllers
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
 from quarterdeck.engine.workspace import operations, revisions

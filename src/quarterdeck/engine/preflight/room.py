@@ -9,8 +9,8 @@ from functools import partial
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.components.catalogue import flags_of
 from quarterdeck.components.refusals import names_host_file
-from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.queries import all_or_none
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import MemberReport
 from quarterdeck.model.capabilities import FreeMemory, Job

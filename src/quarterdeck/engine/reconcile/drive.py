@@ -15,7 +15,7 @@ from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import remember, write_status
-from quarterdeck.actions.together import together
+from quarterdeck.actions.tasks import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
@@ -23,7 +23,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
 from quarterdeck.engine.background.duties import Duties, Duty, LongTasks
-from quarterdeck.engine.controller_sets.handing import hands_over, taken_up
+from quarterdeck.engine.controller_sets.handover_checks import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
 from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate

@@ -14,7 +14,7 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
-from quarterdeck.actions.together import together
+from quarterdeck.actions.tasks import together
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.duties import Duties
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
@@ -23,7 +23,7 @@ from quarterdeck.engine.notices.journal import JournalFilter, tell_step
 from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate, in_words
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
 from quarterdeck.engine.observation.observe import Observer
-from quarterdeck.engine.reconcile.aside import StepBackoff
+from quarterdeck.engine.reconcile.step_backoff import StepBackoff
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.members import AddLearner

@@ -14,10 +14,10 @@ from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.background.addon_duty import AddonDuty
 from quarterdeck.engine.background.certificates import ApproveNodes, CertificateRenewal
+from quarterdeck.engine.background.disk_watch import WatchMembers
 from quarterdeck.engine.background.duties import Duty, ShortTurn
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.engine.background.upkeep import CompareData, Tidy
-from quarterdeck.engine.background.watching import WatchMembers
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.notices.watchers import Watcher
 from quarterdeck.engine.observation.clock_skew import WatchClocks

@@ -16,7 +16,7 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import create_plane_secrets, with_manager
+from quarterdeck.pki.issuance import create_plane_secrets, with_manager
 from quarterdeck.stores.port import Lease, Store, amend
 
 

@@ -34,9 +34,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
 from quarterdeck.progress import Progress, SilentProgress, Telling
 from quarterdeck.sites.port import Floats, LedFromOutside, SitePort
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
-from quarterdeck.stores.sealing import Key
 
 #: The reason of an event: a host is about to have a program that it does not have yet, which may take a while.
 SENDS_PROGRAM = "SendsProgram"

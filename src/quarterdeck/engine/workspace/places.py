@@ -13,7 +13,7 @@ from quarterdeck.api.storage import StorageClass
 from quarterdeck.engine.workspace.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState
-from quarterdeck.sites.former import former_site
+from quarterdeck.sites.former_site import former_site
 from quarterdeck.sites.port import SitePort
 from quarterdeck.stores.port import Store
 

@@ -17,7 +17,7 @@ from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.members import stray_voters, strays
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.quorum import Voter, VoterChange, has_quorum, home, shortest_swap
-from quarterdeck.planner.rules.founding import waits_for_a_start
+from quarterdeck.planner.rules.placement import waits_for_a_start
 from quarterdeck.planner.view import View
 
 

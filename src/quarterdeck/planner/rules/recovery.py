@@ -8,14 +8,14 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica, Seed
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.rules.attaching import may_return
+from quarterdeck.planner.rules.volume_moves import may_return
 from quarterdeck.planner.survivors import Survivors, VoterFate, away, loss, survivors
 from quarterdeck.planner.view import View, view
 

@@ -17,13 +17,13 @@ from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.seats import HostPort
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.sites.base.seating import SeatingSite, SeatLedger
+from quarterdeck.sites.base.seats import SeatingSite, SeatLedger
 from quarterdeck.sites.base.site import Shared
 from quarterdeck.sites.isolation import MachineIsolation
 from quarterdeck.sites.kernel import TABLES, listening_ends
-from quarterdeck.sites.local.kept import change_ledger, keep_stand, kept_stands, read_ledger
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass, require_entry_name, stands
+from quarterdeck.sites.local.site_files import change_ledger, keep_stand, kept_stands, read_ledger
 from quarterdeck.sites.local.supervisor.records import FILES
 from quarterdeck.sites.local.volumes import VolumeFolders, VolumesSeen
 from quarterdeck.sites.port import Floats, Leads

@@ -40,14 +40,14 @@ from quarterdeck.model.units import (
 )
 from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.isolation import MachineIsolation
-from quarterdeck.sites.local.attaching import Attaching, VolumeHolder
+from quarterdeck.sites.local.attachment import Attaching, VolumeHolder
 from quarterdeck.sites.local.fault.faults import LocalFaults
 from quarterdeck.sites.local.jobs import round_trip, run_job
-from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.sites.local.site_files import site_number
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE
 from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,

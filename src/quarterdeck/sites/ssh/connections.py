@@ -16,7 +16,7 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, TimedOut, U
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import LoginClient
+from quarterdeck.sites.ssh.login import LoginClient
 from quarterdeck.sites.ssh.session import Session
 from quarterdeck.sites.ssh.shells import HostLink, Shell, broke, last_words, printable, was_cut
 from quarterdeck.sites.ssh.wire import script, script_digest

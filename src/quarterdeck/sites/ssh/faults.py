@@ -13,7 +13,7 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.base.faults import Made, needs_well
 from quarterdeck.sites.port import Faults
-from quarterdeck.sites.ssh.asking import QUICK, SshHosts
+from quarterdeck.sites.ssh.host_queries import QUICK, SshHosts
 from quarterdeck.sites.ssh.hosts import SshHost
 from quarterdeck.sites.ssh.wire import faults, parsing
 

@@ -14,8 +14,8 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.kernel import PER_BALANCER, PER_LEADER, PER_REPLICA
-from quarterdeck.sites.ssh.asking import SshHosts
 from quarterdeck.sites.ssh.facts import HostFacts
+from quarterdeck.sites.ssh.host_queries import SshHosts
 from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.wire import parsing
 

@@ -21,7 +21,7 @@ from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import LoginClient, logged_in
+from quarterdeck.sites.ssh.login import LoginClient, logged_in
 
 #: Seconds until the login shell must have run the script.
 STARTING = 60.0

@@ -45,13 +45,13 @@ from quarterdeck.model.units import (
     Volume,
 )
 from quarterdeck.sites.base.records import UnitRecord
-from quarterdeck.sites.base.seating import SeatLedger, ledger_of, ledger_text
+from quarterdeck.sites.base.seats import SeatLedger, ledger_of, ledger_text
 from quarterdeck.sites.kernel import listening_ends
 from quarterdeck.sites.port import ChecksStorage, Holds
-from quarterdeck.sites.ssh.asking import QUICK, SshAddresses, root_of
-from quarterdeck.sites.ssh.attaching import SshAttaching
+from quarterdeck.sites.ssh.attachment import SshAttaching
 from quarterdeck.sites.ssh.connections import HostConnections
 from quarterdeck.sites.ssh.faults import SshFaults
+from quarterdeck.sites.ssh.host_queries import QUICK, SshAddresses, root_of
 from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes

@@ -15,8 +15,8 @@ from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckErro
 from quarterdeck.model.capabilities import Job, JobResult
 from quarterdeck.model.findings import Promise
 from quarterdeck.sites.port import SitePort
-from quarterdeck.sites.ssh.asking import QUICK, root_of
-from quarterdeck.sites.ssh.attaching import SshAttaching, VolumeState
+from quarterdeck.sites.ssh.attachment import SshAttaching, VolumeState
+from quarterdeck.sites.ssh.host_queries import QUICK, root_of
 from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass
 
 _TEXT = "what was written"

@@ -20,13 +20,13 @@ from quarterdeck.linux.calls import stat_of
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.sites.base.faults import FaultySite, Made, needs_well
+from quarterdeck.sites.local.fault.fault_book import FaultBook, MadeFault, aside_of, undo
 from quarterdeck.sites.local.fault.guard import FaultGuard
-from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, aside_of, undo
-from quarterdeck.sites.local.fault.tracing import TRACED, cannot_trace
-from quarterdeck.sites.local.kept import keep_stand
+from quarterdeck.sites.local.fault.strace import TRACED, cannot_trace
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
 from quarterdeck.sites.local.settings import LocalStorageClass, MachineEntry
+from quarterdeck.sites.local.site_files import keep_stand
 from quarterdeck.sites.local.volumes import set_aside
 from quarterdeck.sites.port import Switches
 

@@ -20,11 +20,11 @@ from quarterdeck.errors import NotFound, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.package import python_path
 from quarterdeck.runner import last_line, start
 from quarterdeck.sites.isolation import MachineIsolation
-from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, undo
-from quarterdeck.sites.local.fault.tracing import TRACED, traced
-from quarterdeck.sites.local.kept import kept_stands, site_number
+from quarterdeck.sites.local.fault.fault_book import FaultBook, MadeFault, undo
+from quarterdeck.sites.local.fault.strace import TRACED, traced
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.site_files import kept_stands, site_number
 from quarterdeck.sites.netns.lab import NetnsIsolation
 
 _READY = b"ready\n"

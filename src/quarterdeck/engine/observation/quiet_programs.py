@@ -21,7 +21,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.planner.rules.rolling import unit as called
+from quarterdeck.planner.rules.rollout import unit as called
 from quarterdeck.sites.endings import output_of
 
 #: Seconds for which nothing new was seen of a program before that is said, and between two looks at what it writes.

@@ -18,7 +18,7 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner.members import all_raised, has_the_data
 from quarterdeck.planner.quorum import has_quorum
 from quarterdeck.planner.revisions import ends_by_itself
-from quarterdeck.planner.rules.rolling import on_trial, unit
+from quarterdeck.planner.rules.rollout import on_trial, unit
 from quarterdeck.planner.view import View
 
 

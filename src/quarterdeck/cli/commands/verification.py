@@ -13,10 +13,10 @@ from quarterdeck.cli.arguments import Name, OutputOption, operations, time_of
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
 from quarterdeck.cli.output import emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.handover.judging import Judgement, SetTenure, SetVerdict, UnguardedWrite
+from quarterdeck.handover.judgement import Judgement, SetTenure, SetVerdict, UnguardedWrite
 
 if TYPE_CHECKING:
-    from quarterdeck.app.verifying import Verification
+    from quarterdeck.app.verification import Verification
 
 #: What the command ends with.
 _CODES = {Judgement.PROVEN: 0, Judgement.BROKEN: 1, Judgement.UNKNOWN: Unavailable.exit_code}

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from quarterdeck.actions.addresses import client_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch
-from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.observe import observer_of
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
@@ -19,7 +19,7 @@ from quarterdeck.errors import Conflict, Corrupt, NotFound, Paused, Precondition
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.memory import MemberWord
 from quarterdeck.model.world import World
-from quarterdeck.planner.rules.attaching import may_return
+from quarterdeck.planner.rules.volume_moves import may_return
 from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import amend

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from quarterdeck.model.seats import HostPort, Seat, SeatPort
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
 from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
 from quarterdeck.planner.simulated.truth import Truth

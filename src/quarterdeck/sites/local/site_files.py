@@ -16,7 +16,7 @@ from filelock import FileLock, Timeout
 from quarterdeck.errors import Corrupt, PreconditionFailed, TimedOut
 from quarterdeck.files import write_atomic
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.base.seating import SeatLedger, ledger_of, ledger_text
+from quarterdeck.sites.base.seats import SeatLedger, ledger_of, ledger_text
 from quarterdeck.sites.isolation import MachinePlace
 from quarterdeck.sites.local.settings import EDGE_NUMBER, MachineEntry
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from quarterdeck.app.following import Onlooker, Progressed, ended, still_awaited, unled
+from quarterdeck.app.operation_progress import Onlooker, Progressed, ended, still_awaited, unled
 from quarterdeck.engine import status as facts
 from quarterdeck.engine.notices.conditions import unled as why_unled
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach

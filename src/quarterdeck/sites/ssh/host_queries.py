@@ -17,7 +17,7 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.sites.base.faults import FaultySite
-from quarterdeck.sites.base.seating import SeatingSite
+from quarterdeck.sites.base.seats import SeatingSite
 from quarterdeck.sites.base.site import Shared
 from quarterdeck.sites.port import Floats, Leads, LedFromOutside
 from quarterdeck.sites.ssh.connections import INSTALLED, HostConnection, HostConnections

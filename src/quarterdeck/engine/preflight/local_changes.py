@@ -11,7 +11,7 @@ from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSp
 from quarterdeck.components.difference import Difference, differences, spec_differences
 from quarterdeck.engine import status
 from quarterdeck.engine.background.certificates import renewed
-from quarterdeck.engine.controller_sets.handing import sets_of
+from quarterdeck.engine.controller_sets.handover_checks import sets_of
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.preflight.moves import examined_abort, require_count, require_done
 from quarterdeck.engine.preflight.preview import Supposing, as_seen, forecast, preview

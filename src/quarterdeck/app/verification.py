@@ -14,16 +14,16 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.controller.sets import lock_of
-from quarterdeck.engine.controller_sets.handing import sets_of
+from quarterdeck.engine.controller_sets.handover_checks import sets_of
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
-from quarterdeck.handover.judging import SLACK, Judgement, SetVerdict, judged
+from quarterdeck.handover.judgement import SLACK, Judgement, SetVerdict, judged
 from quarterdeck.handover.policies import left_out
 from quarterdeck.handover.tenures import LEFT, TAKEN, Duty, tenures_of
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
 

@@ -13,7 +13,7 @@ import typer
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import Quarterdeck, asker, home_key
 from quarterdeck.cli.context import INSIDE, enter_lab, err, here, inside, must_go_inside, run
-from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.errors import NotFound
 
 T = TypeVar("T")

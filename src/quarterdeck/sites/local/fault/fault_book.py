@@ -15,7 +15,7 @@ from quarterdeck import clocks
 from quarterdeck.errors import Conflict, Corrupt
 from quarterdeck.files import on_disk, sync_folder, written_beside
 from quarterdeck.model.faults import Fault, FaultKind
-from quarterdeck.sites.local.fault.tracing import let_go
+from quarterdeck.sites.local.fault.strace import let_go
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.volumes import put_back
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.memory import LeftBehind, Replica
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World

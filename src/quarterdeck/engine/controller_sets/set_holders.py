@@ -14,7 +14,7 @@ from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSp
 from quarterdeck.api.revision import Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.controller import sets as controller_sets
-from quarterdeck.engine.observation.asking import or_none, ready_apiserver
+from quarterdeck.engine.observation.queries import or_none, ready_apiserver
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.kube.port import Address, SeenLease
 from quarterdeck.model.capabilities import ClockOffset

@@ -19,7 +19,6 @@ from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import not_ready_for
 from quarterdeck.planner.members import all_raised, can_spare, serves, stray_voters
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.resting import RollingRestart, in_turn, spared
 from quarterdeck.planner.revisions import (
     ends_by_itself,
     may_stop,
@@ -28,8 +27,9 @@ from quarterdeck.planner.revisions import (
     restarts_for_quota,
     stand_still,
 )
+from quarterdeck.planner.rolling_restart import RollingRestart, in_turn, spared
 from quarterdeck.planner.rules.membership import hand_over
-from quarterdeck.planner.rules.serving import others_well, settled
+from quarterdeck.planner.rules.replica_programs import others_well, settled
 from quarterdeck.planner.rules.traffic import drains
 from quarterdeck.planner.view import View
 
@@ -243,8 +243,8 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
 
 def reload(view: View) -> RuleOutcome:
     """One replica after the other gets the files of its next revision, while all others are well. When its program says
-    that it has taken them up, it is of that revision (see ``rolling``). Who was given files of a revision that is no
-    longer wanted gets its own back.
+    that it has taken them up, it is of that revision (see ``rolling_restart``). Who was given files of a revision that
+    is no longer wanted gets its own back.
     """
     waiting = [each for each in view.wanted if view.loads(each) or _has_others(view, each)]
     if not waiting:

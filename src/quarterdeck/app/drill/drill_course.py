@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quarterdeck.actions.together import together, whole
+from quarterdeck.actions.tasks import together, whole
 from quarterdeck.app.onlookers import DURING
 from quarterdeck.drills.judgement import Sight
 from quarterdeck.drills.judgement import whole as is_whole

@@ -11,7 +11,7 @@ from quarterdeck.app import LostQuorum, Survivor
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, look, out
 from quarterdeck.cli.groups import group
-from quarterdeck.cli.opening import call, go_inside_to_drive
+from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm, detach, follow
 

@@ -10,8 +10,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
 from quarterdeck.api.operation import Goal, Operation
 from quarterdeck.api.plane.controllers import ControllerSets
-from quarterdeck.engine.controller_sets.sets_held import claims, sets_held
-from quarterdeck.engine.observation.asking import ready_apiserver
+from quarterdeck.engine.controller_sets.set_holders import claims, sets_held
+from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 
 #: Seconds: a lock whose holder has died runs out after 15, and who waits for it looks every second.

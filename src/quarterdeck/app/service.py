@@ -13,7 +13,7 @@ from quarterdeck import clocks
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.app.drill.duty import drill_duties, drills_by
-from quarterdeck.app.piped import Parent, PipedMetrics, attended
+from quarterdeck.app.pipes import Parent, PipedMetrics, attended
 from quarterdeck.engine.background.duties import ShortTurn
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
@@ -173,8 +173,8 @@ def _counted(manager: PlaneManager, metrics: Metrics) -> PlaneManager:
 
 def counted(manager: PlaneManager) -> tuple[PlaneManager, Callable[[], Awaitable[bytes]]]:
     """The manager, with what happens to its planes counted, and what gives the text of that."""
-    from quarterdeck.metrics.asked import OperationCounter
     from quarterdeck.metrics.metrics import Metrics
+    from quarterdeck.metrics.operation_counter import OperationCounter
 
     metrics = Metrics()
     operations = OperationCounter(store=manager.engine.home.store, metrics=metrics)

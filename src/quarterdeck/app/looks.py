@@ -14,9 +14,9 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import controllers, replicas
 from quarterdeck.app.controllers import SetHeld
-from quarterdeck.app.etcd import data, recovering
+from quarterdeck.app.etcd import data, recovery
 from quarterdeck.app.etcd.data import MemberHash
-from quarterdeck.app.etcd.recovering import LostQuorum
+from quarterdeck.app.etcd.recovery import LostQuorum
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
@@ -26,13 +26,13 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.home_folder import home_folder, home_key
 from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.progress import Progress
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.port import Event
-from quarterdeck.stores.sealing import Key
 
 if TYPE_CHECKING:  # most commands look once
     from quarterdeck.api.belongings import Drill
-    from quarterdeck.app.verifying import Verification
-    from quarterdeck.app.watching import WatchedPlane
+    from quarterdeck.app.plane_watch import WatchedPlane
+    from quarterdeck.app.verification import Verification
 
 __all__ = ["Looks", "Status", "summary"]
 
@@ -88,7 +88,7 @@ class Looks:
         that one plane is gone. One that cannot be looked at says why, and holds up no other. Raises Gone at once when
         there never was one of that name.
         """
-        from quarterdeck.app.watching import Watch
+        from quarterdeck.app.plane_watch import Watch
 
         return Watch(home=self._home, every=every).moments(name)
 
@@ -143,10 +143,10 @@ class Looks:
 
         Raises NotFound (the operation), PreconditionFailed for a plane that declares no sets.
         """
-        from quarterdeck.app import verifying  # few ever do
+        from quarterdeck.app import verification  # few ever do
 
         await reach.require_plane_in_reach(self._home, name)
-        return await verifying.verified(self._home, name, since=since, operation=operation, slack=slack)
+        return await verification.verified(self._home, name, since=since, operation=operation, slack=slack)
 
     async def lost_quorum(self, name: str) -> LostQuorum:
         """What is left of a plane's etcd that has lost its quorum for good, and what would be lost with the rest if the
@@ -154,7 +154,7 @@ class Looks:
         started.
         """
         await reach.require_plane_in_reach(self._home, name)
-        return await recovering.lost_quorum(self._home, name)
+        return await recovery.lost_quorum(self._home, name)
 
     async def network_of(self, name: str) -> Isolation:
         """What kind of network a plane lives in: the host's own for one whose site is gone."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import IDLE

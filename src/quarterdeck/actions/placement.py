@@ -16,7 +16,7 @@ from quarterdeck.components.traffic.keepalived import promoted_unit_name
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Replica
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.model.world import World
 from quarterdeck.sites.port import SitePort
 

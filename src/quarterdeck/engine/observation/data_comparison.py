@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.actions.addresses import client_url, client_urls, owners
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
 from quarterdeck.model.clusters import Cluster

@@ -14,7 +14,7 @@ from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.engine.background.duties import tend
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
-from quarterdeck.engine.observation.asking import all_or_none, or_none
+from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
 from quarterdeck.etcd.facts import MemberTimes

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from quarterdeck.errors import Conflict, LeaseLost, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.units import MachineRole, Volume
-from quarterdeck.sites.ssh.asking import QUICK, SshHosts, root_of
+from quarterdeck.sites.ssh.host_queries import QUICK, SshHosts, root_of
 from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass, VolumeRequest, run_command
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.wire import parsing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Examined, Quarterdeck, Request, Verdict
 from quarterdeck.cli.context import Output, err, out
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import document
 from quarterdeck.cli.plan_text import print_forecast
 from quarterdeck.cli.work import confirm, detach, follow, write_report
