@@ -196,7 +196,7 @@ def whoever_does_not_answer_is_restarted(patch: Patch) -> None:
 
 
 def promotion_looks_at_no_home(patch: Patch) -> None:
-    patch.setattr(View, "keeps_home", lambda view, replica: True)
+    patch.setattr(View, "keeps_quorum_site", lambda view, replica: True)
 
 
 def unhealthy_voters_are_counted(patch: Patch) -> None:
@@ -247,7 +247,7 @@ def voters_are_removed_whoever_remains(patch: Patch) -> None:
         for record in view.unwanted:
             member = view.member(record)
             leads = view.membership.leader == record.name
-            if member is not None and view.home is not None and not leads and view.apiserver_off(record):
+            if member is not None and view.quorum_site is not None and not leads and view.apiserver_off(record):
                 return RuleOutcome((RemoveMember(site=record.site, why="", replica=record.name, member=member.id),))
         return RuleOutcome()
 
@@ -443,7 +443,7 @@ def replicas_are_released_while_they_are_members(patch: Patch) -> None:
         steps = tuple(
             ReleaseReplica(site=each.site, why="", replica=each.name)
             for each in view.unwanted
-            if view.home == view.heading and view.apiserver_off(each)
+            if view.quorum_site == view.heading and view.apiserver_off(each)
         )
         return RuleOutcome(steps)
 
@@ -572,8 +572,8 @@ def the_quorum_of_events_goes_first(patch: Patch) -> None:
     real = membership.swap
 
     def swap(view: View) -> RuleOutcome:
-        home = replace(view.plane, home=view.heading)
-        return real(view if view.plane is view else replace(view, plane_or_none=home))
+        moved = replace(view.plane, quorum_site=view.heading)
+        return real(view if view.plane is view else replace(view, plane_or_none=moved))
 
     _rule(patch, membership.swap, swap)
 

@@ -305,7 +305,7 @@ def a_swap_is_not_finished(patch: Patch) -> None:
     """Though all members are well."""
 
     def unwanted(world: World, step: object) -> bool:
-        if not isinstance(step, Swap) or world.membership is None or view(world).home is not None:
+        if not isinstance(step, Swap) or world.membership is None or view(world).quorum_site is not None:
             return False
         return all(member.health is Health.HEALTHY for member in world.membership.voters)
 

@@ -230,7 +230,7 @@ def test_both_clusters_move_and_the_main_one_goes_first() -> None:
     first = [step for step in plan(observe(about)).now if isinstance(step, Swap)]
     assert [step.cluster for step in first] == [Cluster.MAIN]
     end = until(about, is_done)
-    assert end.of(EVENTS).home == end.home == "west"
+    assert end.of(EVENTS).quorum_site == end.quorum_site == "west"
     assert set(end.of(EVENTS).members) == set(end.members)
 
 
@@ -431,7 +431,7 @@ def test_a_plane_that_moves_and_goes_over_at_once_founds_at_its_target() -> None
     assert isinstance(step, DecideBootstrap)
     assert {name.split("-")[0] for name in step.replicas} == {"west"}
     end = until(asked, is_done)
-    assert end.of(EVENTS).home == "west"
+    assert end.of(EVENTS).quorum_site == "west"
 
 
 def test_a_forecast_tells_the_margin_of_the_cluster_that_a_step_is_about() -> None:

@@ -170,6 +170,6 @@ def test_the_last_learner_waits_for_the_swap() -> None:
 def test_nobody_is_promoted_while_no_site_holds_the_quorum() -> None:
     """But by the swap, which is finished first."""
     now = viewed(*voters_at("east", 2), dead("east-3"), *voters_at("west", 2), learner("west-3"), to="west", count=3)
-    assert now.home is None
-    assert now.keeps_home(now.wanted[2])
+    assert now.quorum_site is None
+    assert now.keeps_quorum_site(now.wanted[2])
     assert promote(now) == RuleOutcome()

@@ -127,7 +127,7 @@ def unseen_apiserver(fact: ReplicaFact) -> ReplicaFact:
 @cache
 def swapped() -> World:
     """The target holds the quorum, two voters of the source are left, and nothing is to be noted."""
-    world = observe(until(moving(3, 3), lambda now, _: now.home == "west"))
+    world = observe(until(moving(3, 3), lambda now, _: now.quorum_site == "west"))
     return with_memory(world, draining=())
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.planner.quorum import Voter, VoterChange, after, has_quorum, home, margin, quorum, shortest_swap
+from quarterdeck.planner.quorum import Voter, VoterChange, after, has_quorum, margin, quorum, quorum_site, shortest_swap
 
 
 def voters(**sites: int) -> frozenset[Voter]:
@@ -34,11 +34,11 @@ def test_margin_is_how_many_more_may_fail() -> None:
     assert margin([Voter("a", "x", True), Voter("b", "x", False), Voter("c", "x", False)]) == -1
 
 
-def test_home_is_the_site_that_needs_no_other() -> None:
-    assert home(voters(east=3, west=2)) == "east"
-    assert home(voters(east=2, west=3)) == "west"
-    assert home(voters(east=3, west=3)) is None
-    assert home(()) is None
+def test_the_quorum_site_is_the_one_that_needs_no_other() -> None:
+    assert quorum_site(voters(east=3, west=2)) == "east"
+    assert quorum_site(voters(east=2, west=3)) == "west"
+    assert quorum_site(voters(east=3, west=3)) is None
+    assert quorum_site(()) is None
 
 
 def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
@@ -84,8 +84,8 @@ def _homeless(
         now = after(now, VoterChange(remove, next(leaving if remove else coming)))
         if not has_quorum(now):
             return None
-        homeless += home(now) is None
-    return homeless if home(now) == "w" else None
+        homeless += quorum_site(now) is None
+    return homeless if quorum_site(now) == "w" else None
 
 
 @pytest.mark.parametrize("east", ["e", "ee", "eee"])
@@ -130,4 +130,4 @@ def test_a_swap_never_passes_a_state_without_a_healthy_quorum(
     for change in path or ():
         now = after(now, change)
         assert has_quorum(now)
-    assert path is None or home(now) == "west"
+    assert path is None or quorum_site(now) == "west"

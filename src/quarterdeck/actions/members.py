@@ -33,7 +33,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
-from quarterdeck.planner.quorum import Voter, VoterChange, after, home
+from quarterdeck.planner.quorum import Voter, VoterChange, after, quorum_site
 
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 1.0
@@ -172,11 +172,11 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
             ended = _now()
         else:
             ended = await _removed(plane, change.member, urls, _others_at_home(plane, step.cluster, now, urls[:1]))
-        if home(now) is None and lost_at is None:
+        if quorum_site(now) is None and lost_at is None:
             # A promotion is acknowledged as soon as it is applied. A removal is acknowledged later: all of the call
             # counts.
             lost_at = ended if isinstance(change, Promote) else asked
-        elif home(now) is not None and lost_at is not None:
+        elif quorum_site(now) is not None and lost_at is not None:
             homeless += ended - lost_at
             lost_at = None
         done.append((change.kind, change.replica, ended - began))
@@ -185,7 +185,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
 
 def _others_at_home(plane: Plane, cluster: Cluster, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
     """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
-    where = home(now)
+    where = quorum_site(now)
     urls = [client_url(plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 

@@ -180,7 +180,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         ],
         "voters": len(now) if membership is not None else None,
         "mayFail": quorum.margin(now) if membership is not None else None,
-        "quorumAt": quorum.home(now) if membership is not None else None,
+        "quorumAt": quorum.quorum_site(now) if membership is not None else None,
         "survives": [*_survives(world)],
         "nameLeadsTo": world.record if world.record_known else "unknown",
         "warnings": [*warnings(world)],

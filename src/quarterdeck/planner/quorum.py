@@ -44,7 +44,7 @@ def margin(voters: Iterable[Voter]) -> int:
     return sum(voter.healthy for voter in known) - quorum(len(known))
 
 
-def home(voters: Iterable[Voter]) -> str | None:
+def quorum_site(voters: Iterable[Voter]) -> str | None:
     """The site whose healthy voters are a quorum by themselves; None when no site has one."""
     known = tuple(voters)
     healthy: dict[str, int] = {}
@@ -74,7 +74,7 @@ def shortest_swap(
     while queue:
         homeless, removed, added, path = heapq.heappop(queue)
         now = (voters | set(promotable[:added])) - set(removable[:removed])
-        if home(now) == site:
+        if quorum_site(now) == site:
             return path
         if (added, removed) in seen:
             continue
@@ -88,6 +88,6 @@ def shortest_swap(
             then = after(now, change)
             if not has_quorum(then):
                 continue
-            cost = homeless + (home(then) is None)
+            cost = homeless + (quorum_site(then) is None)
             heapq.heappush(queue, (cost, then_removed, then_added, (*path, change)))
     return None

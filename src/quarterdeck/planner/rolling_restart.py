@@ -75,7 +75,7 @@ def spared(view: Reading, record: Replica) -> bool:
     spared: etcd may list voters that belong to no replica.
     """
     world, stops = view.world, _stops(view, record)
-    if world.membership is None or view.home != view.heading or view.missing:
+    if world.membership is None or view.quorum_site != view.heading or view.missing:
         return False
     if CORRUPT in all_raised(world):
         return False

@@ -25,7 +25,7 @@ from quarterdeck.planner.view import View
 def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
     """The programs that ail. One that did before does so until it is well, whatever state it goes through meanwhile."""
     world = view.world
-    if not world.memory.created or view.home is None or view.resting is not None or all_raised(world):
+    if not world.memory.created or view.quorum_site is None or view.resting is not None or all_raised(world):
         return ()
     noted = dict(view.world.memory.ailing)
     trial = {(record, component) for record, changed in on_trial(view) for component in changed}
@@ -104,7 +104,7 @@ def is_calm(view: View, record: Replica) -> bool:
     if any(each.name in changed for each in view.wanted):
         return False
     others = [view.member(each) for each in view.wanted if each.name != record.name]
-    return view.home == view.heading and all(each is not None and not each.learner for each in others)
+    return view.quorum_site == view.heading and all(each is not None and not each.learner for each in others)
 
 
 def is_due(view: View, record: Replica, component: Component) -> bool:

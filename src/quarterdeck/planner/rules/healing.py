@@ -327,7 +327,7 @@ def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
         return f"{view.resting.words} is started anew first"
     if going := _going(view):
         return f"{going[0].name} is exchanged first"
-    if member is not None and not member.learner and (view.home is None or not removable(view, record)):
+    if member is not None and not member.learner and (view.quorum_site is None or not removable(view, record)):
         return "the others are no healthy quorum without it"
     return _spent(view) or _risky(view, record, moved)
 

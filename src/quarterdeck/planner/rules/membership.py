@@ -16,7 +16,7 @@ from quarterdeck.planner import next_steps
 from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.members import stray_voters, strays
 from quarterdeck.planner.outcome import RuleOutcome
-from quarterdeck.planner.quorum import Voter, VoterChange, has_quorum, home, shortest_swap
+from quarterdeck.planner.quorum import Voter, VoterChange, has_quorum, quorum_site, shortest_swap
 from quarterdeck.planner.rules.placement import waits_for_a_start
 from quarterdeck.planner.view import View
 
@@ -48,11 +48,11 @@ def removable(view: View, record: Replica) -> bool:
     """
     member = view.member(record)
     dead = record.name in view.lost or (member is not None and member.health is Health.DOWN)
-    if view.home is None and view.plane is not view and not dead:
+    if view.quorum_site is None and view.plane is not view and not dead:
         return False
     remaining = frozenset(voter for voter in view.voters if voter.replica != record.name)
     able = frozenset(voter for voter in view.up_to_date if voter.replica != record.name)
-    return has_quorum(able) and (view.home is None or home(remaining) == view.home)
+    return has_quorum(able) and (view.quorum_site is None or quorum_site(remaining) == view.quorum_site)
 
 
 def remove_strays(view: View) -> RuleOutcome:
@@ -220,7 +220,7 @@ def promote(view: View) -> RuleOutcome:
         if not view.may_be_promoted(record):
             continue
         if view.caught_up(record):
-            why = f"{record.name} has caught up, and site {view.home} still holds a quorum by itself"
+            why = f"{record.name} has caught up, and site {view.quorum_site} still holds a quorum by itself"
             return RuleOutcome(
                 (Promote(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
             )
@@ -266,19 +266,19 @@ def swap(view: View) -> RuleOutcome:
     """The quorum goes from one site to another in the fewest changes, back to back. Where members are to go for it,
     that of the events' cluster follows the main one.
     """
-    if view.home == view.heading:
+    if view.quorum_site == view.heading:
         return RuleOutcome()
-    if view.home is None and view.likely_home is not None:
+    if view.quorum_site is None and view.likely_quorum_site is not None:
         # It is only we who do not see that a site holds the quorum: that is no swap to be finished.
         return RuleOutcome(waiting=tuple(_unseen(view, name) for name in view.doubtful))
-    blockers = () if view.home is None else _swap_blockers(view)
+    blockers = () if view.quorum_site is None else _swap_blockers(view)
     if blockers:
         return RuleOutcome(waiting=blockers)
     changes = _swap_changes(view)
     if not changes:
         what = f"a safe way to give site {view.heading} the quorum"
         return RuleOutcome(waiting=(Wait(what, next_steps.status(view.world)),))
-    if view.plane.home != view.heading and view.plane is not view and any(change.remove for change in changes):
+    if view.plane.quorum_site != view.heading and view.plane is not view and any(change.remove for change in changes):
         return RuleOutcome()
     steps = tuple(_as_step(view, change) for change in changes)
     why = f"from here on site {view.heading} holds a quorum by itself"
@@ -346,7 +346,7 @@ def _as_step(view: View, change: VoterChange) -> Promote | RemoveMember:
 def remove(view: View) -> RuleOutcome:
     """Unwanted voters leave one by one once every wanted replica is a voter."""
     leaving = [record for record in view.unwanted if (member := view.member(record)) is not None and not member.learner]
-    if not leaving or view.home != view.heading:
+    if not leaving or view.quorum_site != view.heading:
         return RuleOutcome()
     waiting = tuple(
         next_steps.voter(view.world, record, view.cluster)

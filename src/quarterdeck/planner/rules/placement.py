@@ -23,7 +23,7 @@ def place(view: View) -> RuleOutcome:
     """
     world = view.world
     taken = {record.machine for record in world.memory.replicas if busy(world, record)}
-    leaving = [each for each in view.unwanted if each.name not in view.lost] if view.home == view.heading else []
+    leaving = [each for each in view.unwanted if each.name not in view.lost] if view.quorum_site == view.heading else []
     steps: list[Step] = []
     waiting: list[Wait] = []
     for slot in view.missing:

@@ -72,7 +72,7 @@ def _refuge(view: View) -> str | None:
     world = view.world
     if world.front is not None or world.led_straight or world.balancer(world.record or view.door).ready:
         return None
-    return view.home
+    return view.quorum_site
 
 
 def backends(view: View) -> RuleOutcome:

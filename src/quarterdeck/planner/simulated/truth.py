@@ -13,7 +13,7 @@ from quarterdeck.model.components import Component, ReplicaChange, ReplicaProgra
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import BalancerFact, Consent
-from quarterdeck.planner.quorum import Voter, home, quorum
+from quarterdeck.planner.quorum import Voter, quorum, quorum_site
 from quarterdeck.planner.simulated.parts import (
     ETCD,
     NOTHING,
@@ -271,9 +271,9 @@ class Truth:
         )
 
     @cached_property
-    def home(self) -> str | None:
+    def quorum_site(self) -> str | None:
         """The site that holds a quorum by itself."""
-        return home(self.voters)
+        return quorum_site(self.voters)
 
     @cached_property
     def separate(self) -> frozenset[str]:
