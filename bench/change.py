@@ -64,7 +64,7 @@ def row(what: str, seconds: float, seen: dict[str, Any], noise: Noise) -> list[s
         str(len(seen["failures"])),
         str(seen["writes"]["lost"]),
         str(seen["watches"]["missed"]),
-        f"{max(each['stall_ms'] for each in periods):.0f}",
+        f"{max(each['stallMs'] for each in periods):.0f}",
         *noise.cells(),
     ]
 

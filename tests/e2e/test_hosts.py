@@ -13,7 +13,7 @@ from support.conditions import until
 from support.hosts_lab import LabHost, why_not
 from support.hosts_planes import HostsPlanes, hosts_planes
 from support.plane_lab import Command, PlaneLab, did, managed
-from support.watched import CLIENTS, watched
+from support.watched import CLIENTS, probed, watched
 
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.faults import Fail
@@ -139,11 +139,11 @@ def test_a_plane_is_spread_over_hosts_and_its_units_are_confined(far: HostsPlane
 def test_clients_at_a_host_of_the_other_site_see_no_failure(far: HostsPlanes) -> None:
     _, other = where(far.planes)
     done = far.planes.run("probe", NAME, "--from", f"{other}-b", "--for", "3", "-o", "json")
-    seen = done.json
-    failed = (seen["failures"], seen["writes"]["lost"], seen["watches"]["missed"])
-    assert (seen["from"], failed) == (f"{other}/{other}-b", ([], 0, 0)), str(done)
-    assert seen["writes"]["acknowledged"] > 0
-    assert seen["periods"][0]["overall"]["p50_ms"] > RTT, "the sites are that far apart"
+    seen = probed(done.out)
+    failed = (seen.failures, seen.writes.lost, seen.watches.missed)
+    assert (seen.source, failed) == (f"{other}/{other}-b", ((), 0, 0)), str(done)
+    assert seen.writes.acknowledged > 0
+    assert seen.periods[0].overall.p50_ms > RTT, "the sites are that far apart"
 
 
 @pytest.mark.soak  # the next one is worse, and fails no request either

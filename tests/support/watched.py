@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
+from quarterdeck.probe.schema import Probe, Samples
 from quarterdeck.probe.target import ClientKind
 from quarterdeck.stores.port import EntryOutcome, JournalEntry
 from support.clients import Client, Writer
@@ -55,26 +56,32 @@ class Watched:
         """
         self._listed_anew = True
 
-    def check(self, probed: Mapping[str, Any], pinned_until: float) -> None:
+    def check(self, probed: Probe, pinned_until: float) -> None:
         """No request failed but those excused, no write was lost, no event missed, no read was stale.
 
         Clients that never resolve the name again are let go at ``pinned_until``, as is agreed: the time to live and the
         drain of their address have passed.
         """
-        failures = [(each["at"], f"{each['kind']} {each['request']}: {each['reason']}") for each in probed["failures"]
-                    if each["kind"] != ClientKind.PINNED or each["at"] < pinned_until]  # fmt: skip
+        failures = [(each.at, f"{each.kind} {each.request}: {each.reason}") for each in probed.failures
+                    if each.kind != ClientKind.PINNED or each.at < pinned_until]  # fmt: skip
         failures += [(each.at, f"the test's writer: {each}") for each in self.writer.failures]
         unexcused = sorted(failures)
         for excuse in self._excuses:
             its = [each for each in unexcused if excuse.since <= each[0] <= excuse.until]
             assert len(its) <= excuse.most, f"{excuse}: {len(its)} failed: {its}"
             unexcused = [each for each in unexcused if each not in its]
-        writes, watches = probed["writes"], probed["watches"]
-        missed = 0 if self._listed_anew and watches["relists"] else watches["missed"]
-        seen = (unexcused, writes["lost"], writes["stale_reads"], missed, watches["out_of_order"])
+        writes, watches = probed.writes, probed.watches
+        missed = 0 if self._listed_anew and watches.relists else watches.missed
+        seen = (unexcused, writes.lost, writes.stale_reads, missed, watches.out_of_order)
         assert seen == ([], 0, 0, 0, 0), f"{seen}; excused: {self._excuses}; {writes} {watches}"
-        assert writes["audited"]
-        assert writes["acknowledged"] > 0
+        assert writes.audited
+        assert writes.acknowledged > 0
+
+
+def probed(printed: str) -> Probe:
+    """What ``probe -o json`` has printed: all but the samples, with times in Unix seconds."""
+    samples = dict.fromkeys(Samples.model_fields, ())
+    return Probe.model_validate_json(json.dumps({**json.loads(printed), "samples": samples}))
 
 
 @contextmanager
@@ -92,7 +99,7 @@ def watched(lab: PlaneLab, name: str, label: str) -> Iterator[Watched]:
         assert done.code in (0, 1), str(done)
         entries = lab.read(lambda home: home.store.journal(name, after=first))
         try:
-            made.check(done.json, _let_go(entries))
+            made.check(probed(done.out), _let_go(entries))
         except AssertionError as error:
             error.add_note(_told(entries))
             raise

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from report_lab import probe_result
 from support.clients import Client, Failed, Writer
 from support.watched import Watched
+
+from quarterdeck.probe.schema import Failure, Probe
+from quarterdeck.probe.schema_part import Part
 
 LET_GO = 100.0
 
@@ -17,12 +22,22 @@ def clients() -> Watched:
     return Watched(Writer(Client(Path("no kubeconfig")), "none"))
 
 
-def probed(*failures: tuple[float, str], **changes: Any) -> dict[str, Any]:
-    return {
-        "failures": [{"at": at, "kind": kind, "request": "GET /x", "reason": "cut"} for at, kind in failures],
-        "writes": {"acknowledged": 10, "lost": 0, "stale_reads": 0, "audited": True} | changes,
-        "watches": {"missed": 0, "out_of_order": 0} | changes,
-    }
+def probed(*failures: tuple[float, str], **changes: Any) -> Probe:
+    """What a probe found of which these requests failed."""
+    well = probe_result().since(0.0)
+    rest = {"client": "1", "request": "GET /x", "reason": "cut", "address": "", "period": "quiet"}
+    return well.model_copy(
+        update={
+            "failures": tuple(Failure(at=at, kind=kind, **rest) for at, kind in failures),
+            "writes": changed(well.writes, {"lost": 0, "stale_reads": 0, "audited": True} | changes),
+            "watches": changed(well.watches, {"missed": 0, "out_of_order": 0} | changes),
+        }
+    )
+
+
+def changed(part: Part, changes: Mapping[str, Any]) -> Part:
+    """A part with those of the changes that are about it."""
+    return part.model_copy(update={name: to for name, to in changes.items() if name in type(part).model_fields})
 
 
 def test_a_quiet_time_is_well(clients: Watched) -> None:
@@ -40,7 +55,7 @@ def test_a_quiet_time_is_well(clients: Watched) -> None:
         probed(acknowledged=0),
     ],
 )
-def test_whatever_a_client_saw_is_seen(clients: Watched, wrong: dict[str, Any]) -> None:
+def test_whatever_a_client_saw_is_seen(clients: Watched, wrong: Probe) -> None:
     with pytest.raises(AssertionError):
         clients.check(wrong, LET_GO)
 

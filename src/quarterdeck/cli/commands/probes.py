@@ -31,7 +31,7 @@ def probe(
     """Watch a plane with real clients from outside. Exit code 1 if any of them saw a failure or a loss."""
     go_inside(name)
     result = call(lambda face: _probe(face, name, seconds, rate, host))
-    found = result.since(result.started).model_dump(mode="json", exclude={"samples"})
+    found = result.since(0.0).model_dump(mode="json", exclude={"samples"})  # times are Unix seconds
     emit(found, output, lambda: _print(result))
     if result.failed or result.writes.lost or result.watches.missed:
         raise typer.Exit(1)
