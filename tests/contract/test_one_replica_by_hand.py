@@ -12,12 +12,14 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from support.byhand import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
+from support.conditions import eventually
 
 from quarterdeck.components.apiserver import AUDIT_LOG
 from quarterdeck.components.controller import controller_manager, scheduler
@@ -182,10 +184,9 @@ async def test_the_controllers_hold_their_leases_and_say_so(replica: OneReplica)
             (controller_manager.LEASE, PortName.CONTROLLER_MANAGER),
             (scheduler.LEASE, PortName.SCHEDULER),
         ):
-            lease = await kube.leader_lease(replica.apiserver, name)
-            assert lease is not None
-            assert lease.holder
-            assert await kube.leads(replica.at(port), name) is True
+            held = partial(kube.leader_lease, replica.apiserver, name)
+            await eventually(held, lambda seen: seen is not None and bool(seen.holder))  # it has just been started
+            await eventually(partial(kube.leads, replica.at(port), name), lambda leads: leads is True)
     finally:
         await kube.close()
 

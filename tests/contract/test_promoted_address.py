@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.port import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
 from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.units import UnitSpec

@@ -11,7 +11,7 @@ import pytest
 from httpx2 import HTTPError
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, plane_lab
-from support.watched import CLIENTS, Watched, watched
+from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace.home import Home
@@ -30,11 +30,6 @@ metadata: {name: n1}
 spec: {isolation: netns, machinesPerZone: 1, edges: 2, floatingAddresses: true}
 """
 FIRST, SECOND = "n1-edge", "n1-edge-2"
-#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
-#: after 10 s.
-PATIENCE = 12.0
-#: Seconds within which a client who connects anew is answered by the other edge, on a busy host.
-TAKEOVER = 5.0
 #: Seconds within which the Service has no address of a machine that died.
 FOLLOWS = 15.0
 

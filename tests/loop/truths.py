@@ -301,7 +301,7 @@ class Truths:
                 check_step(before, step, after, self.clients, swapping=swapping)
             self.clients = self.clients.after(before, step, after)
         if self.calm:
-            check_calm(after, self.clients, swapping=swapping or after.home is None)
+            check_calm(after, self.clients, swapping=swapping or after.quorum_site is None)
 
     def _check_seen(self, before: FaultyTruth, step: Step) -> None:
         """A voter that only we do not see is never taken out."""

@@ -36,6 +36,7 @@ from quarterdeck.pki.tls import client_context
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.components import ALWAYS
+from support.conditions import freeze
 from support.templates import but, template
 
 NAME, REPLICA = "byhand", "r1"
@@ -117,7 +118,7 @@ class Processes:
         return process
 
     def freeze(self, spec: UnitSpec) -> None:
-        self.running[spec.name].send_signal(signal.SIGSTOP)
+        freeze(self.running[spec.name].pid)
 
     def thaw(self, spec: UnitSpec) -> None:
         self.running[spec.name].send_signal(signal.SIGCONT)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -32,9 +30,9 @@ from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import create_authority, issue
 from quarterdeck.pki.certificate import CertificateRequest, Usage
-from quarterdeck.sites.local.fault.faults import all_stopped
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
+from support.conditions import freeze
 
 Result = TypeVar("Result")
 MAX_LEARNERS = 2
@@ -62,11 +60,6 @@ async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 6
             if loop.time() > until:
                 raise
         await asyncio.sleep(0.05)
-
-
-async def still(pid: int) -> None:
-    """Raises AssertionError as long as any thread of the process runs."""
-    assert all_stopped(pid), pid
 
 
 class Lab(Protocol):
@@ -218,10 +211,7 @@ class RealLab:
         process.wait()
 
     async def freeze(self, address: MemberAddress) -> None:
-        process = self.processes[address.name]
-        process.send_signal(signal.SIGSTOP)
-        # On a busy machine its threads run on for a moment.
-        await eventually(functools.partial(still, process.pid))
+        await asyncio.to_thread(freeze, self.processes[address.name].pid)
 
     async def write(self, count: int) -> None:
         async with EtcdMember((await leader(self)).client_url, self.tls) as member:

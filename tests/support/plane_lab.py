@@ -37,7 +37,7 @@ from quarterdeck.stores.sqlite import SqliteStore
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.clients import Client
-from support.conditions import CALL, CHANGE, until
+from support.conditions import CALL, CHANGE, freeze, until
 from support.leftovers import destroy, nothing_left, processes_of
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Command:
         self.process.send_signal(signal.SIGINT)
 
     def freeze(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+        freeze(self.process.pid)
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)

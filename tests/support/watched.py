@@ -20,6 +20,11 @@ _NUMBERS = "/api/v1/configmaps?labelSelector=quarterdeck.dev/probe"
 
 #: Each of the probe's clients, and the test's writer, has at most one request under way.
 CLIENTS = 12
+#: Seconds after which whatever was under way through an edge that fell silent has been given up: clients here do so
+#: after 10 s.
+PATIENCE = 12.0
+#: Seconds within which a client that connects is answered by another edge, on a busy machine.
+TAKEOVER = 5.0
 #: No bound, where an address, a name or a site is away for a while.
 ANY = 1_000_000
 

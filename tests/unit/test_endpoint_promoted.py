@@ -234,7 +234,7 @@ async def test_who_is_connected_to_apiservers_themselves_can_be_held(
     assert made.site.held == {"one": True}, "the load balancer holds its own"
     await made.dns.let_go()
     assert made.site.held == {"one": False}
-    monkeypatch.setattr("quarterdeck.endpoint.port._HELD", 0.1)
+    monkeypatch.setattr("quarterdeck.endpoint.clients_wait._HELD", 0.1)
     made.site.deaf.add("one")
     with pytest.raises(Unavailable, match="not held in time"):
         await made.dns.hold(2.0)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, runtime_checkable
 
-from quarterdeck.components.traffic.keepalived import held_line, hold_file
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.endpoints import (
     BackendAddress,
@@ -19,8 +17,6 @@ from quarterdeck.model.endpoints import (
     Sighting,
 )
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import UnitFile
-from quarterdeck.sites.port import SitePort
 
 
 class LoadBalancer(Protocol):
@@ -190,50 +186,3 @@ class UnusableDns:
 
     def _refuse(self) -> NoReturn:
         raise Unavailable(self.error.doing, self.error.seen, self.error.next_step) from self.error
-
-
-# Having the clients of a promoted address wait, at the machine that may have it.
-
-#: Seconds for clients to be held, and between two looks at what the unit says of it. The unit may be giving the address
-#: away, which takes it up to 2.6 s.
-_HELD = 6.0
-_LOOKED_AT_EVERY = 0.03
-#: Lines of the unit's log that are read for that.
-_LINES = 20
-
-
-async def have_clients_wait(site: SitePort, machine: str, unit: str, seconds: float) -> None:
-    """Return once nothing that clients send to the address comes through on a machine, for at most ``seconds`` from
-    then on: it is sent again. What came before is answered. Raises Unavailable where the unit does not say so in time.
-    """
-    number = _another_number()
-    await _hold(site, machine, unit, hold_file(site.folder(machine, unit), seconds, number), held_line(number))
-
-
-async def have_new_clients_wait(site: SitePort, machine: str, unit: str, seconds: float) -> None:
-    """The same for clients that are not connected yet. Those that are go on."""
-    number = _another_number()
-    file = hold_file(site.folder(machine, unit), seconds, number, new=True)
-    await _hold(site, machine, unit, file, held_line(number))
-
-
-async def _hold(site: SitePort, machine: str, unit: str, file: UnitFile, line: str) -> None:
-    await site.write_files(machine, (file,))
-    try:
-        async with asyncio.timeout(_HELD):
-            while True:
-                said = await site.logs(machine, unit, lines=_LINES)
-                if line in said.splitlines():
-                    return
-                await asyncio.sleep(_LOOKED_AT_EVERY)
-    except TimeoutError as error:
-        raise Unavailable(f"having the clients of {unit} on {machine} wait", "they are not held in time") from error
-
-
-async def let_clients_go_on(site: SitePort, machine: str, unit: str) -> None:
-    """Let them go on: there, or where the address goes to if nothing serves them there any more."""
-    await site.write_files(machine, (hold_file(site.folder(machine, unit), 0.0, _another_number()),))
-
-
-def _another_number() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000_000)

@@ -18,9 +18,10 @@ from typing_extensions import override
 
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.traffic.keepalived import PromotedSettings, promoted_unit, served_file
+from quarterdeck.endpoint.clients_wait import have_clients_wait, let_clients_go_on
 from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import record_of
-from quarterdeck.endpoint.port import Dns, HoldsClients, have_clients_wait, let_clients_go_on
+from quarterdeck.endpoint.port import Dns, HoldsClients
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.model.endpoints import DnsRecord, Ownership, PersonMust, RecordClaim, Sighting
 from quarterdeck.model.site_facts import MachineFacts
