@@ -21,35 +21,35 @@ from pathlib import Path
 
 from lab import markdown, quarterdeck, spread, temporary_home, this_machine
 
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Versions
+from quarterdeck.upstream.catalog import CONTROL_PLANE, UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 
-def programs() -> dict[Program, Path]:
+def programs() -> dict[UpstreamProgram, Path]:
     """Every program, fetched before anything is timed."""
     upstream = Upstream.from_environment(os.environ)
-    wanted = (*CONTROL_PLANE, Program.KWOK, Program.KWOKCTL)
+    wanted = (*CONTROL_PLANE, UpstreamProgram.KWOK, UpstreamProgram.KWOKCTL)
     return dict(asyncio.run(upstream.ensure(wanted, Versions())))
 
 
-def kwok(paths: dict[Program, Path]) -> float:
+def kwok(paths: dict[UpstreamProgram, Path]) -> float:
     """Seconds that kwokctl takes."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "KWOK_WORKDIR": folder, "HOME": folder, "KUBECONFIG": f"{folder}/kubeconfig"}
-        command = [str(paths[Program.KWOKCTL]), "--name", "bench"]
+        command = [str(paths[UpstreamProgram.KWOKCTL]), "--name", "bench"]
         since = time.monotonic()
         try:
             subprocess.run(
                 [
                     *command,
                     *("create", "cluster", "--runtime", "binary", "--wait", "60s"),
-                    *("--etcd-binary", str(paths[Program.ETCD])),
-                    *("--kube-apiserver-binary", str(paths[Program.KUBE_APISERVER])),
-                    *("--kube-controller-manager-binary", str(paths[Program.KUBE_CONTROLLER_MANAGER])),
-                    *("--kube-scheduler-binary", str(paths[Program.KUBE_SCHEDULER])),
-                    *("--kwok-controller-binary", str(paths[Program.KWOK])),
+                    *("--etcd-binary", str(paths[UpstreamProgram.ETCD])),
+                    *("--kube-apiserver-binary", str(paths[UpstreamProgram.KUBE_APISERVER])),
+                    *("--kube-controller-manager-binary", str(paths[UpstreamProgram.KUBE_CONTROLLER_MANAGER])),
+                    *("--kube-scheduler-binary", str(paths[UpstreamProgram.KUBE_SCHEDULER])),
+                    *("--kwok-controller-binary", str(paths[UpstreamProgram.KWOK])),
                 ],
-                env={**environment, "PATH": f"{paths[Program.KUBECTL].parent}:{environment['PATH']}"},
+                env={**environment, "PATH": f"{paths[UpstreamProgram.KUBECTL].parent}:{environment['PATH']}"},
                 check=True,
                 capture_output=True,
                 timeout=180,

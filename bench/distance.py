@@ -14,7 +14,7 @@ from pathlib import Path
 from lab import Noise, markdown, quarterdeck, temporary_home, this_machine
 from migrate import HEADER, newest_report, row
 
-from quarterdeck.sites.local.kept import site_number
+from quarterdeck.sites.local.site_files import site_number
 from quarterdeck.sites.netns.lab import Lab
 
 SITES = """

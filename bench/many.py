@@ -33,10 +33,10 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.observation.observe import observer_of
-from quarterdeck.engine.reconcile.drive import Rest
+from quarterdeck.engine.reconcile.drive import IdleWait
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL
-from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.operations import Asker, wants
@@ -91,7 +91,7 @@ class Engine:
     looks: Looks
     watchers: tuple[object, ...] = ()
 
-    async def keep(self, name: str, rest: Rest) -> None:
+    async def keep(self, name: str, rest: IdleWait) -> None:
         """Look at one for ever: in its turn, or at a driver's pace as soon as anything is found."""
         async with hold_lease(self.home.store, leases.lease_name(name), self.asker.who, clocks=self.clocks):
             opened = await self._opened()
@@ -163,7 +163,7 @@ async def measured(world: Joined, planes: int, seconds: float) -> list[str]:
     for number in range(planes):
         await store.create(new_control_plane(f"p{number}", site="east"))
     engine = Engine(home=Home(store), asker=Asker(who="a benchmark"), clocks=Clocks(), world=world, looks=looks)
-    manager = Manager(engine=engine, network=Isolation.LOOPBACK, log=Quiet())  # type: ignore[arg-type]
+    manager = PlaneManager(engine=engine, network=Isolation.LOOPBACK, log=Quiet())  # type: ignore[arg-type]
     task = asyncio.create_task(manager.run())
     while len(looks.of) < planes:  # noqa: ASYNC110 - looked at from outside
         await asyncio.sleep(0.1)

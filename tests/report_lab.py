@@ -12,16 +12,16 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus
 from quarterdeck.probe.result import FailedRequest, ProbeResult
 from quarterdeck.probe.schema import Figures, Period, Samples, Watches, Writes
-from quarterdeck.probe.target import Kind
+from quarterdeck.probe.target import ClientKind
 from quarterdeck.report.build import build
-from quarterdeck.report.schema import Machine, Report
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.report.schema import MeasurementHost, Report
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 STARTED = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 ZERO = STARTED.timestamp()
 SECONDS = 14.2
 EAST, WEST = ("demo-1", "demo-2", "demo-3"), ("demo-4", "demo-5", "demo-6")
-MACHINE = Machine(
+MACHINE = MeasurementHost(
     cores=2,
     memory_bytes=8 << 30,
     kernel="6.18.5",
@@ -52,7 +52,7 @@ class Journal:
     def __init__(self) -> None:
         self.entries: list[JournalEntry] = []
 
-    def add(self, at: float, kind: str, text: str, outcome: Outcome, **fields: object) -> None:
+    def add(self, at: float, kind: str, text: str, outcome: EntryOutcome, **fields: object) -> None:
         detail = fields.pop("detail", {})
         self.entries.append(
             JournalEntry(
@@ -67,15 +67,15 @@ class Journal:
     ) -> None:  # fmt: skip
         kind, text = words.split()[0], f"{words}: {why}"
         fields = {"site": site, "replica": replica}
-        self.add(start, kind, text, Outcome.STARTED, detail={"why": why}, **fields)
+        self.add(start, kind, text, EntryOutcome.STARTED, detail={"why": why}, **fields)
         last: dict[str, JsonValue] = {"why": why, "seconds": end - start, **(detail or {})}
         if error:
-            self.add(end, kind, text, Outcome.FAILED, detail={**last, "error": error}, **fields)
+            self.add(end, kind, text, EntryOutcome.FAILED, detail={**last, "error": error}, **fields)
         else:
-            self.add(end, kind, text, Outcome.DONE, detail=last, **fields)
+            self.add(end, kind, text, EntryOutcome.DONE, detail=last, **fields)
 
     def note(self, at: float, words: str, why: str) -> None:
-        self.add(at, words.split()[0], f"{words}: {why}", Outcome.NOTED, detail={"why": why})
+        self.add(at, words.split()[0], f"{words}: {why}", EntryOutcome.NOTED, detail={"why": why})
 
     def saw(
         self, at: float, voters: Iterable[str], learners: Iterable[str] = (), *, leader: str | None,
@@ -92,7 +92,7 @@ class Journal:
             "membershipKnown": known, "members": members, "leader": leader, "backends": backends, "record": record,
             "connections": dict.fromkeys(backends, 8),
         }  # fmt: skip
-        self.add(at, "Observed", "", Outcome.NOTED, detail=detail)
+        self.add(at, "Observed", "", EntryOutcome.NOTED, detail=detail)
 
 
 def journal() -> list[JournalEntry]:
@@ -171,10 +171,10 @@ def locked() -> list[JournalEntry]:
     ):
         known: dict[str, JsonValue] = {"lock": lock, "holder": f"{replica}_{component[:4]}", "token": token}
         whose: dict[str, JsonValue] = {"component": component, "replica": replica, "acquired": ZERO + begins}
-        it.add(max(begins, 0.02), "LockTaken", f"{replica} took {lock}", Outcome.NOTED, detail={**known, **whose})
+        it.add(max(begins, 0.02), "LockTaken", f"{replica} took {lock}", EntryOutcome.NOTED, detail={**known, **whose})
         if ends is not None:
             left: dict[str, JsonValue] = {"renewed": ZERO + ends - 0.5, "duration": 0.5, "released": released}
-            it.add(ends, "LockLeft", f"{replica} left {lock}", Outcome.NOTED, detail={**known, **left})
+            it.add(ends, "LockLeft", f"{replica} left {lock}", EntryOutcome.NOTED, detail={**known, **left})
     return it.entries
 
 
@@ -187,34 +187,38 @@ def figures(requests: int, stall: float, at: float, failures: int = 0, resent: i
 
 def probe_result(*, failing: bool = False) -> ProbeResult:
     chance = random.Random(7)
-    quiet = {kind: 40 + 3 * number for number, kind in enumerate(Kind)}
-    during = {kind: 61 + 5 * number for number, kind in enumerate(Kind)}
-    failed = {Kind.PINNED: 2} if failing else {}
-    rows: list[tuple[float, float, Kind, bool]] = []
-    for kind in Kind:
+    quiet = {kind: 40 + 3 * number for number, kind in enumerate(ClientKind)}
+    during = {kind: 61 + 5 * number for number, kind in enumerate(ClientKind)}
+    failed = {ClientKind.PINNED: 2} if failing else {}
+    rows: list[tuple[float, float, ClientKind, bool]] = []
+    for kind in ClientKind:
         for number in range(20 * 29):
             at = number / 20 + chance.random() / 20
             busy = 14.4 < at < 29 and (22.2 < at < 23 or 25.5 < at < 26.4)
-            ms = chance.lognormvariate(1.5, 0.35) * (3 if busy else 1) * (2.2 if kind is Kind.NEW_CONNECTION else 1)
+            ms = (
+                chance.lognormvariate(1.5, 0.35)
+                * (3 if busy else 1)
+                * (2.2 if kind is ClientKind.NEW_CONNECTION else 1)
+            )
             rows.append((at, min(ms, 38.0), kind, True))
         rows += [(5.0, float(quiet[kind]), kind, True), (25.6, float(during[kind]), kind, True)]
         rows += [(22.4 + number / 10, 3.0, kind, False) for number in range(failed.get(kind, 0))]
     rows.sort()
 
     def period(
-        label: str, start: float, end: float, stalls: dict[Kind, int], at: float, failures: dict[Kind, int]
+        label: str, start: float, end: float, stalls: dict[ClientKind, int], at: float, failures: dict[ClientKind, int]
     ) -> Period:
         each = {
             str(kind): figures(
-                150, stalls[kind], at, failures.get(kind, 0), 1 if kind is Kind.KEEP_ALIVE and failures else 0
+                150, stalls[kind], at, failures.get(kind, 0), 1 if kind is ClientKind.KEEP_ALIVE and failures else 0
             )
-            for kind in Kind
+            for kind in ClientKind
         }
         resent = sum(f.resent for f in each.values())
-        total = figures(150 * len(Kind), max(stalls.values()), at, sum(failures.values()), resent)
+        total = figures(150 * len(ClientKind), max(stalls.values()), at, sum(failures.values()), resent)
         return Period(label=label, start=ZERO + start, end=ZERO + end, own_lag_ms=6.2, overall=total, kinds=each)
 
-    kinds = tuple(Kind)
+    kinds = tuple(ClientKind)
     return ProbeResult(
         id="x", host="demo.quarterdeck.internal", rate=20.0, compared=("quiet", "migrate"),
         periods=(
@@ -229,7 +233,7 @@ def probe_result(*, failing: bool = False) -> ProbeResult:
                     address="127.20.0.1", period="migrate")
             for number in range(sum(failed.values()))
         ),
-        connections={str(kind): 2 for kind in Kind},
+        connections={str(kind): 2 for kind in ClientKind},
         samples=Samples(
             kinds=tuple(map(str, kinds)), addresses=("127.20.0.1", "127.30.0.1"),
             at=tuple(round(ZERO - 14.4 + row[0], 4) for row in rows), ms=tuple(row[1] for row in rows),

@@ -26,7 +26,7 @@ class Progress(Protocol):
         """One line that a person should know of."""
 
 
-class Silent:
+class SilentProgress:
     """The Progress that shows nothing."""
 
     def start(self, task: str, total: int | None) -> None:
@@ -56,5 +56,5 @@ class Telling:
     looks on from another process has nothing else to go by.
     """
 
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
     event: Callable[[str, str], Awaitable[None]] = nobody

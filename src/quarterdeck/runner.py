@@ -17,7 +17,7 @@ from quarterdeck.errors import TimedOut
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessResult:
     """How a program ended. ``code``: its exit code, or minus the signal that killed it. ``output`` and ``errors``: what
     it wrote to stdout and stderr.
     """
@@ -37,7 +37,7 @@ class Ended:
         return last_line(self.errors) or last_line(self.output) or self.how
 
 
-class Start(Protocol):
+class ProcessStarter(Protocol):
     """Starts a process, in a session of its own."""
 
     def __call__(
@@ -49,7 +49,7 @@ class Start(Protocol):
 
 def start(
     *, folder: Path | None = None, environment: Mapping[str, str] | None = None, longest_line: int = 1 << 16
-) -> Start:
+) -> ProcessStarter:
     """Starts it in ``folder`` with ``environment``, or else in those of this process. ``longest_line``: bytes of a line
     that can be read from its output.
     """
@@ -74,10 +74,10 @@ async def run(
     *,
     doing: str,
     deadline: float,
-    by: Start | None = None,
+    by: ProcessStarter | None = None,
     given: bytes | None = None,
     wholly: bool = False,
-) -> Ended:
+) -> ProcessResult:
     """Run ``argv`` for at most ``deadline`` seconds, with ``given`` on its standard input.
 
     It and its process group are killed when the time is up and when the caller is cancelled; ``wholly``: also when it
@@ -97,10 +97,10 @@ async def run(
                 kill_group(process.pid)
             await process.wait()
         assert process.returncode is not None
-        return Ended(process.returncode, _text(output), _text(errors))
+        return ProcessResult(process.returncode, _text(output), _text(errors))
 
 
-def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> Ended:
+def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> ProcessResult:
     """The same without an event loop, and in the session of this process: systemctl may ask at the terminal. Only the
     program itself is killed when the time is up.
     """
@@ -109,7 +109,7 @@ def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str
     except subprocess.TimeoutExpired as error:
         said = (error.stderr or error.stdout or b"").decode(errors="replace")
         raise _overdue(doing, argv, deadline, said) from None
-    return Ended(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    return ProcessResult(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
 def kill_group(pid: int) -> None:

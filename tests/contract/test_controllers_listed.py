@@ -7,12 +7,12 @@ import os
 import pytest
 from support.cloud import fake_ccm
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.controller.names import KUBE_OFF, NODE_IPAM, names_of
-from quarterdeck.engine.controller_sets.declared import listed_by
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.engine.controller_sets.declarations import listed_by
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 
-PROGRAM = Program.KUBE_CONTROLLER_MANAGER
+PROGRAM = UpstreamProgram.KUBE_CONTROLLER_MANAGER
 VERSION = Versions().kubernetes
 MINOR = (VERSION.major, VERSION.minor)
 
@@ -21,7 +21,7 @@ async def test_a_kube_controller_manager_lists_what_is_known_of_its_version() ->
     programs = await Upstream.from_environment(os.environ).ensure([PROGRAM], Versions())
     said = await listed_by(programs[PROGRAM])
     assert said is not None
-    assert said.names == names_of(Manager.KUBE, MINOR)
+    assert said.names == names_of(ControllerProgram.KUBE, MINOR)
     assert said.off == KUBE_OFF
 
 
@@ -29,5 +29,5 @@ async def test_a_kube_controller_manager_lists_what_is_known_of_its_version() ->
 async def test_a_stock_cloud_controller_manager_lists_what_is_linked_into_it() -> None:
     said = await listed_by(await fake_ccm())
     assert said is not None
-    assert said.names == tuple(sorted((*names_of(Manager.CLOUD, MINOR), NODE_IPAM)))
+    assert said.names == tuple(sorted((*names_of(ControllerProgram.CLOUD, MINOR), NODE_IPAM)))
     assert said.off == frozenset()

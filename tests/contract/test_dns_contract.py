@@ -14,12 +14,12 @@ from support.tiers import smoke
 
 from quarterdeck.endpoint.port import Dns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed
-from quarterdeck.model.endpoints import Claim, Ownership, Record
+from quarterdeck.model.endpoints import DnsRecord, Ownership, RecordClaim
 
 NAME = "demo.planes.test"
 OURS, THEIRS = ("192.0.2.1", "192.0.2.2"), "198.51.100.7"
-ALPHA = Claim(owner="alpha/uid-1", token=7, addresses=frozenset(OURS))
-BETA = Claim(owner="alpha/uid-2", token=1, addresses=frozenset({THEIRS, *OURS}))
+ALPHA = RecordClaim(owner="alpha/uid-1", token=7, addresses=frozenset(OURS))
+BETA = RecordClaim(owner="alpha/uid-2", token=1, addresses=frozenset({THEIRS, *OURS}))
 
 
 @pytest.fixture(params=[*smoke("fake", "coredns"), *PRIMARIES])
@@ -38,7 +38,7 @@ async def dns(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[D
 async def test_a_record_that_was_set_is_answered_when_set_returns(dns: Dns) -> None:
     await dns.check(NAME)
     assert await dns.set(NAME, ("192.0.2.2", "192.0.2.1"), 5) is None
-    assert await dns.observe(NAME) == Record(("192.0.2.1", "192.0.2.2"), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1", "192.0.2.2"), 5)
 
 
 async def test_a_name_that_was_never_set_is_no_record_not_an_error(dns: Dns) -> None:
@@ -48,43 +48,43 @@ async def test_a_name_that_was_never_set_is_no_record_not_an_error(dns: Dns) -> 
 
 async def test_a_change_replaces_all_addresses_of_both_families(dns: Dns) -> None:
     await dns.set(NAME, ("192.0.2.1", "192.0.2.2", "2001:db8::1"), 5)
-    assert await dns.observe(NAME) == Record(("192.0.2.1", "192.0.2.2", "2001:db8::1"), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1", "192.0.2.2", "2001:db8::1"), 5)
     await dns.set(NAME, ("192.0.2.3",), 5)
-    assert await dns.observe(NAME) == Record(("192.0.2.3",), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.3",), 5)
     await dns.set(NAME, ("2001:db8::2",), 5)
-    assert await dns.observe(NAME) == Record(("2001:db8::2",), 5)
+    assert await dns.observe(NAME) == DnsRecord(("2001:db8::2",), 5)
 
 
 async def test_a_change_back_takes_effect_too(dns: Dns) -> None:
     for address in ("192.0.2.1", "192.0.2.2", "192.0.2.1"):
         await dns.set(NAME, (address,), 5)
-        assert await dns.observe(NAME) == Record((address,), 5)
+        assert await dns.observe(NAME) == DnsRecord((address,), 5)
 
 
 async def test_a_new_time_to_live_alone_takes_effect(dns: Dns) -> None:
     await dns.set(NAME, ("192.0.2.1",), 300)
     await dns.set(NAME, ("192.0.2.1",), 7)
-    assert await dns.observe(NAME) == Record(("192.0.2.1",), 7)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1",), 7)
 
 
 async def test_each_name_has_a_time_to_live_of_its_own(dns: Dns) -> None:
     await dns.set(NAME, ("192.0.2.1",), 5)
     await dns.set("other.planes.test", ("192.0.2.2",), 600)
-    assert await dns.observe(NAME) == Record(("192.0.2.1",), 5)
-    assert await dns.observe("other.planes.test") == Record(("192.0.2.2",), 600)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1",), 5)
+    assert await dns.observe("other.planes.test") == DnsRecord(("192.0.2.2",), 600)
 
 
 async def test_setting_the_same_again_is_fine(dns: Dns) -> None:
     for _ in range(2):
         assert await dns.set(NAME, ("192.0.2.1",), 5) is None
-    assert await dns.observe(NAME) == Record(("192.0.2.1",), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1",), 5)
 
 
 async def test_names_set_at_the_same_time_do_not_meet(dns: Dns) -> None:
     names = {f"plane-{number}.planes.test": f"192.0.2.{number}" for number in range(1, 9)}
     await asyncio.gather(*(dns.set(name, (address,), 5) for name, address in names.items()))
     for name, address in names.items():
-        assert await dns.observe(name) == Record((address,), 5)
+        assert await dns.observe(name) == DnsRecord((address,), 5)
 
 
 async def test_a_removed_record_is_gone_when_remove_returns_and_may_be_removed_again(dns: Dns) -> None:
@@ -93,18 +93,18 @@ async def test_a_removed_record_is_gone_when_remove_returns_and_may_be_removed_a
     assert await dns.observe(NAME) is None
     assert await dns.remove(NAME) is None
     await dns.set(NAME, ("192.0.2.4",), 5)
-    assert await dns.observe(NAME) == Record(("192.0.2.4",), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.4",), 5)
 
 
 async def test_case_and_the_last_dot_make_no_difference(dns: Dns) -> None:
     await dns.set("Demo.Planes.TEST.", ("192.0.2.1",), 5)
-    assert await dns.observe(NAME) == Record(("192.0.2.1",), 5)
+    assert await dns.observe(NAME) == DnsRecord(("192.0.2.1",), 5)
 
 
 async def test_a_record_says_whose_it_is_and_by_which_driver_and_goes_with_that(dns: Dns) -> None:
     await dns.set(NAME, OURS[:1], 5, ALPHA)
     seen = await dns.look(NAME)
-    assert (seen.record, seen.ownership) == (Record(OURS[:1], 5), Ownership("alpha/uid-1", 7))
+    assert (seen.record, seen.ownership) == (DnsRecord(OURS[:1], 5), Ownership("alpha/uid-1", 7))
     assert (seen.others, seen.torn) == ((), "")
     await dns.set(NAME, OURS[1:], 5, replace(ALPHA, token=9))
     assert (await dns.look(NAME)).ownership == Ownership("alpha/uid-1", 9)
@@ -122,10 +122,10 @@ async def test_a_record_that_leads_to_somebody_else_is_left_alone_unless_the_use
     with pytest.raises(PreconditionFailed, match="takeOver"):
         await dns.remove(NAME, ALPHA)
     seen = await dns.look(NAME)
-    assert (seen.record, seen.ownership) == (Record((THEIRS,), 5), None)
+    assert (seen.record, seen.ownership) == (DnsRecord((THEIRS,), 5), None)
     await dns.set(NAME, OURS[:1], 5, replace(ALPHA, take_over=True))
     seen = await dns.look(NAME)
-    assert (seen.record, seen.ownership) == (Record(OURS[:1], 5), ALPHA.ownership)
+    assert (seen.record, seen.ownership) == (DnsRecord(OURS[:1], 5), ALPHA.ownership)
 
 
 async def test_a_name_that_somebody_else_claims_is_left_alone_whatever_it_leads_to(dns: Dns) -> None:
@@ -135,7 +135,7 @@ async def test_a_name_that_somebody_else_claims_is_left_alone_whatever_it_leads_
             await dns.set(NAME, OURS[1:], 5, claim)
         with pytest.raises(PreconditionFailed, match="claimed by alpha/uid-2"):
             await dns.remove(NAME, claim)
-    assert (await dns.look(NAME)).record == Record(OURS[:1], 5)
+    assert (await dns.look(NAME)).record == DnsRecord(OURS[:1], 5)
 
 
 async def test_a_record_without_a_claim_is_adopted_by_whom_it_leads_to(dns: Dns) -> None:
@@ -150,7 +150,7 @@ async def test_a_driver_that_was_overtaken_changes_nothing(dns: Dns) -> None:
         await dns.set(NAME, OURS[1:], 5, ALPHA)
     with pytest.raises(Conflict, match="newer driver"):
         await dns.remove(NAME, ALPHA)
-    assert (await dns.look(NAME)).record == Record(OURS[:1], 5)
+    assert (await dns.look(NAME)).record == DnsRecord(OURS[:1], 5)
 
 
 @pytest.mark.parametrize(

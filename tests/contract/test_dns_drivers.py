@@ -17,7 +17,7 @@ from quarterdeck.endpoint.dns.records import DnsServer, ask, name_servers
 from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.endpoint.dns.unmanaged import UnmanagedDns
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Claim, PersonMust, Record
+from quarterdeck.model.endpoints import DnsRecord, PersonMust, RecordClaim
 from quarterdeck.sites.port import Switches
 
 NAME = "demo.planes.test"
@@ -75,21 +75,23 @@ async def test_a_zone_that_the_server_does_not_hold_is_refused(updates: Rfc2136D
 
 async def test_a_change_made_by_somebody_else_meanwhile_is_never_overwritten(updates: Rfc2136Dns) -> None:
     await updates.set(NAME, ("192.0.2.1",), 5)
-    before = Record(("192.0.2.1",), 5)
-    late = updates.change(f"{NAME}.", before, Record(("192.0.2.3",), 5))
+    before = DnsRecord(("192.0.2.1",), 5)
+    late = updates.change(f"{NAME}.", before, DnsRecord(("192.0.2.3",), 5))
     await updates.set(NAME, ("192.0.2.2",), 5)
     with pytest.raises(Conflict, match="changed meanwhile"):
         await updates.send(late, NAME)
-    assert await updates.observe(NAME) == Record(("192.0.2.2",), 5)
+    assert await updates.observe(NAME) == DnsRecord(("192.0.2.2",), 5)
 
 
 async def test_a_late_change_of_an_older_driver_is_refused_though_the_record_is_still_as_it_saw_it(
     updates: Rfc2136Dns,
 ) -> None:
-    old, new = (Claim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6))
+    old, new = (
+        RecordClaim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6)
+    )
     await updates.set(NAME, ("192.0.2.1",), 5, old)
-    record = Record(("192.0.2.1",), 5)
-    late = updates.change(f"{NAME}.", record, Record(("192.0.2.2",), 5), old.ownership, old.ownership)
+    record = DnsRecord(("192.0.2.1",), 5)
+    late = updates.change(f"{NAME}.", record, DnsRecord(("192.0.2.2",), 5), old.ownership, old.ownership)
     await updates.set(NAME, ("192.0.2.1",), 5, new)
     with pytest.raises(Conflict, match="changed meanwhile"):
         await updates.send(late, NAME)
@@ -111,7 +113,7 @@ async def test_a_change_counts_when_all_authoritative_servers_answer_so(tmp_path
         with pytest.raises(TimedOut, match=f"DNS server {second.server} answers otherwise .192.0.2.1"):
             await both.set(NAME, ("192.0.2.2",), 5)
         torn = await both.look(NAME)
-        assert (torn.record, torn.others) == (Record(("192.0.2.2",), 5), (Record(("192.0.2.1",), 5),))
+        assert (torn.record, torn.others) == (DnsRecord(("192.0.2.2",), 5), (DnsRecord(("192.0.2.1",), 5),))
         with pytest.raises(PreconditionFailed, match="secondaries"):
             await both.check(NAME)
         waiting = asyncio.create_task(replace(both, patience=20.0).set(NAME, ("192.0.2.2",), 5))
@@ -120,7 +122,7 @@ async def test_a_change_counts_when_all_authoritative_servers_answer_so(tmp_path
         seen = await both.look(NAME)
         assert (seen.torn, seen.servers) == ("", 2)
         silent = await replace(both, others=(nobody(),)).look(NAME)
-        assert silent.record == Record(("192.0.2.2",), 5)
+        assert silent.record == DnsRecord(("192.0.2.2",), 5)
         assert "gives no answer" in silent.torn
         assert silent.servers == 1, "who gives no answer leads nobody"
 
@@ -169,7 +171,7 @@ async def test_the_own_server_knows_its_names_after_a_crash(own: CoreDns) -> Non
     await own.set(NAME, ("192.0.2.1",), 5)
     await crash(own.site, "dns")
     await own.set("other.planes.test", ("192.0.2.2",), 5)
-    assert await own.observe(NAME) == Record(("192.0.2.1",), 5)
+    assert await own.observe(NAME) == DnsRecord(("192.0.2.1",), 5)
 
 
 async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp_path: Path) -> None:
@@ -177,14 +179,14 @@ async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp
     async with own_server(tmp_path, machines=(first, second)) as dns:
         assert isinstance(dns.site, Switches)
         old, new = (
-            Claim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6)
+            RecordClaim(owner="alpha/1", token=each, addresses=frozenset({"192.0.2.1", "192.0.2.2"})) for each in (5, 6)
         )
         await dns.set(NAME, ("192.0.2.1",), 5, old)
-        assert [await ask(each, NAME) for each in dns.servers] == [Record(("192.0.2.1",), 5)] * 2
+        assert [await ask(each, NAME) for each in dns.servers] == [DnsRecord(("192.0.2.1",), 5)] * 2
         await dns.site.kill_machine(first)
         await dns.set(NAME, ("192.0.2.2",), 5, new)
         lost = await dns.look(NAME)
-        assert (lost.record, lost.uneven, lost.servers) == (Record(("192.0.2.2",), 5), False, 1)
+        assert (lost.record, lost.uneven, lost.servers) == (DnsRecord(("192.0.2.2",), 5), False, 1)
         with pytest.raises(Unavailable, match=first):
             await dns.remove(NAME, new)
         assert await dns.observe(NAME) is not None, "a server that comes back would know it for ever"
@@ -192,7 +194,7 @@ async def test_one_of_two_own_servers_may_be_lost_and_is_told_what_it_missed(tmp
         await until_answers(dns.servers[0])
         back = await dns.look(NAME)
         assert back.uneven
-        assert back.record == Record(("192.0.2.1",), 5), "what it knew last"
+        assert back.record == DnsRecord(("192.0.2.1",), 5), "what it knew last"
         await dns.set(NAME, ("192.0.2.2",), 5, new)
         assert (await dns.look(NAME)).torn == ""
         await dns.remove(NAME, new)
@@ -203,10 +205,10 @@ async def test_a_server_that_joins_answers_as_the_others_from_its_first_answer_o
     first, second = "east-a1", EDGE
     async with own_server(tmp_path, machines=(first, second)) as both:
         alone = replace(both, hosts={first: both.hosts[first]})
-        claim = Claim(owner="alpha/1", token=5, addresses=frozenset({"192.0.2.1", "192.0.2.3"}))
+        claim = RecordClaim(owner="alpha/1", token=5, addresses=frozenset({"192.0.2.1", "192.0.2.3"}))
         await alone.set(NAME, ("192.0.2.1",), 5, claim)
         await alone.set("unclaimed.planes.test", ("192.0.2.2", "2001:db8::2"), 7)
-        missed: list[Record | None] = []
+        missed: list[DnsRecord | None] = []
 
         async def asked() -> None:
             while True:
@@ -219,21 +221,21 @@ async def test_a_server_that_joins_answers_as_the_others_from_its_first_answer_o
         names = (NAME, "unclaimed.planes.test", "of-no-server.planes.test")
         await both.join((second,), names, (nobody(), *alone.servers))
         asking.cancel()
-        assert set(missed) <= {Record(("192.0.2.1",), 5)}
+        assert set(missed) <= {DnsRecord(("192.0.2.1",), 5)}
         for name in names:
             seen, before = await both.look(name), await alone.look(name)
             assert (seen.torn, seen.uneven) == ("", False)
             assert (seen.record, seen.ownership) == (before.record, before.ownership)
         assert (await both.look(NAME)).ownership == claim.ownership
         await both.set(NAME, ("192.0.2.3",), 5, replace(claim, token=6))
-        assert [await ask(each, NAME) for each in both.servers] == [Record(("192.0.2.3",), 5)] * 2
+        assert [await ask(each, NAME) for each in both.servers] == [DnsRecord(("192.0.2.3",), 5)] * 2
 
 
 async def test_a_server_joins_though_no_other_answers(tmp_path: Path) -> None:
     async with own_server(tmp_path) as own:
         await own.join((EDGE,), (NAME,), (nobody(),))
         await own.set(NAME, ("192.0.2.1",), 5)
-        assert await own.observe(NAME) == Record(("192.0.2.1",), 5)
+        assert await own.observe(NAME) == DnsRecord(("192.0.2.1",), 5)
 
 
 async def test_a_record_that_does_not_show_is_a_clear_error(own: CoreDns) -> None:
@@ -261,7 +263,9 @@ async def test_unmanaged_does_not_take_a_longer_time_to_live(own: CoreDns) -> No
     await own.set(NAME, ("192.0.2.1",), 3600)
     person = UnmanagedDns(servers=(own.servers[0],))
     waiting = await person.set(NAME, ("192.0.2.1",), 5)
-    assert waiting == PersonMust(name=f"{NAME}.", wanted=Record(("192.0.2.1",), 5), seen=Record(("192.0.2.1",), 3600))
+    assert waiting == PersonMust(
+        name=f"{NAME}.", wanted=DnsRecord(("192.0.2.1",), 5), seen=DnsRecord(("192.0.2.1",), 3600)
+    )
     assert "ttl 3600 s" in str(waiting)
 
 

@@ -21,16 +21,7 @@ from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed, Unavailabl
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm, AlarmKind, WatchKind
 from quarterdeck.etcd.faults import EtcdCompacted, EtcdFault, Reason
-from quarterdeck.etcd.kv import (
-    Compare,
-    CompareValue,
-    Delete,
-    Field,
-    Get,
-    Put,
-    Relation,
-    prefix_end,
-)
+from quarterdeck.etcd.kv import Compare, CompareValue, DeleteRange, Field, Get, Put, Relation, prefix_end
 from quarterdeck.etcd.watch import WatchRequest
 
 
@@ -67,7 +58,7 @@ async def test_what_is_written_is_read_and_deleted(member: EtcdMember) -> None:
     assert old.items[0].value == b"1"
     limited = await member.kv.get(Get(key=b"/rw/", range_end=prefix_end(b"/rw/"), limit=1, keys_only=True))
     assert (limited.count, limited.more, len(limited.items), limited.items[0].value) == (2, True, 1, b"")
-    assert await member.kv.delete(Delete(b"/rw/", prefix_end(b"/rw/"))) == 2
+    assert await member.kv.delete(DeleteRange(b"/rw/", prefix_end(b"/rw/"))) == 2
     assert (await member.kv.get(Get(key=b"/rw/", range_end=prefix_end(b"/rw/"), count_only=True))).count == 0
 
 
@@ -76,7 +67,7 @@ async def test_a_transaction_takes_the_branch_of_its_conditions(member: EtcdMemb
     create = await member.kv.txn([missing], [Put(b"/txn/a", b"1")], [Get(key=b"/txn/a")])
     assert create.succeeded
     assert create.answers == (None,)
-    again = await member.kv.txn([missing], [Put(b"/txn/a", b"2")], [Get(key=b"/txn/a"), Delete(b"/txn/none")])
+    again = await member.kv.txn([missing], [Put(b"/txn/a", b"2")], [Get(key=b"/txn/a"), DeleteRange(b"/txn/none")])
     assert not again.succeeded
     read, deleted = again.answers
     assert read is not None
@@ -128,7 +119,7 @@ async def test_a_lease_lives_is_refreshed_and_takes_its_keys_along(member: EtcdM
 async def test_a_watch_tells_changes_in_order_with_what_was_before(member: EtcdMember) -> None:
     start = await member.kv.put(Put(b"/watch/a", b"1"))
     await member.kv.txn([], [Put(b"/watch/a", b"2"), Put(b"/watch/b", b"3")])
-    await member.kv.delete(Delete(b"/watch/a"))
+    await member.kv.delete(DeleteRange(b"/watch/a"))
     what = WatchRequest(key=b"/watch/", range_end=prefix_end(b"/watch/"), start_revision=start, before=True)
     async with aclosing(member.watch.revisions(what)) as revisions:
         first, second, third = [await anext(revisions) for _ in range(3)]
@@ -192,7 +183,7 @@ async def test_a_snapshot_comes_whole_and_defragmenting_gives_space_back(member:
     snapshot = b"".join([part async for part in member.maintenance.snapshot()])
     before = await member.maintenance.status()
     assert len(snapshot) == before.db_size + 32
-    await member.kv.delete(Delete(b"/big/", prefix_end(b"/big/")))
+    await member.kv.delete(DeleteRange(b"/big/", prefix_end(b"/big/")))
     await member.kv.compact(newest + 1, physical=True)
     await member.maintenance.defragment()
     after = await member.maintenance.status()

@@ -85,19 +85,19 @@ class Server:
         self._revision = 0
         self._loses, self._silent = loses, silent
 
-    async def call(self, request: Request) -> probe.Outcome:
+    async def call(self, request: Request) -> probe.RequestOutcome:
         await asyncio.sleep(0)
         status, name = self._done(request)
         await asyncio.sleep(0)
         if status in (200, 201) and request.method != "GET" and self._silent and self._revision % self._silent == 0:
-            return probe.Outcome(reason="no answer within 4 s", address="10.0.0.1")
+            return probe.RequestOutcome(reason="no answer within 4 s", address="10.0.0.1")
         if status < 300:
             value, revision = self._there[name]
             said = {"kind": "ConfigMap", "metadata": {"resourceVersion": revision}, "data": {"value": value}}
         else:
             reasons = {404: "NotFound", 409: "AlreadyExists" if request.method == "POST" else "Conflict"}
             said = {"kind": "Status", "reason": reasons[status], "details": {"name": name}}
-        return probe.Outcome(status=status, body=json.dumps(said).encode(), address="10.0.0.1")
+        return probe.RequestOutcome(status=status, body=json.dumps(said).encode(), address="10.0.0.1")
 
     def _done(self, request: Request) -> tuple[int, str]:
         if request.method == "GET":

@@ -24,10 +24,10 @@ from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.netns.layout import CLIENT_ADDRESS
-from quarterdeck.sites.ssh.connections import Hosts
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.connections import HostConnections
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 from quarterdeck.sites.ssh.site import SshSite, open_ssh_site
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 
 pytestmark = [
     pytest.mark.hosts,
@@ -95,9 +95,11 @@ class Edges:
 async def shared(lab: HostsLab, folder: Path) -> AsyncIterator[Edges]:
     home, os.environ["HOME"] = os.environ["HOME"], str(lab.access.folder)
     vip = ".".join((*lab.address(E1).split(".")[:3], "200"))
-    hosts = Hosts("tests")
+    hosts = HostConnections("tests")
     authority = Authority(folder)
-    envoy = (await Upstream.from_environment(os.environ).ensure([Program.ENVOY], Versions()))[Program.ENVOY]
+    envoy = (await Upstream.from_environment(os.environ).ensure([UpstreamProgram.ENVOY], Versions()))[
+        UpstreamProgram.ENVOY
+    ]
     try:
         with lab.inside():
             settings = SshSettings(
@@ -122,9 +124,9 @@ async def shared(lab: HostsLab, folder: Path) -> AsyncIterator[Edges]:
         os.environ["HOME"] = home
 
 
-def _host(lab: HostsLab, name: str) -> Host:
+def _host(lab: HostsLab, name: str) -> SshHost:
     login = Login(host=name, user="deck")
-    return Host(name=name, address=lab.address(name), zone="a", roles=(MachineRole.EDGE,), login=login)
+    return SshHost(name=name, address=lab.address(name), zone="a", roles=(MachineRole.EDGE,), login=login)
 
 
 def _balancer(

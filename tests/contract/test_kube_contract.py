@@ -22,10 +22,10 @@ from quarterdeck.addons.applyset import MANAGER, ours, owned_fields
 from quarterdeck.components.controller import scheduler
 from quarterdeck.errors import Unavailable
 from quarterdeck.kube.http import WATCHED, HttpKube
-from quarterdeck.kube.port import Address, Kube, Refusal, Refused, Resource, WriteTrial
+from quarterdeck.kube.port import Address, ApiResource, Kube, Refusal, Refused, WriteTrial
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 
 __all__ = ["binaries"]
 
@@ -198,7 +198,7 @@ class RealLab:
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program, Path]) -> Iterator[OneReplica]:
+def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[UpstreamProgram, Path]) -> Iterator[OneReplica]:
     with one_replica(tmp_path_factory.mktemp("replica"), binaries) as replica:
         for component in (Component.ETCD, Component.APISERVER, Component.SCHEDULER):
             replica.start_and_await(component)
@@ -456,7 +456,7 @@ async def test_an_apiserver_says_who_may_hold_a_lease(lab: Lab) -> None:
         await lab.kube.may_hold(lab.nobody, "system:kube-scheduler", scheduler.LEASE)
 
 
-CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 HELD = CONFIG_MAP.path("default", "held")
 
 
@@ -468,8 +468,8 @@ def held(name: str = "held", namespace: str = "default", **data: str) -> dict[st
 async def test_what_is_served_is_told_with_its_path_and_scope(lab: Lab) -> None:
     found = (await lab.kube.discover(lab.apiserver)).resources
     assert CONFIG_MAP in found
-    assert Resource("apps", "v1", "Deployment", "deployments", namespaced=True) in found
-    assert Resource("", "v1", "Namespace", "namespaces", namespaced=False) in found
+    assert ApiResource("apps", "v1", "Deployment", "deployments", namespaced=True) in found
+    assert ApiResource("", "v1", "Namespace", "namespaces", namespaced=False) in found
     assert "TokenReview" not in {each.kind for each in found}, "nobody can apply one"
 
 
@@ -526,7 +526,7 @@ async def test_only_the_object_that_was_seen_is_deleted(lab: Lab) -> None:
 
 
 async def test_what_is_missing_may_come_later(lab: Lab) -> None:
-    nothing = Resource("example.com", "v1", "Thing", "things", namespaced=True)
+    nothing = ApiResource("example.com", "v1", "Thing", "things", namespaced=True)
     assert await lab.kube.metadata(lab.apiserver, nothing, "set=mine") == ()
     for path in (nothing.path("default", "one"), CONFIG_MAP.path("nowhere", "held")):
         with pytest.raises(Refused) as refused:

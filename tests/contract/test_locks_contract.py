@@ -27,7 +27,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.pki.tls import client_context
 from quarterdeck.stores.locks import StoreLocks
 from quarterdeck.stores.sqlite import SqliteStore
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 
 __all__ = ["binaries"]
 
@@ -45,7 +45,7 @@ FIRST = Record(
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program, Path]) -> Iterator[OneReplica]:
+def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[UpstreamProgram, Path]) -> Iterator[OneReplica]:
     with one_replica(tmp_path_factory.mktemp("replica"), binaries) as replica:
         for component in (Component.ETCD, Component.APISERVER):
             replica.start_and_await(component)

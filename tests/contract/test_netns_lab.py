@@ -20,7 +20,7 @@ import pytest
 from quarterdeck.endpoint.door_guests import guests_file, invite
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.linux.processes import ProcessId
-from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.isolation import MachinePlace
 from quarterdeck.sites.netns.control import KEEPER_FILE, lab_folder
 from quarterdeck.sites.netns.lab import Lab, NetnsIsolation, available
 from quarterdeck.sites.netns.layout import CLIENT, HUB, OUTSIDE, Cut, Layout, Way, inside
@@ -437,7 +437,7 @@ async def test_a_program_in_the_client_can_start_others_on_machines(world: World
 
 async def test_the_local_driver_can_plug_in_and_out_and_release_as_often_as_it_likes(home: Path) -> None:
     isolation = NetnsIsolation(home)
-    place = Place(site="north", site_number=254, machine="north-1", machine_number=254, zone="a")
+    place = MachinePlace(site="north", site_number=254, machine="north-1", machine_number=254, zone="a")
     assert isolation.address(place) == "10.89.254.254"
     await Lab(home).close()
     await isolation.unplug(place)

@@ -12,12 +12,14 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from support.byhand import PORTS, PROGRAMS, OneReplica, binaries, one_replica, until
+from support.conditions import eventually
 
 from quarterdeck.components.apiserver import AUDIT_LOG
 from quarterdeck.components.controller import controller_manager, scheduler
@@ -28,10 +30,10 @@ from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
-from quarterdeck.pki.issuing import create_plane_secrets, issue_admin
+from quarterdeck.pki.issuance import create_plane_secrets, issue_admin
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.kernel import PER_LEADER, PER_PLANE, PER_REPLICA
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 
 __all__ = ["binaries"]
 
@@ -85,7 +87,7 @@ class Kubectl:
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program, Path]) -> Iterator[OneReplica]:
+def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[UpstreamProgram, Path]) -> Iterator[OneReplica]:
     with one_replica(tmp_path_factory.mktemp("replica"), binaries) as replica:
         for component in PROGRAMS:
             replica.start_and_await(component)
@@ -93,7 +95,9 @@ def replica(tmp_path_factory: pytest.TempPathFactory, binaries: Mapping[Program,
 
 
 @pytest.fixture(scope="module")
-def kubectl(replica: OneReplica, binaries: Mapping[Program, Path], tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+def kubectl(
+    replica: OneReplica, binaries: Mapping[UpstreamProgram, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Kubectl:
     """Kubectl as a person uses it: an admin's certificate, and the plane's name in the server's certificate."""
     server = Server(
         url=url(replica.apiserver.host, replica.apiserver.port),
@@ -103,10 +107,10 @@ def kubectl(replica: OneReplica, binaries: Mapping[Program, Path], tmp_path_fact
     config = tmp_path_factory.mktemp("kubectl") / "kubeconfig"
     admin = issue_admin(replica.secrets, datetime.now(UTC))
     config.write_text(kubeconfig("byhand", "admin", server, admin))
-    return Kubectl(binaries[Program.KUBECTL], config)
+    return Kubectl(binaries[UpstreamProgram.KUBECTL], config)
 
 
-def etcd_get(replica: OneReplica, binaries: Mapping[Program, Path], folder: Path, key: str) -> bytes:
+def etcd_get(replica: OneReplica, binaries: Mapping[UpstreamProgram, Path], folder: Path, key: str) -> bytes:
     for name, content in (
         ("ca", replica.secrets.etcd_ca.bundle),
         ("crt", replica.secrets.etcd_manager.certificate),
@@ -115,7 +119,14 @@ def etcd_get(replica: OneReplica, binaries: Mapping[Program, Path], folder: Path
         (folder / name).write_bytes(content)
     endpoint = replica.replica.seat.listen(PortName.ETCD_CLIENT).url()
     tls = [f"--cacert={folder / 'ca'}", f"--cert={folder / 'crt'}", f"--key={folder / 'key'}"]
-    command = [str(binaries[Program.ETCDCTL]), f"--endpoints={endpoint}", *tls, "get", "--print-value-only", key]
+    command = [
+        str(binaries[UpstreamProgram.ETCDCTL]),
+        f"--endpoints={endpoint}",
+        *tls,
+        "get",
+        "--print-value-only",
+        key,
+    ]
     return subprocess.run(command, capture_output=True, timeout=30, check=True).stdout
 
 
@@ -144,7 +155,7 @@ def test_an_admin_works_with_kubectl(kubectl: Kubectl) -> None:
 
 
 def test_a_secret_is_unreadable_in_etcd(
-    replica: OneReplica, binaries: Mapping[Program, Path], kubectl: Kubectl, tmp_path: Path
+    replica: OneReplica, binaries: Mapping[UpstreamProgram, Path], kubectl: Kubectl, tmp_path: Path
 ) -> None:
     kubectl("create", "secret", "generic", "treasure", "--from-literal=where=under-the-palm")
     kubectl("create", "configmap", "map", "--from-literal=where=under-the-palm")
@@ -173,10 +184,9 @@ async def test_the_controllers_hold_their_leases_and_say_so(replica: OneReplica)
             (controller_manager.LEASE, PortName.CONTROLLER_MANAGER),
             (scheduler.LEASE, PortName.SCHEDULER),
         ):
-            lease = await kube.leader_lease(replica.apiserver, name)
-            assert lease is not None
-            assert lease.holder
-            assert await kube.leads(replica.at(port), name) is True
+            held = partial(kube.leader_lease, replica.apiserver, name)
+            await eventually(held, lambda seen: seen is not None and bool(seen.holder))  # it has just been started
+            await eventually(partial(kube.leads, replica.at(port), name), lambda leads: leads is True)
     finally:
         await kube.close()
 

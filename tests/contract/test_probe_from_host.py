@@ -15,11 +15,11 @@ import pytest
 from probe_lab import Act, FakeApiserver, until
 from support.hosts_lab import HostsLab, LabHost, why_not
 
-from quarterdeck.dialing import connected
 from quarterdeck.errors import PreconditionFailed, Unavailable
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.probe.client import Client
-from quarterdeck.probe.dial import Dialer, Http, tls_context
-from quarterdeck.probe.ledger import Slot
+from quarterdeck.probe.dial import Dialer, HttpVersion, tls_context
+from quarterdeck.probe.ledger import ObjectSlot
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.schema import Failure
@@ -30,7 +30,7 @@ from quarterdeck.sites.ssh.hosts import Login
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(120), pytest.mark.skipif(bool(why_not()), reason=why_not())]
 HOST = "east-a1"
-READ = Requests("ns", "t").read(Slot(0, 0))
+READ = Requests("ns", "t").read(ObjectSlot(0, 0))
 SETTINGS = ProbeSettings(id="from", rate=40, slots=4)
 _LET_IN = """
 install --owner=plain --directory /home/plain/.ssh
@@ -70,7 +70,9 @@ async def apiserver(address: str) -> AsyncIterator[FakeApiserver]:
         yield fake
 
 
-def client_of(target: ProbeTarget, tunnel: Tunnel, http: Http = Http.ONE, *, timeout: float = 5.0) -> Client:
+def client_of(
+    target: ProbeTarget, tunnel: Tunnel, http: HttpVersion = HttpVersion.ONE, *, timeout: float = 5.0
+) -> Client:
     resolver = resolver_for(target, time.monotonic, tunnel)
     dialer = Dialer(target=target, resolver=resolver, network=tunnel, context=tls_context(target, http), http=http)
     return Client(dialer, timeout=timeout)
@@ -108,8 +110,8 @@ async def test_connections_come_from_the_host_and_carry_all_that_is_said(
     assert (address, peers) == (here, [lab.address(HOST)])
 
 
-@pytest.mark.parametrize("http", Http)
-async def test_a_kept_connection_that_ends_is_as_it_is_from_here(here: str, tunnel: Tunnel, http: Http) -> None:
+@pytest.mark.parametrize("http", HttpVersion)
+async def test_a_kept_connection_that_ends_is_as_it_is_from_here(here: str, tunnel: Tunnel, http: HttpVersion) -> None:
     async with apiserver(here) as server:
         client = client_of(server.target(), tunnel, http)
         assert [(await client.call(READ)).status for _ in range(3)] == [200] * 3

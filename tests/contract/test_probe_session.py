@@ -16,7 +16,7 @@ from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.probe.result import Summary
 from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
-from quarterdeck.probe.target import Kind, ProbeSettings
+from quarterdeck.probe.target import ClientKind, ProbeSettings
 
 SETTINGS = ProbeSettings(id="s", rate=40, slots=4, timeout=20.0)
 
@@ -43,7 +43,7 @@ async def test_a_session_marks_retires_and_ends_with_a_result(server: FakeApiser
         marked = await probe.mark("migrate")
         server.act = lambda exchange: None if exchange.watch or failures else Act.REFUSE
         await until(lambda: len(failures) >= 1)
-        await probe.retire(Kind.PINNED)
+        await probe.retire(ClientKind.PINNED)
         await until(lambda: probe.summary is not None and probe.summary.period == "migrate")
         result = await probe.stop()
     assert gone(pid)

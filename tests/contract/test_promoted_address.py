@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.port import have_clients_wait, have_new_clients_wait
-from quarterdeck.endpoint.promoted import PromotedAddress
-from quarterdeck.model.endpoints import Claim
+from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.promoted_address import PromotedAddress
+from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
@@ -89,8 +89,8 @@ class Machines:
     servers: dict[str, Peer] = field(default_factory=dict)
 
     @property
-    def claim(self) -> Claim:
-        return Claim(owner="demo/1", token=1, addresses=frozenset(each.address for each in self.dns.machines))
+    def claim(self) -> RecordClaim:
+        return RecordClaim(owner="demo/1", token=1, addresses=frozenset(each.address for each in self.dns.machines))
 
     async def lead(self, machine: str) -> None:
         address = next(each.address for each in self.dns.machines if each.name == machine)

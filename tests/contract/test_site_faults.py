@@ -36,9 +36,9 @@ from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Quarterde
 from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.faults import SLOW_SYNC, Fault, FaultKind
 from quarterdeck.model.units import MachineState, UnitState, UnitStatus
+from quarterdeck.sites.local.fault.fault_book import FaultBook, MadeFault
 from quarterdeck.sites.local.fault.faults import all_stopped
-from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault
-from quarterdeck.sites.local.fault.tracing import TRACER, cannot_trace
+from quarterdeck.sites.local.fault.strace import TRACER, cannot_trace
 from quarterdeck.sites.local.processes import processes_of
 from quarterdeck.sites.local.site import LocalSite
 

@@ -36,7 +36,7 @@ from support.site_harness import (
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.capabilities import JobResult
 from quarterdeck.model.units import Priority, Program, UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.isolation import MachinePlace
 from quarterdeck.sites.local.loopback import Loopback, open_loopback
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.local.supervisor.client import SupervisorClient
@@ -410,7 +410,7 @@ async def test_a_destroyed_site_leaves_nothing_behind(site: LocalSite, tmp_path:
 class Broken(Loopback):
     """An isolation whose machines cannot be entered."""
 
-    def launch_prefix(self, place: Place) -> tuple[str, ...]:
+    def launch_prefix(self, place: MachinePlace) -> tuple[str, ...]:
         return ("/bin/false",)
 
 

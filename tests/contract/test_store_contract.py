@@ -30,7 +30,7 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, QuarterdeckError
 from quarterdeck.stores import rules
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, amend
+from quarterdeck.stores.port import EntryOutcome, Event, EventType, JournalEntry, Lease, Store, amend
 from quarterdeck.stores.rules import EVENTS_KEPT
 from quarterdeck.stores.sqlite import SqliteStore
 
@@ -304,7 +304,7 @@ async def test_the_journal_gives_back_whole_entries_in_order(store: Store) -> No
     first = await store.append(
         entry(
             "promote t1",
-            outcome=Outcome.STARTED,
+            outcome=EntryOutcome.STARTED,
             operation="alpha-migrate-1",
             site="west",
             replica="t1",

@@ -13,7 +13,7 @@ from support.upstream_lab import AMD64, Heard, elf, order
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.upstream.build import GoBuild
-from quarterdeck.upstream.catalog import Program, Version
+from quarterdeck.upstream.catalog import UpstreamProgram, Version
 from quarterdeck.upstream.releases import MODULES
 from quarterdeck.upstream.sources import CannotGive
 
@@ -77,7 +77,7 @@ def stand_in(tmp_path: Path) -> StandIn:
 
 async def test_all_programs_of_an_order_are_built_by_one_go_build(stand_in: StandIn) -> None:
     heard = Heard()
-    programs = (Program.KUBE_APISERVER, Program.KUBECTL)
+    programs = (UpstreamProgram.KUBE_APISERVER, UpstreamProgram.KUBECTL)
     files = await stand_in.build.fetch(order(stand_in.work, KUBE, *programs), heard)
     assert {program: path.read_bytes() for program, path in files.items()} == dict.fromkeys(programs, elf())
     (build,) = [call for call in stand_in.calls() if call.startswith("build")]
@@ -91,7 +91,7 @@ async def test_go_is_given_the_pinned_digests_and_the_projects_own(stand_in: Sta
     """The module is pinned, its go.sum is part of it, and so all that it needs is; ours come first."""
     stand_in.answer("go 1.26.0\n", "example.com/dep v1.0.0 h1:dep=\nk8s.io/kubernetes v1.36.3 h1:of-its-own=\n")
     heard = Heard()
-    await stand_in.build.fetch(order(stand_in.work, KUBE, Program.KUBECTL), heard)
+    await stand_in.build.fetch(order(stand_in.work, KUBE, UpstreamProgram.KUBECTL), heard)
     seen = (stand_in.folder / "go.sum.seen").read_text().splitlines()
     assert "example.com/dep v1.0.0 h1:dep=" in seen
     assert [line for line in MODULES.splitlines() if line.startswith("k8s.io/")] == [
@@ -102,17 +102,17 @@ async def test_go_is_given_the_pinned_digests_and_the_projects_own(stand_in: Sta
 
 async def test_a_version_without_a_pinned_digest_is_built_with_a_word(stand_in: StandIn) -> None:
     heard = Heard()
-    await stand_in.build.fetch(order(stand_in.work, Version(3, 5, 31), Program.ETCD), heard)
+    await stand_in.build.fetch(order(stand_in.work, Version(3, 5, 31), UpstreamProgram.ETCD), heard)
     assert heard.notes == ["etcd 3.5.31: no digest is pinned for it; Go's checksum database decides"]
 
 
 async def test_programs_have_their_own_names_whatever_go_calls_them(stand_in: StandIn) -> None:
-    files = await stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), Heard())
-    assert files == {Program.ETCD: stand_in.work / "out" / "server"}
+    files = await stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), Heard())
+    assert files == {UpstreamProgram.ETCD: stand_in.work / "out" / "server"}
 
 
 async def test_gos_caches_are_ours_and_the_rest_of_its_environment_is_the_users(stand_in: StandIn) -> None:
-    await stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), Heard())
+    await stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), Heard())
     seen = dict(line.split("=", 1) for line in (stand_in.folder / "environment").read_text().splitlines())
     assert seen["GOCACHE"] == str(stand_in.cache / "go" / "build")
     assert seen["GOMODCACHE"] == str(stand_in.cache / "go" / "mod")
@@ -123,14 +123,14 @@ async def test_gos_caches_are_ours_and_the_rest_of_its_environment_is_the_users(
 async def test_a_version_that_the_module_proxy_does_not_know_is_absent(stand_in: StandIn) -> None:
     stand_in.refuse("k8s.io/kubernetes@v1.36.3: reading https://proxy.example/v1.36.3.info: 404 Not Found")
     with pytest.raises(CannotGive, match="404 Not Found") as refusal:
-        await stand_in.build.fetch(order(stand_in.work, KUBE, Program.KUBECTL), Heard())
+        await stand_in.build.fetch(order(stand_in.work, KUBE, UpstreamProgram.KUBECTL), Heard())
     assert refusal.value.absent
 
 
 async def test_a_module_proxy_out_of_reach_is_not_taken_for_a_missing_version(stand_in: StandIn) -> None:
     stand_in.refuse('k8s.io/kubernetes@v1.36.3: Get "https://proxy.example": dial tcp: connection refused')
     with pytest.raises(CannotGive, match="connection refused") as refusal:
-        await stand_in.build.fetch(order(stand_in.work, KUBE, Program.KUBECTL), Heard())
+        await stand_in.build.fetch(order(stand_in.work, KUBE, UpstreamProgram.KUBECTL), Heard())
     assert not refusal.value.absent
 
 
@@ -138,7 +138,7 @@ async def test_a_failed_build_shows_its_last_lines(stand_in: StandIn) -> None:
     (stand_in.folder / "build.err").write_text("".join(f"line {n}\n" for n in range(50)))
     heard = Heard()
     with pytest.raises(CannotGive, match=r"compiling it failed \(line 49\)"):
-        await stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), heard)
+        await stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), heard)
     assert heard.notes == [f"  line {n}" for n in range(38, 50)]
     assert list(heard.finished.values()) == ["failed"]
 
@@ -146,19 +146,19 @@ async def test_a_failed_build_shows_its_last_lines(stand_in: StandIn) -> None:
 async def test_a_changed_module_is_corrupt(stand_in: StandIn) -> None:
     (stand_in.folder / "tidy.err").write_text("go: verifying x@v1: checksum mismatch\nSECURITY ERROR\n")
     with pytest.raises(Corrupt, match="not what its author published"):
-        await stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), Heard())
+        await stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), Heard())
 
 
 async def test_a_disk_that_fills_up_while_building_is_named(stand_in: StandIn) -> None:
     (stand_in.folder / "build.err").write_text("link: write /tmp/x: no space left on device\n")
     with pytest.raises(PreconditionFailed, match=r"no room in .*QUARTERDECK_CACHE"):
-        await stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), Heard())
+        await stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), Heard())
 
 
 async def test_a_cancelled_build_leaves_no_process_behind(stand_in: StandIn) -> None:
     hang = stand_in.folder / "hang"
     os.mkfifo(hang)  # the stand-in writes the number of its child to it, once both are there
-    task = asyncio.create_task(stand_in.build.fetch(order(stand_in.work, ETCD, Program.ETCD), Heard()))
+    task = asyncio.create_task(stand_in.build.fetch(order(stand_in.work, ETCD, UpstreamProgram.ETCD), Heard()))
     child = os.pidfd_open(int(await asyncio.wait_for(asyncio.to_thread(hang.read_text), 20)))
     try:
         task.cancel()

@@ -11,7 +11,7 @@ from pathlib import Path
 from support.upstream_lab import AMD64, elf
 
 from quarterdeck.upstream.cache import Cache, State
-from quarterdeck.upstream.catalog import Program, Version
+from quarterdeck.upstream.catalog import UpstreamProgram, Version
 
 # Fetches etcd into the cache at argv[1] from a source that tells of itself on stdout, and then, by argv[2],
 # goes on at a line on stdin, or writes more than the limit on the size of files allows.
@@ -75,11 +75,11 @@ def test_a_process_killed_while_fetching_neither_blocks_nor_harms_the_next(tmp_p
         first.send_signal(signal.SIGKILL)
         second = worker(tmp_path, "second")
         assert line(second) == "fetching"
-        assert Cache(tmp_path, AMD64).look(Program.ETCD, V).state is State.MISSING
+        assert Cache(tmp_path, AMD64).look(UpstreamProgram.ETCD, V).state is State.MISSING
         second.communicate("\n", timeout=60)
     finally:
         end(*filter(None, (first, second)))
-    entry = Cache(tmp_path, AMD64).look(Program.ETCD, V)
+    entry = Cache(tmp_path, AMD64).look(UpstreamProgram.ETCD, V)
     assert entry.state is State.READY
     assert entry.path.read_bytes() == elf(b"second")
 
@@ -96,7 +96,7 @@ def test_a_second_process_waits_and_takes_what_the_first_fetched(tmp_path: Path)
         end(*filter(None, (first, second)))
     assert first_said.split() == ["done"]
     assert second_said.split() == ["done"]  # and it never said "fetching"
-    assert Cache(tmp_path, AMD64).look(Program.ETCD, V).path.read_bytes() == elf(b"first")
+    assert Cache(tmp_path, AMD64).look(UpstreamProgram.ETCD, V).path.read_bytes() == elf(b"first")
 
 
 def test_no_room_is_said_and_nothing_half_done_stays(tmp_path: Path) -> None:

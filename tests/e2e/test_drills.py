@@ -15,7 +15,7 @@ from support.plane_lab import CHANGE, PlaneLab
 from quarterdeck.api.site import Isolation
 from quarterdeck.engine.workspace.leases import next_manager_lease
 from quarterdeck.model.units import MachineState
-from quarterdeck.sites.local.fault.tracing import cannot_trace
+from quarterdeck.sites.local.fault.strace import cannot_trace
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -11,14 +11,14 @@ import pytest
 from httpx2 import HTTPError
 from support.conditions import until
 from support.plane_lab import Command, PlaneLab, plane_lab
-from support.watched import CLIENTS, Watched, watched
+from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.netns.lab import available
 from quarterdeck.sites.vrrp import why_not_here
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 pytestmark = [pytest.mark.netns, pytest.mark.timeout(300)]
 
@@ -30,11 +30,6 @@ metadata: {name: n1}
 spec: {isolation: netns, machinesPerZone: 1, edges: 2, floatingAddresses: true}
 """
 FIRST, SECOND = "n1-edge", "n1-edge-2"
-#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
-#: after 10 s.
-PATIENCE = 12.0
-#: Seconds within which a client who connects anew is answered by the other edge, on a busy host.
-TAKEOVER = 5.0
 #: Seconds within which the Service has no address of a machine that died.
 FOLLOWS = 15.0
 
@@ -51,7 +46,7 @@ class Two:
         why = f"it is to lead to {' and '.join(edges)}, and to nothing else"
 
         def led(seen: Sequence[JournalEntry]) -> bool:
-            done = (each for each in seen if each.kind == "set-record" and each.outcome is Outcome.DONE)
+            done = (each for each in seen if each.kind == "set-record" and each.outcome is EntryOutcome.DONE)
             return any(each.detail.get("why") == why for each in done)
 
         return self.lab.journal(NAME, led, why, after=after, during=self.manager, seconds=60)[-1].id

@@ -15,7 +15,7 @@ from support.plane_lab import Command, Done, PlaneLab
 
 from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.report.schema import Report
-from quarterdeck.stores.port import Outcome
+from quarterdeck.stores.port import EntryOutcome
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -82,7 +82,7 @@ spec:
     assert lab.status("live", code=0)["nameLeadsTo"] == "west"
     entries = lab.journal("live", lambda _: True, "the journal can be read")
     outcomes = [entry.outcome for entry in entries if entry.kind == "set-record"]
-    assert outcomes == [Outcome.STARTED, Outcome.DONE] * 2  # however often the person was waited for
+    assert outcomes == [EntryOutcome.STARTED, EntryOutcome.DONE] * 2  # however often the person was waited for
     assert f"waiting for these records: {HOST}. 5 IN A " in lab.run("events", "live").out
     done = person.deletes_them(lab.start("delete", "live", "--yes"))
     assert done.code == 0, str(done)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.clients import Writer
-from support.conditions import until
+from support.conditions import freeze, until
 from support.plane_lab import Command, PlaneLab, did
 from support.watched import CLIENTS, probed, watched
 
@@ -86,7 +86,7 @@ def test_requests_wait_while_no_member_answers_and_none_fails(demo: PlaneLab) ->
         until(lambda: set(demo.kubectl(client, *numbers).split()) - {"0"}, "the probe's clients write")
         try:
             for pid in pids:
-                os.kill(pid, signal.SIGSTOP)
+                freeze(pid)
             time.sleep(3.5)  # the fault itself
         finally:
             for pid in pids:

@@ -15,7 +15,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.faults import EtcdFault, Reason
-from quarterdeck.etcd.kv import Delete, Put
+from quarterdeck.etcd.kv import DeleteRange, Put
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -98,6 +98,6 @@ async def takes_writes(member: EtcdMember) -> None:
 async def has_room(member: EtcdMember) -> None:
     """It takes writes, and is small again."""
     assert await member.maintenance.alarms() == ()
-    await member.kv.delete(Delete(key=b"/fill"))
+    await member.kv.delete(DeleteRange(key=b"/fill"))
     status = await member.maintenance.status()
     assert status.db_size < status.db_size_quota / 4

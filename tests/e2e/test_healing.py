@@ -5,7 +5,6 @@ that hangs, a file that somebody changed. And a person drains a machine.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.conditions import until
+from support.conditions import freeze, until
 from support.plane_lab import PlaneLab, did
 from support.planes import KeptPlane
 from support.watched import CLIENTS, Watched, watched
@@ -88,7 +87,7 @@ def test_a_program_that_hangs_is_started_again(kept: PlaneLab, clients: Watched)
     hangs = member(lab, "voter")
     after, since = lab.last_entry(NAME), time.time()
     pid = lab.pid(hangs["site"], hangs["machine"], Component.APISERVER)
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
     clients.excuse("an apiserver stood still", since=since, until=since + CHECKS, most=CLIENTS)
     lab.journal(NAME, lambda seen: did(seen, "force-restart-unit"), "it is started anew", after=after)
     print(f"an apiserver hung: started anew after {time.time() - since:.1f} s")

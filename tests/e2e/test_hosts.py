@@ -11,17 +11,16 @@ import pytest
 import yaml
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
-from support.hosts_planes import HostsPlanes, hosts_planes
+from support.hosts_planes import HostsPlanes, edge_dies_and_comes_back, hosts_planes
 from support.plane_lab import Command, PlaneLab, did, managed
-from support.watched import CLIENTS, probed, watched
+from support.watched import CLIENTS, PATIENCE, probed, watched
 
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.seats import PortName
 from quarterdeck.report.schema import Outcome, Report
 from quarterdeck.sites.netns.layout import OUTSIDE, Cut
-from quarterdeck.stores.port import JournalEntry
-from quarterdeck.stores.port import Outcome as Done
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -36,11 +35,6 @@ EXPOSURE = 4.0
 RTT = 80
 #: Seconds until nobody waits any more for a machine that says nothing.
 SILENT = 20.0
-#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
-#: after 10 s.
-PATIENCE = 12.0
-#: Seconds within which a client who connects anew is answered by the other edge, on a busy machine.
-TAKEOVER = 5.0
 
 
 def machines() -> dict[LabHost, tuple[str, ...]]:
@@ -172,7 +166,7 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
         cut: set[str] = set()
 
         def more(seen: Sequence[JournalEntry]) -> bool:
-            new = {each.kind for each in seen if each.outcome is Done.STARTED} - cut
+            new = {each.kind for each in seen if each.outcome is EntryOutcome.STARTED} - cut
             cut.update(new)
             if "promote-learner" in new:
                 hosts.set_sudo(refuses, allowed=False)
@@ -330,24 +324,11 @@ def at_north(hosts: HostsPlanes) -> None:
 def test_a_floating_address_goes_over_when_its_edge_dies(far: HostsPlanes) -> None:
     """That edge is a DNS server too."""
     at_north(far)
-    address = floating(far)
-    (edge,) = far.holders(address)
     with watched(far.planes, NAME, "floating") as clients:
-        since, before = time.time(), time.monotonic()
-        far.hosts.power_off(edge)
-        until(lambda: far.planes.client(NAME).answers(), "a new client is served", seconds=30, pause=0.01)
-        took = time.monotonic() - before
-        assert took < TAKEOVER, f"it took {took:.1f} s"
-        assert until(lambda: far.holders(address), "the other edge has the address", seconds=30) != [edge]
-        # Its kernel has taken them, and nobody says that it is gone.
-        clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
-        clients.goes_on("through the other edge", writes=20)
-        far.hosts.power_on(edge)
-        far.planes.run("wait", NAME)
-        clients.goes_on("with both edges")
+        edge_dies_and_comes_back(far, NAME, floating(far), clients)
 
 
-@pytest.mark.soak  # test_promoted_netns.py has it; whoever is connecting while a load balancer is taken down may be cut
+@pytest.mark.soak  # test_promoted_netns.py has it on networks of this host
 def test_a_promoted_address_goes_to_load_balancers_with_the_second_replica_and_back_with_the_last_but_one(
     far: HostsPlanes,
 ) -> None:

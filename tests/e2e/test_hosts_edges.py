@@ -9,19 +9,14 @@ from dataclasses import dataclass
 import pytest
 from support.conditions import until
 from support.hosts_lab import LabHost, why_not
-from support.hosts_planes import HostsPlanes, hosts_planes
+from support.hosts_planes import HostsPlanes, edge_dies_and_comes_back, hosts_planes
 from support.plane_lab import PlaneLab
-from support.watched import CLIENTS, Watched, watched
+from support.watched import CLIENTS, PATIENCE, Watched, watched
 
 # test_hosts.py has an edge that dies, with the address that it shares
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 NAME = "demo"
-#: Seconds after which whoever had a request under way through an edge that fell silent has given it up: clients here do
-#: after 10 s.
-PATIENCE = 12.0
-#: Seconds within which a client who connects anew is answered by the other edge, on a busy machine.
-TAKEOVER = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,10 +47,6 @@ class Edges:
         self.planes.run("migrate", NAME, "--to", target, "--yes")
         fact = self.planes.status(NAME, code=0)
         assert fact["site"] == fact["quorumAt"] == fact["nameLeadsTo"] == target
-
-    def answers(self) -> bool:
-        """Whether a new client is served at once."""
-        return self.planes.client(NAME).answers()
 
 
 def floating(made: HostsPlanes, site: str) -> tuple[str, ...]:
@@ -95,24 +86,8 @@ def well(made: Edges) -> Edges:
 
 
 def dies_and_comes_back(well: Edges, clients: Watched) -> None:
-    """An edge that has an address loses its power: another one has that soon, and clients go on."""
-    hosts, site = well.made.hosts, well.site
-    address = well.floating(site)[0]
-    (edge,) = well.holders(address)
-    since, before = time.time(), time.monotonic()
-    hosts.power_off(edge)
-    until(well.answers, "a new client is served", seconds=30, pause=0.01)
-    took = time.monotonic() - before
-    assert took < TAKEOVER, f"it took {took:.1f} s"
-    # Where the name has two addresses a new client is served at the other one meanwhile.
-    until(lambda: well.holders(address), "the other edge has the address", seconds=30)
-    # Its kernel has taken them, and nobody says that it is gone.
-    clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
-    clients.goes_on("through the other edge", writes=20)
-    hosts.power_on(edge)
-    back = well.planes.run("wait", NAME).seconds
-    clients.goes_on("with both edges")
-    print(f"\n{site}: answers {took:.1f} s after {edge} fell silent; as wanted {back:.1f} s after its boot")
+    """The edge that has the first address of the plane's site."""
+    edge_dies_and_comes_back(well.made, NAME, well.floating(well.site)[0], clients)
 
 
 def test_addresses_go_over_when_their_edge_dies_and_clients_move_between_sites_and_see_no_failure(well: Edges) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.upstream import CONTROL_PLANE, Program, State, Upstream, Versions
-from quarterdeck.upstream.given import read_version
+from quarterdeck.upstream import CONTROL_PLANE, State, Upstream, UpstreamProgram, Versions
+from quarterdeck.upstream.given_folder import read_version
 from quarterdeck.upstream.upstream import version_of
 
 pytestmark = pytest.mark.smoke
@@ -29,19 +29,19 @@ async def test_every_program_says_the_version_that_was_asked_for(upstream: Upstr
 
 
 async def test_a_given_program_of_the_right_version_goes_before_the_cache(upstream: Upstream, tmp_path: Path) -> None:
-    cached = await upstream.ensure([Program.ETCDCTL, Program.ETCDUTL], Versions())
+    cached = await upstream.ensure([UpstreamProgram.ETCDCTL, UpstreamProgram.ETCDUTL], Versions())
     given = tmp_path / "etcdctl"
-    given.symlink_to(cached[Program.ETCDCTL])
+    given.symlink_to(cached[UpstreamProgram.ETCDCTL])
     door = Upstream.from_environment(os.environ, given=tmp_path)
-    paths = await door.ensure([Program.ETCDCTL, Program.ETCDUTL], Versions())
-    assert paths == {Program.ETCDCTL: given, Program.ETCDUTL: cached[Program.ETCDUTL]}
+    paths = await door.ensure([UpstreamProgram.ETCDCTL, UpstreamProgram.ETCDUTL], Versions())
+    assert paths == {UpstreamProgram.ETCDCTL: given, UpstreamProgram.ETCDUTL: cached[UpstreamProgram.ETCDUTL]}
 
 
 async def test_a_given_program_of_another_version_is_refused(upstream: Upstream, tmp_path: Path) -> None:
-    cached = await upstream.ensure([Program.ETCDCTL], Versions())
-    (tmp_path / "etcdctl").symlink_to(cached[Program.ETCDCTL])
+    cached = await upstream.ensure([UpstreamProgram.ETCDCTL], Versions())
+    (tmp_path / "etcdctl").symlink_to(cached[UpstreamProgram.ETCDCTL])
     door = Upstream.from_environment({**os.environ, "QUARTERDECK_BIN_DIR": str(tmp_path)})
     with pytest.raises(PreconditionFailed, match=r"it is version 3\.6\.16, wanted is 3\.6\.12"):
-        await door.ensure([Program.ETCDCTL], Versions.parse(etcd="3.6.12"))
-    rows = [row for row in door.list(Versions.parse(etcd="3.6.12")) if row.program is Program.ETCDCTL]
+        await door.ensure([UpstreamProgram.ETCDCTL], Versions.parse(etcd="3.6.12"))
+    rows = [row for row in door.list(Versions.parse(etcd="3.6.12")) if row.program is UpstreamProgram.ETCDCTL]
     assert rows[0].state is State.BROKEN

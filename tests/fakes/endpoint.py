@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import absolute, record_of
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.model.endpoints import BackendAddress, BalancerStatus, Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import (
+    BackendAddress,
+    BalancerStatus,
+    DnsRecord,
+    Ownership,
+    PersonMust,
+    RecordClaim,
+    Sighting,
+)
 from quarterdeck.model.site_facts import SiteFacts
 
 
@@ -126,9 +134,9 @@ class FakeDns:
     that it does not answer.
     """
 
-    records: dict[str, Record] = field(default_factory=dict)
+    records: dict[str, DnsRecord] = field(default_factory=dict)
     owners: dict[str, Ownership] = field(default_factory=dict)
-    lagging: dict[str, Record | None] = field(default_factory=dict)
+    lagging: dict[str, DnsRecord | None] = field(default_factory=dict)
     deaf: bool = False
     reachable: bool = True
 
@@ -138,13 +146,13 @@ class FakeDns:
         absolute(name)
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """See ``Dns.set``."""
         self._change(absolute(name), record_of(addresses, ttl), claim)
         return None
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """See ``Dns.observe``."""
         self._answer()
         return self.records.get(absolute(name))
@@ -161,12 +169,12 @@ class FakeDns:
         answering = 1 if self.deaf else 2
         return Sighting(record=record, ownership=self.owners.get(full), others=others, torn=torn, servers=answering)
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """See ``Dns.remove``."""
         self._change(absolute(name), None, claim)
         return None
 
-    def _change(self, full: str, wanted: Record | None, claim: Claim | None) -> None:
+    def _change(self, full: str, wanted: DnsRecord | None, claim: RecordClaim | None) -> None:
         self._answer()
         held = Sighting(record=self.records.get(full), ownership=self.owners.get(full))
         require_own(f"changing the record {full}", held, claim)

@@ -14,9 +14,9 @@ from quarterdeck.etcd.facts import (
     KeySpaceHash,
     ListedMember,
     MemberProgress,
-    MemberStatus,
+    MemberReport,
     MemberTimes,
-    Progress,
+    RaftProgress,
     Replication,
 )
 from quarterdeck.etcd.faults import Reason
@@ -30,13 +30,13 @@ class FakeEtcd:
     def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
 
-    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberReport:
         """See the port."""
         node = self._running(url, "reading the status")
         cluster = self.cluster
         errors = [] if cluster.leader else ["etcdserver: no leader"]
         errors += [f"memberID:{alarm.member_id} alarm:{alarm.kind}" for alarm in cluster.alarms]
-        return MemberStatus(
+        return MemberReport(
             cluster_id=1,
             member_id=node.id,
             leader_id=cluster.leader,
@@ -52,13 +52,13 @@ class FakeEtcd:
             errors=tuple(errors),
         )
 
-    async def progress(self, leader_url: str) -> Progress:
+    async def progress(self, leader_url: str) -> RaftProgress:
         """See the port."""
         doing = f"reading the progress of the members at {leader_url}"
         node = self._running(leader_url, doing)
         if node.id != self.cluster.leader:
             raise refusal(doing, Reason.NO_LEADER)
-        return Progress(
+        return RaftProgress(
             leader_id=node.id,
             term=self.cluster.term,
             committed=self.cluster.index,

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from fakes.kube_objects import FakeObjects
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.kube.port import Address, Discovered, HealthAnswer, Meta, Resource, SeenLease, WriteTrial
+from quarterdeck.kube.port import Address, ApiResource, Discovered, HealthAnswer, Meta, SeenLease, WriteTrial
 
 #: How many changes of leases are told to who watches; seconds after which one that hangs is silent.
 _TOLD = 100
@@ -233,7 +233,7 @@ class FakeKube:
         """See the port."""
         return await self.objects.read(apiserver, path)
 
-    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+    async def metadata(self, apiserver: Address, resource: ApiResource, selector: str) -> tuple[Meta, ...]:
         """See the port."""
         return await self.objects.metadata(apiserver, resource, selector)
 

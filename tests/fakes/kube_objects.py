@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from pydantic import JsonValue
 
-from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, ApiResource, Discovered, Meta, Refusal, Refused
 
 Path = tuple[str, ...]
 #: What names an object, and is nobody's.
@@ -19,7 +19,7 @@ _APPROVAL = "/approval"
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 
 
-def _upstream() -> list[Resource]:
+def _upstream() -> list[ApiResource]:
     rows = (
         ("", "v1", "Namespace", False),
         ("", "v1", "Node", False),
@@ -41,7 +41,7 @@ def _upstream() -> list[Resource]:
         ("discovery.k8s.io", "v1", "EndpointSlice", True),
     )
     return [
-        Resource(group, version, kind, f"{kind.lower().removesuffix('s')}s", within)
+        ApiResource(group, version, kind, f"{kind.lower().removesuffix('s')}s", within)
         for group, version, kind, within in rows
     ]
 
@@ -64,7 +64,7 @@ class FakeObjects:
     """
 
     reach: Callable[[Address], object]
-    resources: list[Resource] = field(default_factory=_upstream)
+    resources: list[ApiResource] = field(default_factory=_upstream)
     silent: frozenset[tuple[str, str]] = frozenset()
     objects: dict[str, Stored] = field(default_factory=dict)
     refuses: dict[str, Exception] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class FakeObjects:
             seen["status"] = {"conditions": [{"type": "Established", "status": "True"}]}
         return seen
 
-    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+    async def metadata(self, apiserver: Address, resource: ApiResource, selector: str) -> tuple[Meta, ...]:
         """See the port."""
         self.reach(apiserver)
         key, _, value = selector.partition("=")
@@ -206,7 +206,7 @@ class FakeObjects:
         for name, lost in taken.items():
             stored.owners[name] -= lost
 
-    def _resource(self, path: str) -> Resource | None:
+    def _resource(self, path: str) -> ApiResource | None:
         """The kind of which an object is."""
         for each in self.resources:
             root = f"/apis/{each.group}/{each.version}/" if each.group else f"/api/{each.version}/"
@@ -222,7 +222,7 @@ class FakeObjects:
         spec = manifest["spec"]
         for version in spec["versions"]:
             names = spec["names"]
-            made = Resource(
+            made = ApiResource(
                 spec["group"], version["name"], names["kind"], names["plural"], spec["scope"] == "Namespaced"
             )
             if made not in self.resources:

@@ -40,14 +40,14 @@ from quarterdeck.model.units import (
 )
 from quarterdeck.sites.base.records import UnitRecord, is_at_it
 from quarterdeck.sites.local.settings import require_entry_name
-from quarterdeck.sites.port import Holds, Site
+from quarterdeck.sites.port import Holds, SitePort
 
 DISK_BYTES = 100 * 2**30
 MEMORY_BYTES = 64.0 * 2**30
 DISK_SYNC = 0.001
 
 
-class FakeSite(FakeFaults, Site, Holds):
+class FakeSite(FakeFaults, SitePort, Holds):
     """Offers the ports Site, Holds and Faults. What only a test may do is the hands of ``FakeMachines``."""
 
     @property

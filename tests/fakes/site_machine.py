@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 from fakes.site_disk import FakeDisk
 from quarterdeck.components.endings import ENDED, ending
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
-from quarterdeck.sites.base.seating import Ledger
-from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.base.seats import SeatLedger
+from quarterdeck.sites.local.settings import MachineEntry
 
 
 @dataclass(slots=True)
@@ -42,12 +42,12 @@ class FakeUnit:
 class FakeMachine:
     """A machine, with all that is on it."""
 
-    stand: Stand
+    stand: MachineEntry
     state: MachineState = MachineState.UP
     units: dict[str, FakeUnit] = field(default_factory=dict)
     disk: FakeDisk = field(default_factory=FakeDisk)
     files: dict[PurePosixPath, UnitFile] = field(default_factory=dict)
-    ledger: Ledger = field(default_factory=Ledger)
+    ledger: SeatLedger = field(default_factory=SeatLedger)
     fences: dict[str, int] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
     clock_offset: float = 0.0

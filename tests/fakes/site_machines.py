@@ -15,13 +15,13 @@ from typing_extensions import override
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.components.endings import BEGINS, CANNOT_START
 from quarterdeck.errors import LeaseLost, Unavailable
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState
 from quarterdeck.sites.base.faults import FaultySite
 from quarterdeck.sites.base.records import refusal
-from quarterdeck.sites.base.seating import Ledger, SeatingSite
+from quarterdeck.sites.base.seats import SeatingSite, SeatLedger
 from quarterdeck.sites.local.loopback import Loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass, stands
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ class Undoing:
     aside: dict[str, int]
 
 
-class FakeMachines(SeatingSite[FakeMachine, StorageClass], FaultySite[FakeMachine, StorageClass, Undoing]):
+class FakeMachines(SeatingSite[FakeMachine, LocalStorageClass], FaultySite[FakeMachine, LocalStorageClass, Undoing]):
     """``behave`` says how each unit behaves once it is started, and each job."""
 
     def __init__(
@@ -159,17 +159,17 @@ class FakeMachines(SeatingSite[FakeMachine, StorageClass], FaultySite[FakeMachin
         return self._network.address(self._machine(machine).stand.place)
 
     @override
-    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
         running = [each for each in self._machine(machine).units.values() if each.state is UnitState.RUNNING]
         ports = {port for each in running for port in self._behave(each.spec).listens}
-        return frozenset(Endpoint(host, port) for host in hosts for port in ports)
+        return frozenset(HostPort(host, port) for host in hosts for port in ports)
 
     @override
-    async def _ledger(self, machine: str) -> Ledger:
+    async def _ledger(self, machine: str) -> SeatLedger:
         return self._machine(machine).ledger
 
     @override
-    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+    async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
         del doing
         where = self._machine(machine)
         where.ledger, result = change(where.ledger.admitting(self._fence))

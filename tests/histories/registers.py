@@ -13,7 +13,7 @@ from typing import Any
 
 from histories.operations import Op, Operation, Outcome
 from quarterdeck.probe import client as probe
-from quarterdeck.probe.dial import Dialer, Http, tls_context
+from quarterdeck.probe.dial import Dialer, HttpVersion, tls_context
 from quarterdeck.probe.network import Direct
 from quarterdeck.probe.resolve import resolver_for
 from quarterdeck.probe.target import ProbeTarget
@@ -163,7 +163,7 @@ def _next(known: Known | None, chance: random.Random) -> Op:
     return chance.choices((Op.GET, Op.PUT, Op.CAS), (3, 2, 5))[0]
 
 
-def judged(op: Op, key: str, answer: probe.Outcome) -> tuple[Outcome | None, Known | None]:
+def judged(op: Op, key: str, answer: probe.RequestOutcome) -> tuple[Outcome | None, Known | None]:
     """What is known of an operation by its answer, and of its register; None: it was never sent."""
     if not answer.address:
         return None, None
@@ -206,16 +206,16 @@ async def register_clients(
     """Clients at work on a plane's registers until the block ends; then the history is whole. One plane has one of
     these in its life: what they find must be theirs.
     """
-    shared, contexts = Registers(), {http: tls_context(target, http) for http in Http}
+    shared, contexts = Registers(), {http: tls_context(target, http) for http in HttpVersion}
 
-    def client(number: int, http: Http) -> RegisterClient:
+    def client(number: int, http: HttpVersion) -> RegisterClient:
         resolver = resolver_for(target, time.monotonic, Direct())
         dialer = Dialer(target=target, resolver=resolver, network=Direct(), context=contexts[http], http=http)
         dialled = probe.Client(dialer, timeout=_PATIENCE)
         return RegisterClient(number, random.Random(f"{seed}/{number}"), dialled, namespace, shared)
 
-    auditor = client(count, Http.ONE)
-    workers = [client(number, Http.TWO if number % 2 else Http.ONE) for number in range(count)]
+    auditor = client(count, HttpVersion.ONE)
+    workers = [client(number, HttpVersion.TWO if number % 2 else HttpVersion.ONE) for number in range(count)]
     try:
         await _made(auditor.client, namespace)
         async with asyncio.TaskGroup() as group:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.together import together, whole
+from quarterdeck.actions.tasks import together, whole
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.drill.plans import planned
 from quarterdeck.drills.aim import Wish

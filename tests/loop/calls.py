@@ -12,7 +12,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import ReleaseMember, RestoreMember
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, TransferLeadership
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, ReleaseReplica
 from quarterdeck.model.steps.traffic import RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import ReloadUnit, RestartUnit, ReviveUnit, StartUnit, StopUnit
 from quarterdeck.model.units import UnitSpec

@@ -27,10 +27,10 @@ from quarterdeck.api.site import LocalSpec, SiteStatus
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.components.ports import load_balancer_port
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Component, ReplicaPrograms
 from quarterdeck.model.endpoints import BackendAddress
 from quarterdeck.model.units import MachineRole, MachineState, UnitSpec, Volume
 from quarterdeck.sites.local.settings import LocalSiteSettings
@@ -299,7 +299,7 @@ class Joined:
         """The main one."""
         return self.clusters[Cluster.MAIN].cluster
 
-    def etcd(self) -> Etcd:
+    def etcd(self) -> EtcdCluster:
         """The port of all clusters."""
         return Etcds({kind: FakeEtcd(each.cluster) for kind, each in self.clusters.items()})
 
@@ -340,7 +340,7 @@ class Joined:
         self.leaders = {lease: each for lease, each in leads.items() if each is not None}
         for lease, leader in self.leaders.items():
             self.kube.set_lease(lease, _holder(leader), renewed=self.clock.now)
-        controllers = [each for kind in Programs().controllers for each in self.of(kind)]
+        controllers = [each for kind in ReplicaPrograms().controllers for each in self.of(kind)]
         held = {each.listens: lease for lease, each in self.leaders.items()}
         self.kube.leaders = {
             each.listens: frozenset({held[each.listens]}) if each.listens in held else frozenset()

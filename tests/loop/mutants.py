@@ -15,7 +15,7 @@ from quarterdeck.actions import hold
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.observation.silence import Silence
-from quarterdeck.engine.reconcile import aside
+from quarterdeck.engine.reconcile import step_backoff
 from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.membership import Health
@@ -90,8 +90,8 @@ def the_wall_clock_is_what_counts(patch: Patch) -> None:
 
 
 def what_failed_is_never_tried_again(patch: Patch) -> None:
-    patch.setattr(aside, "SHORTEST", PATIENCE)
-    patch.setattr(aside, "LONGEST", PATIENCE)
+    patch.setattr(step_backoff, "SHORTEST", PATIENCE)
+    patch.setattr(step_backoff, "LONGEST", PATIENCE)
 
 
 MUTANTS = (

@@ -12,18 +12,18 @@ from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
     KeyPair,
-    PlaneSecrets,
     ReplicaSecrets,
+    SharedSecrets,
     SigningKey,
     SigningKeys,
 )
-from quarterdeck.pki.issuing import ReplicaNames, has_all
+from quarterdeck.pki.issuance import ReplicaNames, has_all
 
 _PAIR = KeyPair(b"certificate", b"key")
 
 
-def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
-    return PlaneSecrets(
+def plane_secrets(plane: str, now: datetime) -> SharedSecrets:
+    return SharedSecrets(
         kubernetes_ca=Authority(_PAIR),
         etcd_ca=Authority(_PAIR),
         front_proxy_ca=Authority(_PAIR),
@@ -34,7 +34,7 @@ def plane_secrets(plane: str, now: datetime) -> PlaneSecrets:
     )
 
 
-def with_replica(plane: PlaneSecrets, names: ReplicaNames, now: datetime, *, generation: int = 0) -> PlaneSecrets:
+def with_replica(plane: SharedSecrets, names: ReplicaNames, now: datetime, *, generation: int = 0) -> SharedSecrets:
     assert generation == 0, "no life renews certificates"
     if has_all(plane, names):
         return plane

@@ -41,7 +41,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Swap
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import Fence, MachineState, Volume
@@ -49,7 +49,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.parts import edge
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 
 #: Calls of etcd that need a leader.
 _LED = frozenset(["members", "add_learner", "promote", "remove", "move_leader", "alarms"])
@@ -340,7 +340,7 @@ class Session(Unwatched):
 class Programs:
     """The upstream programs, which nobody runs here."""
 
-    async def ensure(self, programs: tuple[Program, ...], versions: object) -> dict[Program, Path]:
+    async def ensure(self, programs: tuple[UpstreamProgram, ...], versions: object) -> dict[UpstreamProgram, Path]:
         return {program: Path("/programs") / program.value for program in programs}
 
 

@@ -16,7 +16,7 @@ from loop.joined import Joined
 from loop.lives import EAST3, EAST3_APART, STORIES, Life, Story, many, spread
 from quarterdeck.engine.observation import liveness
 from quarterdeck.model.components import Component
-from quarterdeck.stores.port import Outcome
+from quarterdeck.stores.port import EntryOutcome
 
 #: Of each story so many moments are tried, spread over all of its calls.
 MOST = sized(smoke=1, full=2, soak=40)
@@ -46,7 +46,9 @@ def test_a_machine_that_dies_for_good_is_replaced_whenever_that_is(story: Story)
 
 def test_it_is_condemned_on_the_word_of_its_cluster_and_that_is_told() -> None:
     life = Life(story=STILL, faults=OneFault(5, Kind.LOST_MACHINE)).run()
-    done = [entry.kind for entry in life.world.store._journal if entry.outcome in (Outcome.NOTED, Outcome.DONE)]
+    done = [
+        entry.kind for entry in life.world.store._journal if entry.outcome in (EntryOutcome.NOTED, EntryOutcome.DONE)
+    ]
     order = ["mark-for-replacement", "place-replica"]
     assert [each for each in done if each in order][-2:] == order
     assert done.count("mark-for-replacement") == 1
@@ -66,7 +68,7 @@ def test_a_program_that_hangs_is_killed_and_started_again_whenever_that_is(story
 
 def test_what_hangs_is_told_and_killed_once() -> None:
     life = Life(story=STILL, faults=OneFault(5, Kind.HANGS_UP)).run()
-    done = [entry.kind for entry in life.world.store._journal if entry.outcome is Outcome.DONE]
+    done = [entry.kind for entry in life.world.store._journal if entry.outcome is EntryOutcome.DONE]
     assert done.count("force-restart-unit") == 1
     assert "mark-for-replacement" not in done
     told = [each.reason for each in life.world.store._events.values()]

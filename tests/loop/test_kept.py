@@ -25,7 +25,7 @@ from quarterdeck.engine.background.duties import ShortTurn
 from quarterdeck.engine.notices.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
-from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.etcd.facts import Alarm, AlarmKind
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
@@ -81,7 +81,7 @@ class Kept(Life):
 
     def start(self, who: str) -> asyncio.Task[None]:
         session = Session(who=who, world=self.world, truths=self.truths, books=self.books, happens=self._happens)
-        manager = Manager(
+        manager = PlaneManager(
             engine=session.engine(), network=Isolation.LOOPBACK, log=self.log, clock=self.world.clock.monotonic
         )
         session.task = asyncio.create_task(manager.run(), name=who)

@@ -14,7 +14,7 @@ from support.tiers import in_each_tier, sized
 from loop.faults import OF_THE_CALL, OF_THE_WORLD, Kind, OneFault, Recorded
 from loop.lives import EAST3_CLOUD, STORIES, WEST3, Life, Story, many, spread
 from quarterdeck.engine.workspace.operations import OperationPhase
-from quarterdeck.stores.port import Outcome
+from quarterdeck.stores.port import EntryOutcome
 
 #: Of each story and kind of fault so many calls are tried, spread over all of its calls; ``loop.soak`` tries each.
 MOST = sized(smoke=1, full=2, soak=60)
@@ -54,11 +54,11 @@ def test_a_life_ends_as_wanted_and_no_step_fails(story: Story) -> None:
     journal = life.world.store._journal
     assert life.operations()[-1].status.phase is OperationPhase.SUCCEEDED
     # All goes faster here than in reality: members that have just come are not yet connected for long enough.
-    failed = [str(entry.detail["error"]) for entry in journal if entry.outcome is Outcome.FAILED]
+    failed = [str(entry.detail["error"]) for entry in journal if entry.outcome is EntryOutcome.FAILED]
     assert all("connected for 5 seconds" in error for error in failed), failed
-    begun = [(entry.kind, entry.text) for entry in journal if entry.outcome is Outcome.STARTED]
+    begun = [(entry.kind, entry.text) for entry in journal if entry.outcome is EntryOutcome.STARTED]
     assert begun
-    ended = [(entry.kind, entry.text) for entry in journal if entry.outcome in (Outcome.DONE, Outcome.FAILED)]
+    ended = [(entry.kind, entry.text) for entry in journal if entry.outcome in (EntryOutcome.DONE, EntryOutcome.FAILED)]
     assert sorted(begun) == sorted(ended)
 
 

@@ -11,7 +11,7 @@ from loop.lives import EAST3, PLANE, WEST3
 from loop.session import Books, Session
 from loop.test_kept import Kept, cheap, kept
 from quarterdeck.api.operation import OperationPhase, OperationType
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.engine.workspace import operations
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.components import Component
@@ -19,8 +19,10 @@ from quarterdeck.stores.port import JournalEntry
 
 __all__ = ["cheap"]
 
-MAIN = Manager.KUBE.value
-SET = ControllerSet(name="ipam", lock="migration", controllers=("node-ipam-controller",), owner=Manager.KUBE)
+MAIN = ControllerProgram.KUBE.value
+SET = ControllerSetSpec(
+    name="ipam", lock="migration", controllers=("node-ipam-controller",), owner=ControllerProgram.KUBE
+)
 
 
 async def _declare(life: Kept) -> None:

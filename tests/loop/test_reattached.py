@@ -14,7 +14,7 @@ from loop import mishaps
 from loop.calls import Call
 from loop.faults import CHANGES, Kind
 from loop.lives import EAST3, EAST3_APART, Life, Story, many, spread
-from quarterdeck.stores.port import Outcome
+from quarterdeck.stores.port import EntryOutcome
 
 STILL = Story("3 as they are, reattachable", EAST3, EAST3, reattachable=True)
 APART = Story("3 apart as they are, reattachable", EAST3_APART, EAST3_APART, reattachable=True)
@@ -46,7 +46,9 @@ def cheap() -> Iterator[None]:
 
 
 def done(life: Life) -> list[str]:
-    return [entry.kind for entry in life.world.store._journal if entry.outcome in (Outcome.NOTED, Outcome.DONE)]
+    return [
+        entry.kind for entry in life.world.store._journal if entry.outcome in (EntryOutcome.NOTED, EntryOutcome.DONE)
+    ]
 
 
 def new(life: Life) -> set[str]:

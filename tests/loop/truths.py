@@ -21,7 +21,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.settings import goal_of, planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Component, ReplicaPrograms
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
@@ -52,7 +52,7 @@ class Wanted:
     condemned: tuple[str, ...]
     cordoned: tuple[str, ...]
     deleting: bool
-    programs: Programs
+    programs: ReplicaPrograms
 
     @property
     def machines(self) -> Mapping[str, str]:
@@ -301,7 +301,7 @@ class Truths:
                 check_step(before, step, after, self.clients, swapping=swapping)
             self.clients = self.clients.after(before, step, after)
         if self.calm:
-            check_calm(after, self.clients, swapping=swapping or after.home is None)
+            check_calm(after, self.clients, swapping=swapping or after.quorum_site is None)
 
     def _check_seen(self, before: FaultyTruth, step: Step) -> None:
         """A voter that only we do not see is never taken out."""

@@ -46,14 +46,14 @@ def astray(truth: FaultyTruth) -> bool:
     somewhere, and send the name there. (While something does not answer it, it may not know where that is.)
     """
     unread = bool(truth.mute) or not truth.tells_members
-    home = truth.home
+    quorum_site = truth.quorum_site
     if truth.record == APISERVERS:
         return False  # the name leads to any apiserver that serves: see ``dark``
-    if truth.deleting or truth.front or truth.record is None or unread or home is None:
+    if truth.deleting or truth.front or truth.record is None or unread or quorum_site is None:
         return False
-    if home in truth.looping or not truth.edge_answers(home):
+    if quorum_site in truth.looping or not truth.edge_answers(quorum_site):
         return False
-    able = any(truth.answers(name) and truth.connected(home, truth.site_of(name)) for name in truth.serving)
+    able = any(truth.answers(name) and truth.connected(quorum_site, truth.site_of(name)) for name in truth.serving)
     return able and not any(map(truth.reached_by, truth.record_addresses(truth.record)))
 
 

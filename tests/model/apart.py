@@ -100,7 +100,7 @@ def why_not_done(truth: FaultyTruth, keep: set[str]) -> str:
         return f"only {apart} keep events apart"
     if set(events.members) != keep:
         return f"{set(events.members)} are members of the events' cluster"
-    if events.home != truth.slots[0].site:
-        return f"the quorum of the events' cluster is at {events.home}"
+    if events.quorum_site != truth.slots[0].site:
+        return f"the quorum of the events' cluster is at {events.quorum_site}"
     lost = keep - truth.taking_events
     return f"{lost} take no events" if lost else ""

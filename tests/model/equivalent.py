@@ -19,11 +19,11 @@ EQUIVALENT: dict[str, str] = {
     # --- stage ------------------------------------------------------------------------------------------------------
     "stage.stage: 0 => -1": _ONE_SITE,
     "stage.stage: 0 => -1 (number 2)": _ONE_SITE,
-    # --- rolling ----------------------------------------------------------------------------------------------------
-    "rolling.on_trial: 0 => -1": _ONE_SITE,
+    # --- rollout ----------------------------------------------------------------------------------------------------
+    "rollout.on_trial: 0 => -1": _ONE_SITE,
     # --- rule_table -------------------------------------------------------------------------------------------------
-    "rule_table: RULES, members unknown: founding.found, membership.keep_running => "
-    "membership.keep_running, founding.found": (
+    "rule_table: RULES, members unknown: placement.found, membership.keep_running => "
+    "membership.keep_running, placement.found": (
         "the one has nothing to do once a cluster was seen, and the other nothing before: it is noted with its members"
     ),
     "rule_table: RULES, members known: membership.remove_strays, membership.remove_dead => "
@@ -31,15 +31,18 @@ EQUIVALENT: dict[str, str] = {
     "rule_table: RULES, members known: membership.join, membership.rejoin => "
     "membership.rejoin, membership.join": _EITHER,
     "rule_table: RULES, members known: traffic.backends, traffic.record => traffic.record, traffic.backends": _EITHER,
-    "rule_table: RULES, members known: serving.retire, membership.lead => membership.lead, serving.retire": (
+    "rule_table: RULES, members known: replica_programs.retire, membership.lead => "
+    "membership.lead, replica_programs.retire": (
         "leadership goes when no unwanted voter serves: what is to be stopped then serves nobody, before and after"
     ),
     "rule_table: RULES, members known: membership.swap, membership.remove => membership.remove, membership.swap": (
         "the one has steps only before the quorum is where the plane is heading, and the other only from then on"
     ),
     "rule_table: RULES, members known: events.dissolve, events.renew => events.renew, events.dissolve": _EITHER,
-    "rule_table: RULES, members known: events.renew, serving.dismiss => serving.dismiss, events.renew": _EITHER,
-    "rule_table: RULES, members known: serving.dismiss, serving.settled => serving.settled, serving.dismiss": (
+    "rule_table: RULES, members known: events.renew, replica_programs.dismiss => "
+    "replica_programs.dismiss, events.renew": _EITHER,
+    "rule_table: RULES, members known: replica_programs.dismiss, replica_programs.settled => "
+    "replica_programs.settled, replica_programs.dismiss": (
         "the second has no steps: only what is waited for is said in another order"
     ),
     "rule_table: RULES, membership.stop_removed: despite=A_SMALL_QUOTA => nothing": (

@@ -120,7 +120,7 @@ def healable(truth: FaultyTruth) -> bool:
     well = [each for each in here if each.power is Power.ON]
     if any(sum(map(of.lags, of.members)) > 1 or stray_voters(of) for of in map(truth.of, truth.memory.clusters)):
         return False
-    at_home = all(truth.of(each).home == site for each in truth.memory.clusters)
+    at_home = all(truth.of(each).quorum_site == site for each in truth.memory.clusters)
     return at_home and len(well) >= len(truth.slots) and not any(each.cordoned for each in here)
 
 

@@ -30,7 +30,7 @@ from model.apart import cluster_of, in_use, steps_of, why_not_done
 from model.clients import Clients, listed
 from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
-from quarterdeck.model.components import NAMED, Change, Component
+from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Replica
@@ -48,7 +48,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import (
@@ -65,7 +65,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.members import is_stale, serves
-from quarterdeck.planner.quorum import Voter, has_quorum, home
+from quarterdeck.planner.quorum import Voter, has_quorum, quorum_site
 from quarterdeck.planner.simulated.parts import Fill, Power, apiserver_of, edge, second
 from quarterdeck.planner.slots import match
 from quarterdeck.planner.view import view
@@ -634,8 +634,8 @@ def check_step(
         claim(after.elected is not None, f"1: {kind} loses the quorum")
     for component in _needed(before) if not _may_stop_at_once(before) else ():
         claim(not before.working(component) or bool(after.working(component)), f"11: {kind} leaves no {component}")
-    if not swapping and before.home is not None:
-        claim(after.home == before.home, f"3: {kind} takes the quorum from its site")
+    if not swapping and before.quorum_site is not None:
+        claim(after.quorum_site == before.quorum_site, f"3: {kind} takes the quorum from its site")
     _check_addresses(before, step, after, clients)
     _check_traffic(before, step, clients.sites(before))
     _check_begin(before, step)
@@ -721,8 +721,10 @@ def _check_events(plane: FaultyTruth, step: Step, then: FaultyTruth, *, swapping
         claim(not runs, f"7: {step.replica} loses its data in the events' cluster while it runs")
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum of the events' cluster")
-    if not swapping and before.home is not None:
-        claim(after.home == before.home, f"3: {kind} takes the quorum of the events' cluster from its site")
+    if not swapping and before.quorum_site is not None:
+        claim(
+            after.quorum_site == before.quorum_site, f"3: {kind} takes the quorum of the events' cluster from its site"
+        )
 
 
 def _check_unit_and_member(before: FaultyTruth, step: Step, clients: Clients, cluster: Cluster) -> None:
@@ -945,14 +947,19 @@ def _check_deletion(before: FaultyTruth, step: Step) -> None:
 def check_swap(states: list[FaultyTruth], step: Swap) -> None:
     """The swap is the shortest way from one site's quorum to another's. ``states``: before, between, and after."""
     if step.cluster is Cluster.EVENTS and any(isinstance(change, RemoveMember) for change in step.changes):
-        claim(states[0].home == step.site, "14: the quorum of the events' cluster goes before that of the main one")
+        claim(
+            states[0].quorum_site == step.site, "14: the quorum of the events' cluster goes before that of the main one"
+        )
     states = [state.of(step.cluster) for state in states]
-    homes = [state.home for state in states]
-    claim(homes[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
-    sure = [home(_counted_on(state)) for state in states]
+    quorum_sites = [state.quorum_site for state in states]
+    claim(quorum_sites[-1] == step.site, f"3: after the swap {step.site} holds no quorum by itself")
+    sure = [quorum_site(_counted_on(state)) for state in states]
     claim(step.site not in sure[:-1], f"3: the swap goes on although {step.site} holds a quorum by itself")
-    if homes[0] is not None and all(voter.healthy for voter in states[0].voters):
-        claim(homes.count(None) <= 1, f"3: between {len(homes)} states of the swap no site holds a quorum by itself")
+    if quorum_sites[0] is not None and all(voter.healthy for voter in states[0].voters):
+        claim(
+            quorum_sites.count(None) <= 1,
+            f"3: between {len(quorum_sites)} states of the swap no site holds a quorum by itself",
+        )
 
 
 def _counted_on(truth: FaultyTruth) -> list[Voter]:
@@ -979,11 +986,11 @@ def check_calm(truth: FaultyTruth, clients: Clients, *, swapping: bool) -> None:
     if in_use(truth) and truth.memory.events.created:
         events = truth.of(Cluster.EVENTS)
         claim(events.elected is not None, "1: there is no quorum of the events' cluster, and nothing has failed")
-        settled = swapping or events.home is not None
+        settled = swapping or events.quorum_site is not None
         claim(settled, "3: no site holds a quorum of the events' cluster by itself, and nothing has failed")
     if truth.memory.served_site is None and truth.fixed:
         return  # clients know a fixed address before anything serves there
-    claim(swapping or truth.home is not None, "3: no site holds a quorum by itself, and nothing has failed")
+    claim(swapping or truth.quorum_site is not None, "3: no site holds a quorum by itself, and nothing has failed")
     for name in clients.edges(truth):
         claim(bool(truth.reached_by(name)), f"5: the address of the {name} leads nowhere, and nothing has failed")
 
@@ -1014,7 +1021,7 @@ def check_done(truth: FaultyTruth, plan: Plan) -> None:
     leads = _leads(truth, door) or (not felt(truth) and held_healthy(truth, door))
     claim(truth.record == door and leads, "10: done, but the name does not lead there")
     _check_twin(truth, door)
-    claim(truth.home == site, f"10: done, but {site} holds no quorum by itself")
+    claim(truth.quorum_site == site, f"10: done, but {site} holds no quorum by itself")
     keep = {record.name for record in _serving(truth)}
     claim(door != APISERVERS or truth.named == keep, f"10: done, but the name leads to {set(truth.named)}")
     wrong = {each.name for each in truth.memory.replicas if each.differs and each.name in truth.members}
@@ -1083,7 +1090,7 @@ def _same(truth: FaultyTruth, one: str, other: str, component: Component) -> boo
     return one == other or (change is not None and not _is_another(change[2], component))
 
 
-def _is_another(change: Change, component: Component) -> bool:
+def _is_another(change: ReplicaChange, component: Component) -> bool:
     return change.exchange or component in change.restart | change.reload
 
 

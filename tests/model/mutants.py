@@ -42,8 +42,8 @@ MODULES = (
     "reading",
     "membership",
     "traffic",
-    "serving",
-    "founding",
+    "replica_programs",
+    "placement",
     "notes",
     "planner",
     "rule_table",
@@ -55,8 +55,8 @@ MODULES = (
     "healing",
     "machines",
     "members",
-    "rolling",
-    "resting",
+    "rollout",
+    "rolling_restart",
     "revisions",
     "stage",
 )
@@ -218,8 +218,8 @@ def _mutated(node: ast.AST) -> Iterator[ast.AST]:  # noqa: C901 - a table, a cas
         case ast.BinOp(left, ast.BitOr() | ast.Sub() | ast.BitAnd() | ast.Add(), right):
             yield left
             yield right
-        case ast.Return(ast.Call(ast.Name("Outcome"), [_, *_])):
-            yield ast.Return(ast.Call(ast.Name("Outcome"), [], []))
+        case ast.Return(ast.Call(ast.Name("RuleOutcome"), [_, *_])):
+            yield ast.Return(ast.Call(ast.Name("RuleOutcome"), [], []))
         case ast.Expr(ast.Call(ast.Attribute(_, "append" | "extend" | "add"))) | ast.Continue() | ast.Break():
             yield ast.Pass()
         case _:

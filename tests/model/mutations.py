@@ -33,21 +33,41 @@ from model.searches import (
     sampled,
 )
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, ReleaseMember
 from quarterdeck.model.steps.members import AddLearner, Defragment, Promote, RemoveMember, Swap
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.world import BalancerFact, MachineFact, World
-from quarterdeck.planner import ailing, claims, machines, members, planner, reading, resting, revisions, stage
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner import (
+    claims,
+    machines,
+    members,
+    planner,
+    reading,
+    revisions,
+    rolling_restart,
+    stage,
+    unhealthy_programs,
+)
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rule import Ask, Members, Rule
-from quarterdeck.planner.rules import founding, healing, membership, notes, release, rolling, serving, traffic, upkeep
+from quarterdeck.planner.rules import (
+    healing,
+    membership,
+    notes,
+    placement,
+    release,
+    replica_programs,
+    rollout,
+    traffic,
+    upkeep,
+)
 from quarterdeck.planner.stage import Stage
 from quarterdeck.planner.view import View
 
@@ -57,22 +77,26 @@ CALM = Search(replicas=3, to=3, wishes=1)
 FAULT = Search(replicas=3, to=3, faults=1, data_loss=True)
 FAULT_ONE = Search(replicas=1, to=1, faults=1, data_loss=True)
 BEHIND = Search(replicas=1, to=1, faults=1, data_loss=True, front="north")
-ROLL = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.ETCD})), wishes=1)
-ROLL_FAULT = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.APISERVER})), faults=1, data_loss=True)
+ROLL = Search(replicas=3, to=3, change=ReplicaChange(restart=frozenset({Component.ETCD})), wishes=1)
+ROLL_FAULT = Search(
+    replicas=3, to=3, change=ReplicaChange(restart=frozenset({Component.APISERVER})), faults=1, data_loss=True
+)
 RELOAD = Search(replicas=3, to=3, change=RELOADED, wishes=1)
 RELOAD_FAULT = Search(replicas=3, to=3, change=RELOADED, faults=1, data_loss=True)
-ROLL_APISERVER = Search(replicas=3, to=3, change=Change(restart=frozenset({Component.APISERVER})), wishes=1)
+ROLL_APISERVER = Search(replicas=3, to=3, change=ReplicaChange(restart=frozenset({Component.APISERVER})), wishes=1)
 HANGS_ONE = replace(HANGS[0], faults=1)
 BROKEN = Search(
     replicas=3,
     to=3,
-    change=Change(restart=frozenset({Component.APISERVER})),
+    change=ReplicaChange(restart=frozenset({Component.APISERVER})),
     broken=Component.APISERVER,
     faults=1,
     data_loss=True,
 )
-ANEW = Search(replicas=3, to=3, change=Change(exchange=True), per_zone=1, wishes=1)
-ANEW_FREE = sampled(Search(replicas=3, to=3, change=Change(exchange=True), faults=2, wishes=1, data_loss=True), SEED)
+ANEW = Search(replicas=3, to=3, change=ReplicaChange(exchange=True), per_zone=1, wishes=1)
+ANEW_FREE = sampled(
+    Search(replicas=3, to=3, change=ReplicaChange(exchange=True), faults=2, wishes=1, data_loss=True), SEED
+)
 APART_OFF, APART_MOVE = (replace(search, wishes=1) for search in (APART[4], APART[6]))
 HANDED_ON, _, _, _, BACK_AT_ONCE = HANDED[:5]
 DIES, NO_SPARE, ZONE_DIES, TWO_OF_FIVE, DIE_TWICE, _, ONLY_UNSEEN = HEALS[:7]
@@ -114,12 +138,12 @@ def _before(patch: Patch, old: Ask, new: Ask) -> None:
     patch.setattr(planner, "RULES", (*planner.RULES[:index], Rule(ask=new), *planner.RULES[index:]))
 
 
-def _nothing(_: View) -> Outcome:
-    return Outcome()
+def _nothing(_: View) -> RuleOutcome:
+    return RuleOutcome()
 
 
 def _may_drain(patch: Patch, mutated: Callable[[View], bool]) -> None:
-    for module in (traffic, serving):
+    for module in (traffic, replica_programs):
         patch.setattr(module, "may_drain", mutated)
 
 
@@ -131,7 +155,7 @@ def the_lag_gate_is_dropped(patch: Patch) -> None:
 
 
 def a_member_rests_whatever_voters_belong_to_no_replica(patch: Patch) -> None:
-    patch.setattr(resting, "can_spare", lambda *_: True)
+    patch.setattr(rolling_restart, "can_spare", lambda *_: True)
 
 
 def nobody_is_told_of_voters_that_belong_to_no_replica(patch: Patch) -> None:
@@ -140,10 +164,10 @@ def nobody_is_told_of_voters_that_belong_to_no_replica(patch: Patch) -> None:
 
 
 def learners_are_added_one_by_one(patch: Patch) -> None:
-    def join(view: View) -> Outcome:
+    def join(view: View) -> RuleOutcome:
         outcome = membership.join(view)
         adds = isinstance(next(iter(outcome.steps), None), AddLearner)
-        return Outcome(outcome.steps[:1], outcome.waiting) if adds else outcome
+        return RuleOutcome(outcome.steps[:1], outcome.waiting) if adds else outcome
 
     _rule(patch, membership.join, join)
 
@@ -151,16 +175,16 @@ def learners_are_added_one_by_one(patch: Patch) -> None:
 def learners_join_a_sick_cluster(patch: Patch) -> None:
     """etcd refuses that: the plan would try for ever."""
 
-    def join(view: View) -> Outcome:
+    def join(view: View) -> RuleOutcome:
         absent = [record for record in view.wanted if view.member(record) is None]
-        return Outcome(tuple(AddLearner(site=each.site, why="", replica=each.name) for each in absent))
+        return RuleOutcome(tuple(AddLearner(site=each.site, why="", replica=each.name) for each in absent))
 
     _rule(patch, membership.join, join)
 
 
 def whoever_does_not_answer_is_restarted(patch: Patch) -> None:
-    def rejoin(view: View) -> Outcome:
-        return Outcome(
+    def rejoin(view: View) -> RuleOutcome:
+        return RuleOutcome(
             tuple(
                 RestartUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
                 for each in view.wanted
@@ -172,7 +196,7 @@ def whoever_does_not_answer_is_restarted(patch: Patch) -> None:
 
 
 def promotion_looks_at_no_home(patch: Patch) -> None:
-    patch.setattr(View, "keeps_home", lambda view, replica: True)
+    patch.setattr(View, "keeps_quorum_site", lambda view, replica: True)
 
 
 def unhealthy_voters_are_counted(patch: Patch) -> None:
@@ -209,23 +233,23 @@ def steps_name_the_first_member(patch: Patch) -> None:
     """Every membership change has the id of the same member."""
     real = membership.remove
 
-    def remove(view: View) -> Outcome:
+    def remove(view: View) -> RuleOutcome:
         outcome = real(view)
         first = min((member.id for member in view.membership.members), default=0)
         steps = tuple(replace(each, member=first) if isinstance(each, RemoveMember) else each for each in outcome.steps)
-        return Outcome(steps, outcome.waiting)
+        return RuleOutcome(steps, outcome.waiting)
 
     _rule(patch, membership.remove, remove)
 
 
 def voters_are_removed_whoever_remains(patch: Patch) -> None:
-    def remove(view: View) -> Outcome:
+    def remove(view: View) -> RuleOutcome:
         for record in view.unwanted:
             member = view.member(record)
             leads = view.membership.leader == record.name
-            if member is not None and view.home is not None and not leads and view.apiserver_off(record):
-                return Outcome((RemoveMember(site=record.site, why="", replica=record.name, member=member.id),))
-        return Outcome()
+            if member is not None and view.quorum_site is not None and not leads and view.apiserver_off(record):
+                return RuleOutcome((RemoveMember(site=record.site, why="", replica=record.name, member=member.id),))
+        return RuleOutcome()
 
     _rule(patch, membership.remove, remove)
 
@@ -235,7 +259,7 @@ def the_leader_is_removed_as_it_is(patch: Patch) -> None:
     _rule(patch, membership.lead, _nothing)
 
     def leaderless(rule: Ask) -> Ask:
-        def asked(view: View) -> Outcome:
+        def asked(view: View) -> RuleOutcome:
             world = view.world
             blind = replace(world, membership=replace(view.membership, leader=None))
             return rule(replace(view, world=blind))
@@ -256,7 +280,7 @@ def source_voters_go_before_they_have_drained(patch: Patch) -> None:
 
 
 def the_swap_takes_all_out_before_it_promotes(patch: Patch) -> None:
-    def swap(view: View) -> Outcome:
+    def swap(view: View) -> RuleOutcome:
         outcome = membership.swap(view)
         if not outcome.steps or not view.learners:
             return outcome
@@ -268,22 +292,22 @@ def the_swap_takes_all_out_before_it_promotes(patch: Patch) -> None:
         ]
         promotions = [change for step in outcome.steps if isinstance(step, Swap) for change in step.changes]
         changes = (*removals, *(change for change in promotions if isinstance(change, Promote)))
-        return Outcome((Swap(site=view.heading, why="", changes=changes),))
+        return RuleOutcome((Swap(site=view.heading, why="", changes=changes),))
 
     _rule(patch, membership.swap, swap)
 
 
 def the_swap_is_not_atomic(patch: Patch) -> None:
-    def swap(view: View) -> Outcome:
+    def swap(view: View) -> RuleOutcome:
         outcome = membership.swap(view)
-        return Outcome(tuple(step.changes[0] for step in outcome.steps if isinstance(step, Swap)), outcome.waiting)
+        return RuleOutcome(tuple(step.changes[0] for step in outcome.steps if isinstance(step, Swap)), outcome.waiting)
 
     _rule(patch, membership.swap, swap)
 
 
 def unwanted_members_are_stopped_early(patch: Patch) -> None:
-    def stop(view: View) -> Outcome:
-        return Outcome(
+    def stop(view: View) -> RuleOutcome:
+        return RuleOutcome(
             tuple(
                 StopUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
                 for each in view.unwanted
@@ -299,8 +323,8 @@ def _running(view: View, record: Replica) -> set[Component]:
 
 
 def members_start_on_whatever_is_there(patch: Patch) -> None:
-    def keep_running(view: View) -> Outcome:
-        return Outcome(
+    def keep_running(view: View) -> RuleOutcome:
+        return RuleOutcome(
             tuple(
                 StartUnit(site=each.site, why="", replica=each.name, component=Component.ETCD)
                 for each in view.world.memory.replicas
@@ -312,13 +336,13 @@ def members_start_on_whatever_is_there(patch: Patch) -> None:
 
 
 def a_plane_that_does_not_answer_is_founded_again(patch: Patch) -> None:
-    def found_again(view: View) -> Outcome:
+    def found_again(view: View) -> RuleOutcome:
         if view.world.membership is not None:
-            return Outcome()
+            return RuleOutcome()
         names = tuple(record.name for record in view.wanted)
-        return Outcome((DecideBootstrap(site="", why="", replicas=names),))
+        return RuleOutcome((DecideBootstrap(site="", why="", replicas=names),))
 
-    _rule(patch, founding.found, found_again)
+    _rule(patch, placement.found, found_again)
 
 
 # --- what is not known ----------------------------------------------------------------------------------------------
@@ -359,7 +383,7 @@ def a_load_balancer_that_does_not_answer_is_none(patch: Patch) -> None:
 def backends_are_added_before_they_are_ready(patch: Patch) -> None:
     real = traffic.backends
 
-    def backends(view: View) -> Outcome:
+    def backends(view: View) -> RuleOutcome:
         facts = tuple(
             replace(fact, ready=fact.ready or fact.unit(Component.APISERVER) == "running")
             for fact in view.world.replicas
@@ -370,12 +394,12 @@ def backends_are_added_before_they_are_ready(patch: Patch) -> None:
 
 
 def the_record_is_set_before_the_target_is_ready(patch: Patch) -> None:
-    def record(view: View) -> Outcome:
+    def record(view: View) -> RuleOutcome:
         if view.world.record in (None, view.door):
-            return Outcome()
-        return Outcome((SetRecord(site="", why="", to=view.door),))
+            return RuleOutcome()
+        return RuleOutcome((SetRecord(site="", why="", to=view.door),))
 
-    _before(patch, founding.place, record)
+    _before(patch, placement.place, record)
 
 
 def load_balancers_are_let_go_before_the_time_to_live(patch: Patch) -> None:
@@ -383,8 +407,8 @@ def load_balancers_are_let_go_before_the_time_to_live(patch: Patch) -> None:
 
 
 def apiservers_stop_while_they_are_listed(patch: Patch) -> None:
-    def retire(view: View) -> Outcome:
-        return Outcome(
+    def retire(view: View) -> RuleOutcome:
+        return RuleOutcome(
             tuple(
                 StopUnit(site=each.site, why="", replica=each.name, component=Component.APISERVER)
                 for each in view.unwanted
@@ -400,50 +424,50 @@ def backends_leave_a_load_balancer_that_reaches_no_other(patch: Patch) -> None:
 
 
 def apiservers_stop_before_they_have_drained(patch: Patch) -> None:
-    def retire(view: View) -> Outcome:
+    def retire(view: View) -> RuleOutcome:
         settings = replace(view.world.settings, drain=0.0)
-        return serving.retire(replace(view, world=replace(view.world, settings=settings)))
+        return replica_programs.retire(replace(view, world=replace(view.world, settings=settings)))
 
-    _rule(patch, serving.retire, retire)
+    _rule(patch, replica_programs.retire, retire)
 
 
 def an_apiserver_is_rescued_beside_the_removal_of_its_member(patch: Patch) -> None:
-    _rows(patch, serving.serve_in_outage, lambda row: replace(row, beside=True))
+    _rows(patch, replica_programs.serve_in_outage, lambda row: replace(row, beside=True))
 
 
 # --- the end --------------------------------------------------------------------------------------------------------
 
 
 def replicas_are_released_while_they_are_members(patch: Patch) -> None:
-    def let_go(view: View) -> Outcome:
+    def let_go(view: View) -> RuleOutcome:
         steps = tuple(
             ReleaseReplica(site=each.site, why="", replica=each.name)
             for each in view.unwanted
-            if view.home == view.heading and view.apiserver_off(each)
+            if view.quorum_site == view.heading and view.apiserver_off(each)
         )
-        return Outcome(steps)
+        return RuleOutcome(steps)
 
     _before(patch, membership.remove, let_go)
 
 
 def volumes_are_released_before_the_exchange_is_done(patch: Patch) -> None:
-    def let_go(view: View) -> Outcome:
+    def let_go(view: View) -> RuleOutcome:
         steps, _ = release.release(view)
-        return Outcome(steps)
+        return RuleOutcome(steps)
 
     _before(patch, membership.lead, let_go)
 
 
 def done_is_said_before_all_runs(patch: Patch) -> None:
-    _rule(patch, serving.settled, _nothing)
+    _rule(patch, replica_programs.settled, _nothing)
 
 
 def former_addresses_are_not_remembered(patch: Patch) -> None:
     real = notes.note
 
-    def note(view: View) -> Outcome:
+    def note(view: View) -> RuleOutcome:
         outcome = real(view)
-        return Outcome(tuple(step for step in outcome.steps if type(step).__name__ != "NoteRecord"))
+        return RuleOutcome(tuple(step for step in outcome.steps if type(step).__name__ != "NoteRecord"))
 
     _rule(patch, notes.note, note)
 
@@ -468,51 +492,53 @@ def a_failing_step_holds_back_all(patch: Patch) -> None:
 
 
 def a_replica_rests_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(resting, "spared", lambda view, record: view.membership is not None)
+    patch.setattr(rolling_restart, "spared", lambda view, record: view.membership is not None)
 
 
 def a_revision_is_adopted_while_programs_run_as_before(patch: Patch) -> None:
-    def roll(seen: View) -> Outcome:
+    def roll(seen: View) -> RuleOutcome:
         steps = (AdoptRevision(site="", why="", replica=each.name, revision=seen.revision) for each in seen.behind)
-        return Outcome(tuple(steps))
+        return RuleOutcome(tuple(steps))
 
-    _rule(patch, rolling.roll, roll)
+    _rule(patch, rollout.roll, roll)
 
 
 def replicas_reload_whoever_else_does_not_serve(patch: Patch) -> None:
-    patch.setattr(rolling, "spared", lambda *_: True)
+    patch.setattr(rollout, "spared", lambda *_: True)
 
 
 def who_was_given_other_files_keeps_them(patch: Patch) -> None:
-    patch.setattr(rolling, "_has_others", lambda *_: False)
+    patch.setattr(rollout, "_has_others", lambda *_: False)
 
 
 def the_leader_is_stopped_as_it_is(patch: Patch) -> None:
     patch.setattr(
-        rolling, "_stop_member", lambda plane, record, component: Outcome((rolling._stop(plane, record, component),))
+        rollout,
+        "_stop_member",
+        lambda plane, record, component: RuleOutcome((rollout._stop(plane, record, component),)),
     )
 
 
 def apiservers_rest_before_they_have_drained(patch: Patch) -> None:
     patch.setattr(
-        rolling, "_drained", lambda view, record: Outcome((rolling._stop(view, record, Component.APISERVER),))
+        rollout, "_drained", lambda view, record: RuleOutcome((rollout._stop(view, record, Component.APISERVER),))
     )
 
 
 def a_revision_that_does_not_run_is_not_given_up(patch: Patch) -> None:
-    _rule(patch, rolling.reject, _nothing)
+    _rule(patch, rollout.reject, _nothing)
 
 
 def a_program_that_is_never_ready_is_waited_for(patch: Patch) -> None:
-    patch.setattr(rolling, "never_ready", lambda world, record: ())
+    patch.setattr(rollout, "never_ready", lambda world, record: ())
 
 
 def a_program_gets_no_time_to_become_ready(patch: Patch) -> None:
-    def reject(seen: View) -> Outcome:
+    def reject(seen: View) -> RuleOutcome:
         settings = replace(seen.world.settings, start=0.0)
-        return rolling.reject(replace(seen, world=replace(seen.world, settings=settings)))
+        return rollout.reject(replace(seen, world=replace(seen.world, settings=settings)))
 
-    _rule(patch, rolling.reject, reject)
+    _rule(patch, rollout.reject, reject)
 
 
 def all_replicas_are_exchanged_at_once(patch: Patch) -> None:
@@ -531,7 +557,7 @@ def a_crowded_machine_is_taken_though_another_is_free(patch: Patch) -> None:
         crowded = real(world, slot, {each.name for each in world.machines}, leaving)
         return crowded or real(world, slot, taken, leaving)
 
-    patch.setattr(founding, "machine_for", machine_for)
+    patch.setattr(placement, "machine_for", machine_for)
 
 
 # --- two clusters ---------------------------------------------------------------------------------------------------
@@ -545,9 +571,9 @@ def the_quorum_of_events_goes_first(patch: Patch) -> None:
     """Whatever becomes of the target then, its events are gone with it."""
     real = membership.swap
 
-    def swap(view: View) -> Outcome:
-        home = replace(view.plane, home=view.heading)
-        return real(view if view.plane is view else replace(view, plane_or_none=home))
+    def swap(view: View) -> RuleOutcome:
+        moved = replace(view.plane, quorum_site=view.heading)
+        return real(view if view.plane is view else replace(view, plane_or_none=moved))
 
     _rule(patch, membership.swap, swap)
 
@@ -565,10 +591,10 @@ def a_member_of_the_events_cluster_is_given_up_again_and_again(patch: Patch) -> 
 def members_of_the_events_cluster_lose_their_data_before_they_are_taken_out(patch: Patch) -> None:
     real, of = membership.remove_dead, Cluster.EVENTS
 
-    def remove_dead(view: View) -> Outcome:
+    def remove_dead(view: View) -> RuleOutcome:
         gone = (each for each in view.plane.wanted if view.plane is not view and each.name in view.lost)
         steps = tuple(ReleaseMember(site=each.site, why="", replica=each.name, cluster=of) for each in gone)
-        return Outcome(steps) if steps else real(view)
+        return RuleOutcome(steps) if steps else real(view)
 
     _rule(patch, real, remove_dead)
 
@@ -591,7 +617,7 @@ def writes_are_taken_before_there_is_room(patch: Patch) -> None:
 def history_goes_at_once(patch: Patch) -> None:
     real = upkeep._compact
 
-    def compact(view: View, counted: list[MemberFact], full: Full, known: int) -> Outcome | None:
+    def compact(view: View, counted: list[MemberFact], full: Full, known: int) -> RuleOutcome | None:
         hasty = replace(view.world, settings=replace(view.world.settings, history=0.0))
         return real(replace(view, world=hasty), counted, full, known)
 
@@ -599,9 +625,9 @@ def history_goes_at_once(patch: Patch) -> None:
 
 
 def members_are_defragmented_all_at_once(patch: Patch) -> None:
-    def defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
+    def defragment(view: View, counted: list[MemberFact]) -> RuleOutcome | None:
         full = [each for each in counted if each.space is not None and upkeep.has_no_room(each.space)]
-        return Outcome(tuple(Defragment(site="", why="", replica=each.replica) for each in full)) if full else None
+        return RuleOutcome(tuple(Defragment(site="", why="", replica=each.replica) for each in full)) if full else None
 
     patch.setattr(upkeep, "_defragment", defragment)
 
@@ -613,7 +639,7 @@ def who_is_not_well_keeps_nobody_from_being_defragmented(patch: Patch) -> None:
 def learners_without_room_stay(patch: Patch) -> None:
     real = upkeep._learners
 
-    def learners(view: View) -> Outcome | None:
+    def learners(view: View) -> RuleOutcome | None:
         members = tuple(replace(each, space=None) if each.learner else each for each in view.membership.members)
         return real(replace(view, world=replace(view.world, membership=replace(view.membership, members=members))))
 
@@ -749,7 +775,7 @@ def what_hangs_is_killed_again_and_again(patch: Patch) -> None:
 
 
 def members_that_lag_are_left_alone(patch: Patch) -> None:
-    for module in (ailing, healing):
+    for module in (unhealthy_programs, healing):
         patch.setattr(module, "lags", lambda view, record, component: False)
 
 
@@ -758,7 +784,7 @@ def members_that_lag_are_killed_at_once(patch: Patch) -> None:
 
 
 def members_that_join_have_no_more_time_than_others(patch: Patch) -> None:
-    for module in (ailing, healing):
+    for module in (unhealthy_programs, healing):
         patch.setattr(module, "joins", lambda view, record, component: False)
 
 
@@ -803,11 +829,11 @@ def controllers_start_whatever_runs_elsewhere(patch: Patch) -> None:
 
 
 def a_first_revision_is_never_given_up(patch: Patch) -> None:
-    _rule(patch, rolling.reject, lambda view: Outcome())
+    _rule(patch, rollout.reject, lambda view: RuleOutcome())
 
 
 def what_was_created_is_taken_to_run(patch: Patch) -> None:
-    patch.setattr(rolling, "settled", lambda view: Outcome())
+    patch.setattr(rollout, "settled", lambda view: RuleOutcome())
 
 
 def another_spec_waits_for_programs_of_the_first_one(patch: Patch) -> None:

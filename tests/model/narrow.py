@@ -19,8 +19,8 @@ from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner import planner, reading
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules import attaching, notes, serving, traffic, upkeep
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules import notes, replica_programs, traffic, upkeep, volume_moves
 from quarterdeck.planner.view import View, view
 
 Patch = pytest.MonkeyPatch
@@ -187,12 +187,12 @@ def strangers_that_are_heard_of_are_counted_on(patch: Patch) -> None:
 
 
 def who_displaces_each_other_waits(patch: Patch) -> None:
-    patch.setattr(attaching, "_in_circle", lambda member, displaced: False)
+    patch.setattr(volume_moves, "_in_circle", lambda member, displaced: False)
 
 
 def who_is_displaced_gives_its_peer_url_up(patch: Patch) -> None:
     """Whoever has that."""
-    patch.setattr(attaching, "_in_circle", lambda member, displaced: True)
+    patch.setattr(volume_moves, "_in_circle", lambda member, displaced: True)
 
 
 def authentication_is_no_matter(patch: Patch) -> None:
@@ -287,7 +287,7 @@ def balancers_that_do_not_answer_are_forgotten(patch: Patch) -> None:
         held = [each for each in known if each.reachable or not _site_is_up(world, each.site)]
         return seen.takeover and leads and all(reading._carries(each, servers) for each in held)
 
-    for module in (traffic, serving):
+    for module in (traffic, replica_programs):
         patch.setattr(module, "may_drain", may_drain)
 
 
@@ -305,7 +305,7 @@ def a_swap_is_not_finished(patch: Patch) -> None:
     """Though all members are well."""
 
     def unwanted(world: World, step: object) -> bool:
-        if not isinstance(step, Swap) or world.membership is None or view(world).home is not None:
+        if not isinstance(step, Swap) or world.membership is None or view(world).quorum_site is not None:
             return False
         return all(member.health is Health.HEALTHY for member in world.membership.voters)
 
@@ -455,7 +455,9 @@ def steps_that_fail_hold_up_all_others(patch: Patch) -> None:
 
 def room_is_never_made(patch: Patch) -> None:
     """Writes are refused for ever."""
-    patch.setattr(upkeep, "_defragment", lambda view, counted: Outcome(waiting=(Wait("somebody to make room", ""),)))
+    patch.setattr(
+        upkeep, "_defragment", lambda view, counted: RuleOutcome(waiting=(Wait("somebody to make room", ""),))
+    )
 
 
 def other_data_is_kept(patch: Patch) -> None:

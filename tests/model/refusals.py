@@ -22,7 +22,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import AttachVolumes, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
 from quarterdeck.model.steps.units import NoteProven, RestartUnit, StartUnit
@@ -125,5 +125,5 @@ def claim_others(truth: FaultyTruth, refused: Refusal, *, straight: bool) -> Non
     apart = refused.kind in (SetBackends, StopBalancer) and refused.site not in (door, truth.record)
     if (apart and straight) or refused.kind is ReleaseReplica:
         here = all(truth.site_of(name) == site for name in truth.members)
-        done = here and healthy_at(truth, truth.slots) and truth.home == site and truth.record == door
+        done = here and healthy_at(truth, truth.slots) and truth.quorum_site == site and truth.record == door
         claim(done, f"10: the plane is not at {site} for {refused}")

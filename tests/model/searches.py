@@ -25,8 +25,8 @@ from model.worlds import (
     still,
     wanted,
 )
-from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.bounds import HealingBounds
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.planner.planner import plan as real_plan
 
 #: What a user may want: that the name leads to apiservers themselves, or not, and to go back to what was before.
@@ -61,7 +61,7 @@ class Search:
     kinds: frozenset[Kind] | None = None
     mended: bool = True
     sample: Sample | None = None
-    change: Change | None = None
+    change: ReplicaChange | None = None
     broken: Component | None = None
     hangs: Component | None = None
     per_zone: int = 2
@@ -76,7 +76,7 @@ class Search:
     direct: bool = False
     promoted: bool = False
     wish: str | None = None
-    healing: Healing | None = None
+    healing: HealingBounds | None = None
     still: bool = False
     there: tuple[str, ...] = ()
     named: frozenset[str] = frozenset()
@@ -252,13 +252,13 @@ def rarely(search: Search) -> Search:
     return replace(search, sample=Sample(SEED, at=0.2, of=0.1, most=150))
 
 
-def _restarts(*components: Component) -> Change:
-    return Change(restart=frozenset(components))
+def _restarts(*components: Component) -> ReplicaChange:
+    return ReplicaChange(restart=frozenset(components))
 
 
-ANEW = Change(exchange=True)
+ANEW = ReplicaChange(exchange=True)
 CLOUD = _restarts(Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER)
-RELOADED = Change(reload=frozenset({Component.APISERVER}))
+RELOADED = ReplicaChange(reload=frozenset({Component.APISERVER}))
 #: What changes inside a site: a program is started anew, replicas are exchanged (also with no spare machine), there are
 #: more or fewer of them, or what is asked for does not run.
 INSIDE = (
@@ -277,8 +277,8 @@ INSIDE = (
     Search(replicas=3, to=3, change=RELOADED, broken=Component.APISERVER),
     Search(replicas=3, to=3, change=ANEW, per_zone=1),
     Search(replicas=1, to=1, change=ANEW, per_zone=1),
-    Search(replicas=1, to=3, change=Change()),
-    Search(replicas=3, to=1, change=Change()),
+    Search(replicas=1, to=3, change=ReplicaChange()),
+    Search(replicas=3, to=1, change=ReplicaChange()),
 )
 
 
@@ -372,13 +372,13 @@ FIRST_LEADS, ALL_THREE = frozenset({"east-1"}), frozenset({"east-1", "east-2", "
 #: A voter is found to have other data than most.
 DIFFERS = (
     Search(replicas=3, to=3, faults=1, kinds=frozenset({Kind.DIFFERS})),
-    Search(replicas=3, to=3, change=Change(), faults=1, kinds=frozenset({Kind.DIFFERS})),
+    Search(replicas=3, to=3, change=ReplicaChange(), faults=1, kinds=frozenset({Kind.DIFFERS})),
     Search(replicas=3, to=3, change=_restarts(Component.ETCD), faults=1, kinds=frozenset({Kind.DIFFERS})),
     sampled(Search(replicas=3, to=3, faults=2, kinds=AND_MORE - FULL - {Kind.MACHINE_DIES} | {Kind.DIFFERS}), SEED),
     replace(APART[6], faults=1, kinds=frozenset({Kind.DIFFERS})),
     # A person has found out, or has other reasons: it is all the same who is to go.
     *(
-        Search(replicas=3, to=3, change=Change(), faults=1, kinds=LEADS, named=each)
+        Search(replicas=3, to=3, change=ReplicaChange(), faults=1, kinds=LEADS, named=each)
         for each in (FIRST_LEADS, ALL_THREE)
     ),
 )
@@ -476,7 +476,7 @@ LATER = frozenset({Kind.LATE, Kind.OLD_LOOK, Kind.MIXED_LOOK})
 ALIKE = frozenset({""})
 
 #: The bounds of healing, in ticks: a member is down after two.
-HEALED = Healing(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0, lagging=2.0)
+HEALED = HealingBounds(budget=2, window=5.0, after=1.0, later=3.0, hung=1.0, lagging=2.0)
 #: With time and budget enough for a machine on which programs do not get well to be known as such, and cordoned.
 WATCHED = replace(HEALED, budget=9, window=40.0)
 DEATHS = frozenset({Kind.MACHINE_DIES, Kind.MACHINE_FREEZES})

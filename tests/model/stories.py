@@ -15,12 +15,12 @@ from quarterdeck.model.membership import MemberFact
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon
 from quarterdeck.model.steps.members import Swap, TransferLeadership
-from quarterdeck.model.steps.placing import AttachVolumes
+from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import AdoptRevision, RestartUnit, ReviveUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import apply, observe, tick
@@ -51,12 +51,12 @@ def told(step: Step) -> str:
     return f"{kind(step)} {unit}{about}".strip()
 
 
-def whats(of: Outcome | Plan) -> tuple[str, ...]:
+def whats(of: RuleOutcome | Plan) -> tuple[str, ...]:
     """What is waited for, without what to do about it."""
     return tuple(each.what for each in of.waiting)
 
 
-def all_told(outcome: Outcome) -> list[str]:
+def all_told(outcome: RuleOutcome) -> list[str]:
     """What a rule wants done."""
     return [told(step) for step in outcome.steps]
 
@@ -66,10 +66,10 @@ def doing(truth: FaultyTruth) -> list[str]:
     return [told(step) for step in plan(observe(truth)).now]
 
 
-def planned(world: World, *kinds: type[Step]) -> Outcome:
+def planned(world: World, *kinds: type[Step]) -> RuleOutcome:
     """The steps of these kinds that are taken now (without a kind: all), and all that is waited for."""
     now = plan(world)
-    return Outcome(tuple(step for step in now.now if not kinds or isinstance(step, kinds)), now.waiting)
+    return RuleOutcome(tuple(step for step in now.now if not kinds or isinstance(step, kinds)), now.waiting)
 
 
 def about_to(*kinds: type[Step]) -> Stop:

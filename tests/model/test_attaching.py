@@ -16,12 +16,12 @@ from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.steps.placing import AttachVolumes
+from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulated import EFFECTS, placing, tick
+from quarterdeck.planner.simulated import EFFECTS, placement, tick
 from quarterdeck.planner.simulated.parts import Power
 
 pytestmark = pytest.mark.timeout(600)
@@ -111,7 +111,7 @@ def test_a_site_that_lets_the_former_machine_write_on_is_found(monkeypatch: pyte
     def unfenced(truth: FaultyTruth, step: AttachVolumes) -> FaultyTruth:
         frozen = any(each.name == step.source and each.power is Power.FROZEN for each in truth.machines)
         haunted = truth.haunted | ({(step.source, step.replica)} if frozen else set())
-        return replace(placing.attached(truth, step), haunted=haunted)
+        return replace(placement.attached(truth, step), haunted=haunted)
 
     monkeypatch.setitem(EFFECTS, AttachVolumes, unfenced)
     with pytest.raises(Broken, match=r"^20: two machines write"):

@@ -17,7 +17,7 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import Consent, World

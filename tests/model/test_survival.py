@@ -21,7 +21,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.quorum import Voter, has_quorum
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.survival import Answer, Failure, Survival, survivals
+from quarterdeck.planner.survival import FailureDomain, Survivability, Survival, survivals
 from quarterdeck.planner.view import view
 
 #: How long ago the thing went wrong, in ticks: members come to count as down, load balancers check anew.
@@ -99,32 +99,32 @@ def off(truth: FaultyTruth, names: set[str], edges: set[str]) -> FaultyTruth:
     return replace(truth, machines=machines, dead_edges=truth.dead_edges | edges)
 
 
-def happened(truth: FaultyTruth, failure: Failure) -> Iterator[FaultyTruth]:
+def happened(truth: FaultyTruth, failure: FailureDomain) -> Iterator[FaultyTruth]:
     """The truth after each failure of that kind."""
     used = {record.machine for record in truth.memory.replicas}
     sites = {site for site, _ in truth.balancers} | {each.site for each in truth.machines if each.name in used}
     match failure:
-        case Failure.MACHINE | Failure.HOST:  # each machine is a host of its own
+        case FailureDomain.MACHINE | FailureDomain.HOST:  # each machine is a host of its own
             yield from (off(truth, {name}, set()) for name in used)
-        case Failure.ZONE:
+        case FailureDomain.ZONE:
             for place in {(each.site, each.zone) for each in truth.machines}:
                 yield off(truth, {each.name for each in truth.machines if (each.site, each.zone) == place}, set())
-        case Failure.EDGE:
+        case FailureDomain.EDGE:
             yield from (off(truth, set(), {site}) for site in sites)
-        case Failure.SITE:
+        case FailureDomain.SITE:
             yield from (
                 off(truth, {each.name for each in truth.machines if each.site == site}, {site}) for site in sites
             )
-        case Failure.DNS:
+        case FailureDomain.DNS:
             yield replace(truth, record=truth.front)
 
 
 def check(truth: FaultyTruth, survival: Survival) -> None:
     survives = serves(truth) and all(serves(each) for each in happened(truth, survival.failure))
-    if survival.answer is Answer.UNKNOWN:
+    if survival.answer is Survivability.UNKNOWN:
         assert truth.mute or not serves(truth) or not whole(truth), f"nothing is hidden, but {survival}"
     else:
-        assert survives is (survival.answer is Answer.YES), f"{survival}, but in truth it is {survives}"
+        assert survives is (survival.answer is Survivability.YES), f"{survival}, but in truth it is {survives}"
 
 
 def whole(truth: FaultyTruth) -> bool:
@@ -138,7 +138,7 @@ def whole(truth: FaultyTruth) -> bool:
 
 @pytest.mark.parametrize("search", STORIES, ids=str)
 def test_what_is_said_to_be_survived_is_survived_in_truth_and_nothing_else(search: Search) -> None:
-    said: Counter[Answer] = Counter()
+    said: Counter[Survivability] = Counter()
     count = 0
     for truth in situations(search):
         count += 1
@@ -146,4 +146,4 @@ def test_what_is_said_to_be_survived_is_survived_in_truth_and_nothing_else(searc
             check(truth, survival)
             said[survival.answer] += 1
     print(f"\n{search}: {count} situations, {dict(said)}")
-    assert all(said[answer] for answer in Answer)
+    assert all(said[answer] for answer in Survivability)

@@ -26,7 +26,7 @@ from quarterdeck.model.steps.members import (
     Swap,
     TransferLeadership,
 )
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import LeadTo, RemoveRecord, SetBackends, SetRecord
 from quarterdeck.model.world import Failing, World
@@ -92,7 +92,7 @@ class State:
     def settled(self) -> State:
         """The same state in its normal form."""
         clients, truth = self.clients.aged(self.truth), normal(self.truth)
-        swapping = self.swapping and any(truth.of(each).home is None for each in truth.memory.clusters)
+        swapping = self.swapping and any(truth.of(each).quorum_site is None for each in truth.memory.clusters)
         late, aside = self._ranked(self.late), self._ranked(self.aside)
         # Without a record there is none to be stamped, and a fixed address has none.
         stamped = self.stamped or truth.deleting or truth.fixed or truth.record is None

@@ -11,7 +11,7 @@ from support.components import having
 from model.apart import with_member
 from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
@@ -116,7 +116,7 @@ BETWEEN = "between"
 def changing(
     replicas: int,
     to: int,
-    change: Change,
+    change: ReplicaChange,
     *,
     broken: Component | None = None,
     hangs: Component | None = None,
@@ -163,7 +163,7 @@ def creating(replicas: int, component: Component, *, hangs: bool = False) -> Fau
     is never ready.
     """
     bad, none = frozenset({(FORMER, component)}), frozenset[tuple[str, Component]]()
-    change = Change(restart=frozenset({component}))
+    change = ReplicaChange(restart=frozenset({component}))
     return replace(
         empty("east", replicas),
         revision=FORMER,
@@ -274,5 +274,5 @@ def _with_ranks(replica: SimReplica, rank: dict[int, int]) -> SimReplica:
 
 def moving_apart(replicas: int, to: int) -> FaultyTruth:
     """A plane settled at east that keeps events apart, whose user has just asked for it at west."""
-    start = changing(replicas, replicas, Change(), apart=frozenset({FORMER}))
+    start = changing(replicas, replicas, ReplicaChange(), apart=frozenset({FORMER}))
     return replace(start, slots=wanted("west", to), revision=FORMER)

@@ -20,9 +20,9 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.findings import Checked, Verdict
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitSpec, UnitState
 from quarterdeck.sites.ssh.checks import Here
-from quarterdeck.sites.ssh.connections import Hosts
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
-from quarterdeck.sites.ssh.probing import checked
+from quarterdeck.sites.ssh.connections import HostConnections
+from quarterdeck.sites.ssh.host_survey import checked
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.site import SshSite, open_ssh_site
 
 pytestmark = [
@@ -119,7 +119,7 @@ def lab() -> Iterator[HostsLab]:
 
 def settings(lab: HostsLab) -> SshSettings:
     """A site of one host, with a folder that root has to allow."""
-    host = Host(
+    host = SshHost(
         name=ONE,
         address=lab.address(ONE),
         zone="a",
@@ -133,7 +133,7 @@ def settings(lab: HostsLab) -> SshSettings:
 @asynccontextmanager
 async def opened(lab: HostsLab) -> AsyncIterator[SshSite]:
     """The site, as a new process would have it."""
-    hosts = Hosts(OWNER)
+    hosts = HostConnections(OWNER)
     try:
         yield open_ssh_site(settings(lab), hosts)
     finally:

@@ -11,7 +11,7 @@ from fakes.kube_objects import FakeObjects
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import refresh
-from quarterdeck.addons.applyset import Parent
+from quarterdeck.addons.applyset import ApplySetParent
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.addons import Addon, AddonStatus
 from quarterdeck.engine.background.addon_duty import AddonDuty
@@ -99,4 +99,4 @@ class AddonLab:
         return f"{found.status.value} {found.reason}", found.message
 
     def parent(self, name: str) -> str:
-        return f"/api/v1/namespaces/kube-system/configmaps/{Parent(name).name}"
+        return f"/api/v1/namespaces/kube-system/configmaps/{ApplySetParent(name).name}"

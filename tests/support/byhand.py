@@ -22,7 +22,7 @@ import pytest
 
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.components.credentials import KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import KeyPair, ReplicaSecrets, SharedSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
@@ -31,11 +31,12 @@ from quarterdeck.kube.port import Address
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.components import ALWAYS
+from support.conditions import freeze
 from support.templates import but, template
 
 NAME, REPLICA = "byhand", "r1"
@@ -45,9 +46,9 @@ PORTS = tuple(each.listen.port for each in seat_at("any", "127.0.0.1", 0).ports)
 
 
 @pytest.fixture(scope="session")
-def binaries() -> Mapping[Program, Path]:
+def binaries() -> Mapping[UpstreamProgram, Path]:
     """The real programs of a replica, kubectl and etcdctl, fetched or built if they are not there."""
-    wanted = [*(Program(each) for each in PROGRAMS), Program.KUBECTL, Program.ETCDCTL]
+    wanted = [*(UpstreamProgram(each) for each in PROGRAMS), UpstreamProgram.KUBECTL, UpstreamProgram.ETCDCTL]
     return asyncio.run(Upstream.from_environment(os.environ).ensure(wanted, Versions()))
 
 
@@ -117,7 +118,7 @@ class Processes:
         return process
 
     def freeze(self, spec: UnitSpec) -> None:
-        self.running[spec.name].send_signal(signal.SIGSTOP)
+        freeze(self.running[spec.name].pid)
 
     def thaw(self, spec: UnitSpec) -> None:
         self.running[spec.name].send_signal(signal.SIGCONT)
@@ -140,7 +141,7 @@ class OneReplica:
 
     plane: ReplicaTemplate
     replica: ReplicaSettings
-    secrets: PlaneSecrets
+    secrets: SharedSecrets
     certificates: ReplicaSecrets
     cluster: InitialCluster
     processes: Processes
@@ -212,7 +213,7 @@ class OneReplica:
 
 @contextlib.contextmanager
 def one_replica(
-    folder: Path, binaries: Mapping[Program, Path], wanted: ReplicaTemplate | None = None
+    folder: Path, binaries: Mapping[UpstreamProgram, Path], wanted: ReplicaTemplate | None = None
 ) -> Iterator[OneReplica]:
     """A replica whose files and volume are below ``folder``; nothing of it runs yet."""
     latest = but(template(), kubernetes_version="v1.36.3", etcd={"version": "3.6.16"}, endpoint_name="byhand.test")
@@ -235,7 +236,7 @@ def one_replica(
         volume=PurePosixPath(folder / "volume"),
         audit=PurePosixPath(folder / "audit"),
         folders={each: PurePosixPath(folder / each) for each in PROGRAMS},
-        programs={each: PurePosixPath(binaries[Program(CATALOGUE[each].program)]) for each in PROGRAMS},
+        programs={each: PurePosixPath(binaries[UpstreamProgram(CATALOGUE[each].program)]) for each in PROGRAMS},
     )
     members = ((REPLICA, seat.advertised(PortName.ETCD_PEER).url()),)
     cluster = InitialCluster(state=ClusterState.NEW, members=members, token="byhand")

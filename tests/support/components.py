@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.record import Flags
-from quarterdeck.model.components import NAMED, Component, Programs
+from quarterdeck.model.components import NAMED, Component, ReplicaPrograms
 
 #: The programs that every replica has, and the controllers among them.
-ALWAYS = Programs().of("")
+ALWAYS = ReplicaPrograms().of("")
 CONTROLLERS = tuple(each for each in ALWAYS if each.is_controller)
 
 
-def having(*, events: Iterable[str] = (), cloud: Iterable[str] = ()) -> Programs:
+def having(*, events: Iterable[str] = (), cloud: Iterable[str] = ()) -> ReplicaPrograms:
     """Programs of replicas of which those of the revisions ``events`` keep events apart, and those of ``cloud`` have a
     cloud controller manager.
     """
     optional = {Component.EVENTS_ETCD: frozenset(events), Component.CLOUD_CONTROLLER_MANAGER: frozenset(cloud)}
     names = sorted(frozenset[str]().union(*optional.values()))
     has = {name: tuple(each for each in NAMED if name in optional.get(each, {name})) for name in names}
-    return Programs(NAMED, tuple(has.items()))
+    return ReplicaPrograms(NAMED, tuple(has.items()))
 
 
 def rules_of(component: Component) -> Flags:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+from quarterdeck.sites.local.fault.faults import all_stopped
 
 T = TypeVar("T")
 
@@ -21,6 +25,12 @@ def until(good: Callable[[], T], what: str, *, seconds: float = CALL, pause: flo
         assert time.monotonic() < end, f"{what}: not within {seconds:.0f} s"
         time.sleep(pause)
     return seen
+
+
+def freeze(pid: int) -> None:
+    """Have a process stand still, and return once all of its threads do: a signal takes its time to reach each."""
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: all_stopped(pid), f"{pid} stands still")
 
 
 async def eventually(look: Callable[[], Awaitable[T]], good: Callable[[T], bool], deadline: float = 60.0) -> T:

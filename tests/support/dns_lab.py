@@ -18,7 +18,7 @@ from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.endpoint.dns.records import DnsServer, ask
 from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigKey
 from quarterdeck.errors import Unavailable
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 from support.endpoint_lab import EDGE, free_port, local_site, loopback
 
 ZONE = "planes.test."
@@ -141,7 +141,7 @@ async def until_answers(server: DnsServer, runs: Callable[[], None] = lambda: No
 async def own_server(home: Path, *, machines: tuple[str, ...] = (EDGE,)) -> AsyncIterator[CoreDns]:
     """CoreDNS that was not started yet, on a site of its own."""
     upstream = Upstream.from_environment(os.environ)
-    binary = (await upstream.ensure([Program.COREDNS], Versions()))[Program.COREDNS]
+    binary = (await upstream.ensure([UpstreamProgram.COREDNS], Versions()))[UpstreamProgram.COREDNS]
     async with local_site(home) as site:
         hosts = {
             each.name: DnsSettings(

@@ -17,12 +17,12 @@ from pathlib import Path
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.files import write_secret
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import Request, Usage
+from quarterdeck.pki.certificate import CertificateRequest, Usage
 from quarterdeck.pki.tls import client_context
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 SERVER_NAME = "kubernetes.default.svc"
 DAY = timedelta(days=1)
@@ -55,11 +55,11 @@ async def local_site(home: Path) -> AsyncIterator[LocalSite]:
         await site.destroy()
 
 
-async def edge_address(site: Site) -> str:
+async def edge_address(site: SitePort) -> str:
     return next(machine.address for machine in await site.machines() if machine.name == EDGE)
 
 
-async def crash(site: Site, unit: str) -> None:
+async def crash(site: SitePort, unit: str) -> None:
     """kill -9 of a unit's process."""
     pid = next(status.pid for status in await site.units(EDGE) if status.name == unit)
     assert pid is not None
@@ -78,7 +78,7 @@ class Authority:
         self.pair = create_authority("plane-ca", self.now)
 
     def server(self, *, ip: str) -> ssl.SSLContext:
-        request = Request(
+        request = CertificateRequest(
             common_name="apiserver", usage=Usage.SERVER, lifetime=DAY, dns_names=(SERVER_NAME,), ip_addresses=(ip,)
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -90,7 +90,9 @@ class Authority:
 
     def manager(self, *, name: str = "manager") -> ssl.SSLContext:
         """A client with a certificate of the plane's CA; ``MANAGER`` is the subject of the default one."""
-        request = Request(common_name=name, organizations=("system:masters",), usage=Usage.CLIENT, lifetime=DAY)
+        request = CertificateRequest(
+            common_name=name, organizations=("system:masters",), usage=Usage.CLIENT, lifetime=DAY
+        )
         return client_context(self.pair.certificate, issue(self.pair, request, self.now))
 
     def anonymous(self) -> ssl.SSLContext:

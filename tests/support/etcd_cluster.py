@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import itertools
 import os
 import shutil
-import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -28,13 +26,13 @@ from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import Alarm
 from quarterdeck.etcd.kv import Put
 from quarterdeck.etcd.maintenance import ROOT
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import Request, Usage
-from quarterdeck.sites.local.fault.faults import all_stopped
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.pki.certificate import CertificateRequest, Usage
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
+from support.conditions import freeze
 
 Result = TypeVar("Result")
 MAX_LEARNERS = 2
@@ -48,7 +46,7 @@ QUOTA = 16 << 20
 def etcd_binary() -> Path:
     """The real etcd of the default version, fetched or built if it is not there."""
     upstream = Upstream.from_environment(os.environ)
-    return asyncio.run(upstream.ensure([Program.ETCD], Versions()))[Program.ETCD]
+    return asyncio.run(upstream.ensure([UpstreamProgram.ETCD], Versions()))[UpstreamProgram.ETCD]
 
 
 async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 60.0) -> Result:
@@ -64,15 +62,10 @@ async def eventually(attempt: Callable[[], Awaitable[Result]], within: float = 6
         await asyncio.sleep(0.05)
 
 
-async def still(pid: int) -> None:
-    """Raises AssertionError as long as any thread of the process runs."""
-    assert all_stopped(pid), pid
-
-
 class Lab(Protocol):
     """A cluster of three voters, and what a test can do to it."""
 
-    etcd: Etcd
+    etcd: EtcdCluster
     founders: tuple[MemberAddress, ...]
     spares: tuple[MemberAddress, ...]
 
@@ -218,10 +211,7 @@ class RealLab:
         process.wait()
 
     async def freeze(self, address: MemberAddress) -> None:
-        process = self.processes[address.name]
-        process.send_signal(signal.SIGSTOP)
-        # On a busy machine its threads run on for a moment.
-        await eventually(functools.partial(still, process.pid))
+        await asyncio.to_thread(freeze, self.processes[address.name].pid)
 
     async def write(self, count: int) -> None:
         async with EtcdMember((await leader(self)).client_url, self.tls) as member:
@@ -418,13 +408,13 @@ def _certificates(folder: Path, addresses: Sequence[str]) -> tuple[ClientTls, Ke
     authority = create_authority("etcd-ca", now)
     both = Usage.SERVER | Usage.CLIENT
     # On loopback connections come from 127.0.0.1, whatever address their process listens on.
-    wanted = Request(
+    wanted = CertificateRequest(
         common_name="member", usage=both, lifetime=day, ip_addresses=(*addresses, "127.0.0.1"), dns_names=("member",)
     )
     member = issue(authority, wanted, now)
-    client = issue(authority, Request(common_name="client", usage=Usage.CLIENT, lifetime=day), now)
+    client = issue(authority, CertificateRequest(common_name="client", usage=Usage.CLIENT, lifetime=day), now)
     (folder / "ca.crt").write_bytes(authority.certificate)
     (folder / "member.crt").write_bytes(member.certificate)
     (folder / "member.key").write_bytes(member.key)
-    root = issue(authority, Request(common_name=ROOT, usage=Usage.CLIENT, lifetime=day), now)
+    root = issue(authority, CertificateRequest(common_name=ROOT, usage=Usage.CLIENT, lifetime=day), now)
     return ClientTls(authority.certificate, client), root

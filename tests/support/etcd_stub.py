@@ -14,7 +14,7 @@ from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import Request, Usage
+from quarterdeck.pki.certificate import CertificateRequest, Usage
 
 Play = Callable[[AsyncIterator[rpc_pb2.WatchRequest]], AsyncIterator[rpc_pb2.WatchResponse]]
 
@@ -84,10 +84,10 @@ class Identities:
     def new(cls) -> Identities:
         now, day = datetime.now(UTC), timedelta(days=1)
         authority = create_authority("etcd-ca", now)
-        serving = Request(
+        serving = CertificateRequest(
             common_name="member", usage=Usage.SERVER, lifetime=day, ip_addresses=("127.0.0.1",), dns_names=("member",)
         )
-        asking = Request(common_name="client", usage=Usage.CLIENT, lifetime=day)
+        asking = CertificateRequest(common_name="client", usage=Usage.CLIENT, lifetime=day)
         client = ClientTls(authority.certificate, issue(authority, asking, now))
         return cls(issue(authority, serving, now), client)
 

@@ -15,14 +15,14 @@ from typing import Any
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.conditions import CALL
 from support.plane_lab import PlaneLab
 
 
 @cache
-def _program(program: Program) -> Path:
+def _program(program: UpstreamProgram) -> Path:
     """The path of a program, which is fetched or built if it is not there."""
     return asyncio.run(Upstream.from_environment(os.environ).ensure((program,), Versions()))[program]
 
@@ -57,7 +57,7 @@ class Etcdctl:
         urls, ca, pair = self.lab.opened(self.plane, opened)
         files = _written(self.lab.scratch(), ca=ca, crt=pair.certificate, key=pair.key)
         tls = (f"--cacert={files['ca']}", f"--cert={files['crt']}", f"--key={files['key']}")
-        argv = (str(_program(Program.ETCDCTL)), f"--endpoints={at or ','.join(urls)}", *tls, *arguments)
+        argv = (str(_program(UpstreamProgram.ETCDCTL)), f"--endpoints={at or ','.join(urls)}", *tls, *arguments)
         return subprocess.run(argv, capture_output=True, text=True, timeout=CALL, check=False)
 
     def members(self) -> list[dict[str, Any]]:

@@ -13,14 +13,14 @@ from report_lab import probe_result
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app import DryRun, Finding, Looks, Quarterdeck, SetHeld, Verdict, Watcher, changes
 from quarterdeck.engine.notices.watchers import Watchers
-from quarterdeck.engine.preflight import inplace, moves
+from quarterdeck.engine.preflight import local_changes, moves
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.probe.result import ProbeResult
-from quarterdeck.probe.target import Kind
+from quarterdeck.probe.target import ClientKind
 
 ASKER = Asker(who="a test")
 WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", Verdict.WARN, "90 ms"))
@@ -38,7 +38,7 @@ class FakeProbe:
         self.told.append(label)
         return 0.0
 
-    async def retire(self, kind: Kind) -> None:
+    async def retire(self, kind: ClientKind) -> None:
         self._hear(f"retire {kind}")
 
     async def look(self, seconds: float | None) -> None:
@@ -71,12 +71,12 @@ class FakeFace:
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Have commands get these answers."""
-        for module in (changes, inplace, moves):
+        for module in (changes, local_changes, moves):
             patch.setattr(module, "preview", self._preview)
             patch.setattr(module, "forecast", self._forecast)
-        for module in (changes, inplace):
+        for module in (changes, local_changes):
             patch.setattr(module, "admit", self._admit)
-        patch.setattr("quarterdeck.app.driving.facts.look", self._look)
+        patch.setattr("quarterdeck.app.drive.facts.look", self._look)
         patch.setattr("quarterdeck.app.onlookers._AFTERWARDS", 0.0)
         patch.setattr(Quarterdeck, "carry_out", _carry_out)
         patch.setattr(Quarterdeck, "probing", self._probing)

@@ -19,7 +19,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import Machine
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from support.templates import declared_alone
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from filelock import AsyncFileLock
 
-from quarterdeck.progress import Silent
+from quarterdeck.progress import SilentProgress
 from quarterdeck.runner import run, start
 from quarterdeck.upstream.build import GoTools
 
@@ -44,7 +44,7 @@ async def built(
 async def _build(
     cache: Path, work: Path, module: Mapping[str, bytes], flags: Sequence[str], packages: Sequence[str], *, cgo: bool
 ) -> None:
-    go = await GoTools(cache, os.environ).at_least(_GO, work, Silent())
+    go = await GoTools(cache, os.environ).at_least(_GO, work, SilentProgress())
     for name, content in module.items():
         (work / name).write_bytes(content)
     (work / "out").mkdir()
@@ -58,7 +58,7 @@ async def module_file(module: str, version: str, name: str) -> bytes:
     """A file of a published module: its go.mod, or its go.sum."""
     cache = cache_folder()
     with tempfile.TemporaryDirectory() as work:
-        go = await GoTools(cache, os.environ).at_least(_GO, Path(work), Silent())
+        go = await GoTools(cache, os.environ).at_least(_GO, Path(work), SilentProgress())
         argv = [str(go), "mod", "download", "-json", f"{module}@{version}"]
         by = start(folder=Path(work), environment=go_environment(cache))
         done = await run(argv, doing="building it", deadline=_DEADLINE, by=by)

@@ -26,7 +26,7 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.model.components import Component
 from support.clients import Client
 from support.cloud import fake_ccm
-from support.conditions import until
+from support.conditions import freeze, until
 from support.plane_lab import PlaneLab
 
 NAME, SET, LOCK = "handed", "ipam", "ipam-migration"
@@ -179,7 +179,7 @@ def guarding(lab: PlaneLab) -> tuple[str, Component] | None:
 def frozen(pid: int, seconds: float) -> Iterator[None]:
     """A process stands still for so long, and for the block."""
     began = time.monotonic()
-    os.kill(pid, signal.SIGSTOP)
+    freeze(pid)
     try:
         yield
         time.sleep(max(0.0, seconds - (time.monotonic() - began)))  # it is time itself that is to pass

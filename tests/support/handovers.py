@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.tenures import Tenure
 
 ZERO = 1_800_000_000.0
-KCM, CCM = Manager.KUBE, Manager.CLOUD
+KCM, CCM = ControllerProgram.KUBE, ControllerProgram.CLOUD
 LOCK = "ipam-migration"
-SET = ControllerSet(name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=CCM)
+SET = ControllerSetSpec(name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=CCM)
 ACCOUNT = "system:serviceaccount:kube-system:node-controller"
 KUBE_AGENT = f"kube-controller-manager/v1.36.3 (linux/amd64) kubernetes/abc/{ACCOUNT}"
 CLOUD_AGENT = "fake-ccm/v0.0.0 (linux/amd64) kubernetes/$Format/node-controller"
 
 
 def tenure(
-    lock: str, manager: Manager, replica: str, begins: float, ends: float | None = None, **more: object
+    lock: str, manager: ControllerProgram, replica: str, begins: float, ends: float | None = None, **more: object
 ) -> Tenure:
     """A tenure that was released in the end, and the first of its lock, unless more says otherwise."""
     said: dict[str, object] = {"token": 0, "released": ends is not None, "holder": f"{replica}_{begins:g}", **more}
@@ -35,7 +35,7 @@ def tenure(
     )
 
 
-def act(manager: Manager, replica: str, at: float, *, controllers: tuple[str, ...] = SET.controllers) -> Act:
+def act(manager: ControllerProgram, replica: str, at: float, *, controllers: tuple[str, ...] = SET.controllers) -> Act:
     return Act(
         controllers=controllers,
         component=manager,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from pathlib import PurePosixPath
 
 import yaml
 
+from support.conditions import until
 from support.hosts_lab import HostsLab, LabHost
 from support.plane_lab import Done, PlaneLab, plane_lab
+from support.watched import CLIENTS, PATIENCE, TAKEOVER, Watched
 
 _PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
 
@@ -71,6 +74,25 @@ class HostsPlanes:
                 (each / path).parent.mkdir(exist_ok=True, mode=0o755)
                 if not (each / path).exists():
                     (each / path).hardlink_to(file)
+
+
+def edge_dies_and_comes_back(made: HostsPlanes, plane: str, address: str, clients: Watched) -> None:
+    """The edge that has an address loses its power: another one has the address soon, and clients go on."""
+    (edge,) = made.holders(address)
+    since, before = time.time(), time.monotonic()
+    made.hosts.power_off(edge)
+    until(lambda: made.planes.client(plane).answers(), "a new client is served", seconds=30, pause=0.01)
+    took = time.monotonic() - before
+    assert took < TAKEOVER, f"it took {took:.1f} s"
+    # Where the name has two addresses a new client is served at the other one meanwhile.
+    assert until(lambda: made.holders(address), "another edge has the address", seconds=30) != [edge]
+    # Its kernel has taken them, and nobody says that it is gone.
+    clients.excuse(f"under way when {edge} fell silent", since=since, until=since + PATIENCE, most=CLIENTS)
+    clients.goes_on("through the other edge", writes=20)
+    made.hosts.power_on(edge)
+    back = made.planes.run("wait", plane).seconds
+    clients.goes_on("with both edges")
+    print(f"\n{plane}: answers {took:.1f} s after {edge} fell silent; up to date {back:.1f} s after its boot")
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineRole, MachineState, UnitFile, UnitStatus
-from quarterdeck.sites.ssh.connections import Hosts
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
+from quarterdeck.sites.ssh.connections import HostConnections
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
 from support.conditions import CALL, eventually
@@ -46,11 +46,11 @@ def settings(lab: HostsLab) -> SshSettings:
     return SshSettings(name="east", hosts=tuple(_host(lab, name) for name in lab.names), storage_classes=classes)
 
 
-def _host(lab: HostsLab, name: str) -> Host:
+def _host(lab: HostsLab, name: str) -> SshHost:
     place = lab.place(name)
     role = MachineRole.EDGE if name == EDGE else MachineRole.CONTROL
     user = "root" if name in _ROOTS else "deck"
-    return Host(name=name, address=place.address, zone=place.zone, roles=(role,), login=Login(host=name, user=user))
+    return SshHost(name=name, address=place.address, zone=place.zone, roles=(role,), login=Login(host=name, user=user))
 
 
 class LabSite(SshSite):
@@ -135,7 +135,7 @@ async def hosts_site(lab: HostsLab) -> AsyncIterator[HostsUnderTest]:
     """The site, of which nothing is left in the end, while this process is a client of the lab."""
     home = os.environ["HOME"]
     os.environ["HOME"] = str(lab.access.folder)
-    hosts = Hosts("tests")
+    hosts = HostConnections("tests")
     try:
         with lab.inside():
             site = LabSite(settings(lab), hosts, Sender())

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from quarterdeck.files import write_secret
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import CA_LIFETIME, Request, Usage
+from quarterdeck.pki.certificate import CA_LIFETIME, CertificateRequest, Usage
 
 AUDIENCE = "quarterdeck"
 _IP = "127.0.0.1"
@@ -54,7 +54,7 @@ def issuer(folder: Path) -> Iterator[Issuer]:
     """An issuer that answers for the block."""
     now = datetime.now(UTC)
     authority = create_authority("issuer-ca", now)
-    request = Request(common_name="issuer", usage=Usage.SERVER, lifetime=CA_LIFETIME, ip_addresses=(_IP,))
+    request = CertificateRequest(common_name="issuer", usage=Usage.SERVER, lifetime=CA_LIFETIME, ip_addresses=(_IP,))
     pair = issue(authority, request, now)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     write_secret(folder / "issuer.pem", pair.certificate + pair.key)

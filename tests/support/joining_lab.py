@@ -78,9 +78,9 @@ class JoiningLab(AddonLab):
         self.plane.revisions = declared_alone(self.plane.resource)
 
     @property
-    def nodes(self) -> nodes.Nodes:
+    def nodes(self) -> nodes.WorkerNodes:
         """What commands ask."""
-        return nodes.Nodes(_Home(self))  # type: ignore[arg-type]
+        return nodes.WorkerNodes(_Home(self))  # type: ignore[arg-type]
 
     def node(self, name: str, address: str, *, ready: str = "True", hostname: str = "") -> Stored:
         """A node that has joined."""

@@ -14,7 +14,7 @@ from quarterdeck.components.traffic.envoy import BalancerSettings
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer, issue_balancer_tls
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 from support.endpoint_lab import (
     EDGE,
     MANAGER,
@@ -104,7 +104,7 @@ class EnvoyLab:
 async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[EnvoyLab]:
     """An Envoy that was not started yet, on a site of its own."""
     authority = Authority(folder)
-    found = await Upstream.from_environment(os.environ).ensure([Program.ENVOY], Versions())
+    found = await Upstream.from_environment(os.environ).ensure([UpstreamProgram.ENVOY], Versions())
     async with local_site(folder / "home") as site:
         ip = await edge_address(site)
         http = Http(authority.manager())
@@ -113,7 +113,7 @@ async def envoy_lab(folder: Path, *, patience: float = 20.0) -> AsyncIterator[En
             machine=EDGE,
             settings=BalancerSettings(
                 unit=UNIT,
-                binary=PurePosixPath(found[Program.ENVOY]),
+                binary=PurePosixPath(found[UpstreamProgram.ENVOY]),
                 folder=site.folder(EDGE, UNIT),
                 address=ip,
                 port=free_port(ip),

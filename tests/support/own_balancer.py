@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from quarterdeck.package import python_path
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 
 _TESTS = Path(__file__).parents[1]
 _API = "type.googleapis.com/envoy"
@@ -31,7 +31,9 @@ _BACKEND = re.compile(r"^ +([0-9.]+):(\d+)  (\S+)$", re.MULTILINE)
 
 def envoy() -> Path:
     """The program, fetched if it is not there: on a network that leads nowhere it cannot be any more."""
-    return asyncio.run(Upstream.from_environment(os.environ).ensure([Program.ENVOY], Versions()))[Program.ENVOY]
+    return asyncio.run(Upstream.from_environment(os.environ).ensure([UpstreamProgram.ENVOY], Versions()))[
+        UpstreamProgram.ENVOY
+    ]
 
 
 @dataclass(frozen=True)

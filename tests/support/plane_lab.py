@@ -25,19 +25,19 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation, LocalSpec, Site
-from quarterdeck.app.looking import Looks, summary
+from quarterdeck.app.looks import Looks, summary
 from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
 from quarterdeck.sites.port import Switches
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 from quarterdeck.stores.sqlite import SqliteStore
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.clients import Client
-from support.conditions import CALL, CHANGE, until
+from support.conditions import CALL, CHANGE, freeze, until
 from support.leftovers import destroy, nothing_left, processes_of
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class Command:
         self.process.send_signal(signal.SIGINT)
 
     def freeze(self) -> None:
-        self.process.send_signal(signal.SIGSTOP)
+        freeze(self.process.pid)
 
     def thaw(self) -> None:
         self.process.send_signal(signal.SIGCONT)
@@ -392,15 +392,17 @@ def managed(lab: PlaneLab) -> Iterator[None]:
 
 def started(entries: Sequence[JournalEntry]) -> int:
     """How many steps were begun."""
-    return sum(entry.outcome is Outcome.STARTED for entry in entries)
+    return sum(entry.outcome is EntryOutcome.STARTED for entry in entries)
 
 
 def did(entries: Sequence[JournalEntry], kind: str, *, text: str = "") -> bool:
     """Whether a step of that kind was taken (with that in its text)."""
-    return any(entry.kind == kind and entry.outcome is Outcome.DONE and text in entry.text for entry in entries)
+    return any(entry.kind == kind and entry.outcome is EntryOutcome.DONE and text in entry.text for entry in entries)
 
 
 @cache
 def kubectl_program() -> Path:
     """The path of kubectl, fetched or built if it is not there."""
-    return asyncio.run(Upstream.from_environment(os.environ).ensure((Program.KUBECTL,), Versions()))[Program.KUBECTL]
+    return asyncio.run(Upstream.from_environment(os.environ).ensure((UpstreamProgram.KUBECTL,), Versions()))[
+        UpstreamProgram.KUBECTL
+    ]

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from quarterdeck.http import Http, NoAnswer
-from quarterdeck.runner import Ended, run, start
+from quarterdeck.runner import ProcessResult, run, start
 from support.go_programs import built
 
 VERSION = "v0.316.0"  # of the module
@@ -31,7 +31,7 @@ async def programs() -> dict[str, Path]:
     return {name: folder / name for name in _PROGRAMS}
 
 
-async def promtool(*argv: str, stdin: Path | None = None) -> Ended:
+async def promtool(*argv: str, stdin: Path | None = None) -> ProcessResult:
     """Run promtool to its end; ``stdin``: a file that it reads."""
     program = str((await programs())["promtool"])
     given = None if stdin is None else stdin.read_bytes()

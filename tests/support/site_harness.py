@@ -19,10 +19,10 @@ from quarterdeck.model.capabilities import Job
 from quarterdeck.model.units import MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.processes import JOB
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.lab import Lab, NetnsIsolation
-from quarterdeck.sites.port import Faults, Holds, Site, Switches
+from quarterdeck.sites.port import Faults, Holds, SitePort, Switches
 from support.conditions import eventually as eventually
 from support.hosts_lab import HostsLab, why_not
 from support.hosts_site import hosts_site
@@ -52,9 +52,9 @@ done
 
 def settings(name: str = "east") -> LocalSiteSettings:
     classes = {
-        "standard": StorageClass(),
-        "small": StorageClass(limit_bytes=LIMIT),
-        "shared": StorageClass(reattachable=True),
+        "standard": LocalStorageClass(),
+        "small": LocalStorageClass(limit_bytes=LIMIT),
+        "shared": LocalStorageClass(reattachable=True),
     }
     return LocalSiteSettings(name=name, storage_classes=classes)
 
@@ -142,17 +142,17 @@ def behave(spec: UnitSpec) -> Behaviour:
     return Behaviour()
 
 
-class SiteFaults(Site, Holds, Faults, Switches, Protocol):
+class SiteFaults(SitePort, Holds, Faults, Switches, Protocol):
     """A site that can be hurt."""
 
 
-async def written(site: Site, machine: str, unit: str) -> str:
+async def written(site: SitePort, machine: str, unit: str) -> str:
     """What a unit's own program wrote."""
     lines = (await site.logs(machine, unit)).splitlines(keepends=True)
     return "".join(each for each in lines if not each.startswith("quarterdeck: "))
 
 
-async def status(site: Site, machine: str, unit: str) -> UnitStatus:
+async def status(site: SitePort, machine: str, unit: str) -> UnitStatus:
     found = [each for each in await site.units(machine) if each.name == unit]
     return found[0] if found else UnitStatus(name=unit, state=UnitState.ABSENT)
 

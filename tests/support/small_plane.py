@@ -24,7 +24,7 @@ from quarterdeck.actions.status import write_memory
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.api.controlplane import ControlPlane, ControlPlaneStatus, new_control_plane
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.observation.observe import Observer
 from quarterdeck.kube.port import Address
@@ -36,7 +36,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, MachineFact, ReplicaFact, World
 from quarterdeck.pki.codec import encode
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Store
@@ -47,7 +47,7 @@ NAME = "alpha"
 
 
 @cache
-def secrets() -> PlaneSecrets:
+def secrets() -> SharedSecrets:
     """Made once: keys take time."""
     return create_plane_secrets(NAME, datetime.now(UTC))
 

@@ -12,7 +12,7 @@ from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.api.site import default_sites
 from quarterdeck.components.catalogue import programs_of
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings
@@ -20,7 +20,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.engine.workspace.revisions import audit_wanted, declared, template_of
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 CLUSTER = InitialCluster(state=ClusterState.EXISTING, members=(("demo-1", "https://10.0.0.1:2380"),), token="demo-a1")
 REPLICA = ReplicaSettings(
@@ -78,7 +78,7 @@ def declared_alone(plane: ControlPlane) -> Revisions:
 
 
 @cache
-def secrets() -> PlaneSecrets:
+def secrets() -> SharedSecrets:
     """Made once: keys take time."""
     now = datetime(2026, 3, 1, tzinfo=UTC)
     names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", programs=NAMED)

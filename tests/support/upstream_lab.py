@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.releases import release_files
-from quarterdeck.upstream.sources import Order, Target
+from quarterdeck.upstream.sources import ProgramRequest, Target
 
 AMD64 = Target("linux", "amd64")
 
@@ -42,8 +42,8 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def order(folder: Path, version: Version, *programs: Program, target: Target = AMD64) -> Order:
-    return Order(project=programs[0].project, version=version, programs=programs, target=target, folder=folder)
+def order(folder: Path, version: Version, *programs: UpstreamProgram, target: Target = AMD64) -> ProgramRequest:
+    return ProgramRequest(project=programs[0].project, version=version, programs=programs, target=target, folder=folder)
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Mirror:
     froms: list[int] = field(default_factory=list)
 
     def publish(
-        self, project: Project, version: Version, contents: Mapping[Program, bytes], target: Target = AMD64
+        self, project: Project, version: Version, contents: Mapping[UpstreamProgram, bytes], target: Target = AMD64
     ) -> None:
         """Put a release up as its project does, with its checksums."""
         for file in release_files(project, version, tuple(contents), target):

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from quarterdeck.probe.schema import Probe, Samples
-from quarterdeck.probe.target import Kind
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.probe.target import ClientKind
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 from support.clients import Client, Writer
 from support.conditions import until
 from support.plane_lab import PlaneLab
@@ -20,6 +20,11 @@ _NUMBERS = "/api/v1/configmaps?labelSelector=quarterdeck.dev/probe"
 
 #: Each of the probe's clients, and the test's writer, has at most one request under way.
 CLIENTS = 12
+#: Seconds after which whatever was under way through an edge that fell silent has been given up: clients here do so
+#: after 10 s.
+PATIENCE = 12.0
+#: Seconds within which a client that connects is answered by another edge, on a busy machine.
+TAKEOVER = 5.0
 #: No bound, where an address, a name or a site is away for a while.
 ANY = 1_000_000
 
@@ -63,7 +68,7 @@ class Watched:
         drain of their address have passed.
         """
         failures = [(each.at, f"{each.kind} {each.request}: {each.reason}") for each in probed.failures
-                    if each.kind != Kind.PINNED or each.at < pinned_until]  # fmt: skip
+                    if each.kind != ClientKind.PINNED or each.at < pinned_until]  # fmt: skip
         failures += [(each.at, f"the test's writer: {each}") for each in self.writer.failures]
         unexcused = sorted(failures)
         for excuse in self._excuses:
@@ -122,5 +127,5 @@ def _told(entries: Sequence[JournalEntry]) -> str:
 
 def _let_go(entries: Sequence[JournalEntry]) -> float:
     """When a load balancer was first taken down (Unix seconds)."""
-    times = [each.time for each in entries if (each.kind, each.outcome) == ("stop-load-balancer", Outcome.STARTED)]
+    times = [each.time for each in entries if (each.kind, each.outcome) == ("stop-load-balancer", EntryOutcome.STARTED)]
     return min(times, default=time.time())

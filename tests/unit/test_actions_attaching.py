@@ -21,9 +21,9 @@ from quarterdeck.model.endpoints import NameFact
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine, ReleaseReplica
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, ReleaseReplica
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.sites.local.settings import StorageClass
+from quarterdeck.sites.local.settings import LocalStorageClass
 
 WAS, IS = "east-b1", "east-b2"
 MOVE = AttachVolumes(site="east", why="", replica="east-2", machine=IS, source=WAS, window=60.0)
@@ -32,7 +32,7 @@ ETCD = "alpha-east-2-etcd"
 
 async def struck(*, reattachable: bool = True) -> SmallPlane:
     """A plane of three, the machine of whose second replica is off."""
-    classes = {"standard": StorageClass(reattachable=reattachable)}
+    classes = {"standard": LocalStorageClass(reattachable=reattachable)}
     small = await small_plane(
         site=lambda settings, number: FakeSite(replace(settings, storage_classes=classes), number=number)
     )

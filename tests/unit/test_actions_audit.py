@@ -23,8 +23,8 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.pki.issuance import create_plane_secrets
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
 
 DAY = 86_400.0
 NOW = 1_800_000_000.0
@@ -33,7 +33,7 @@ HERE, LEFT = "east-a1", "east-b1"
 
 @pytest.fixture
 def site() -> FakeSite:
-    classes = {"standard": StorageClass(), "fast": StorageClass()}
+    classes = {"standard": LocalStorageClass(), "fast": LocalStorageClass()}
     return FakeSite(LocalSiteSettings(name="east", storage_classes=classes))
 
 

@@ -11,7 +11,7 @@ from quarterdeck.errors import LeaseLost
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import AddLearner, Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState

@@ -21,19 +21,19 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.units import stop_unit
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.addons import LOCKS_ADDON
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets import handing
-from quarterdeck.engine.controller_sets.handing import taken_up
+from quarterdeck.engine.controller_sets import handover_checks
+from quarterdeck.engine.controller_sets.handover_checks import taken_up
 from quarterdeck.errors import NotApplied, QuarterdeckError
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.stores.port import amend
 
-KUBE, CLOUD = Manager
-IPAM = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
+KUBE, CLOUD = ControllerProgram
+IPAM = ControllerSetSpec(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
 ROLE = "/apis/rbac.authorization.k8s.io/v1/namespaces/kube-system/roles/quarterdeck:controller-locks"
 PORTS = {
     Component.CONTROLLER_MANAGER: PortName.CONTROLLER_MANAGER,
@@ -41,7 +41,7 @@ PORTS = {
 }
 
 
-def with_set(revisions: Revisions, owner: Manager, guard: Guard) -> Revisions:
+def with_set(revisions: Revisions, owner: ControllerProgram, guard: Guard) -> Revisions:
     """All of them with that set."""
     one = ControllerSetTemplate(**{**IPAM.model_dump(), "owner": owner}, guard=guard)
     cloud = CloudControllerManager(program=PurePosixPath("/opt/ccm"))
@@ -50,7 +50,7 @@ def with_set(revisions: Revisions, owner: Manager, guard: Guard) -> Revisions:
     return replace(revisions, templates=templates)
 
 
-async def small(owner: Manager, guard: Guard = Guard.SET) -> SmallPlane:
+async def small(owner: ControllerProgram, guard: Guard = Guard.SET) -> SmallPlane:
     made = await in_a_cloud()
     made.plane.revisions = with_set(made.plane.revisions, owner, guard)
     sets = (IPAM.model_copy(update={"owner": owner}),)
@@ -75,8 +75,8 @@ async def stopped(of: SmallPlane, component: Component) -> dict[str, str]:
     return {name: lease.holder for name, lease in of.kube.leases.items()}
 
 
-@pytest.mark.parametrize("owner", Manager)
-async def test_a_manager_that_is_stopped_hands_on_the_lock_of_its_set_too(owner: Manager) -> None:
+@pytest.mark.parametrize("owner", ControllerProgram)
+async def test_a_manager_that_is_stopped_hands_on_the_lock_of_its_set_too(owner: ControllerProgram) -> None:
     plane = await small(owner)
     holds(plane, owner.component, "ipam-migration", owner.value)
     assert await stopped(plane, owner.component) == {"ipam-migration": "", owner.value: ""}
@@ -92,7 +92,7 @@ async def test_it_hands_on_nothing_that_somebody_else_holds() -> None:
 # rights
 
 
-async def lab(owner: Manager, guard: Guard = Guard.SET) -> JoiningLab:
+async def lab(owner: ControllerProgram, guard: Guard = Guard.SET) -> JoiningLab:
     made = await JoiningLab.made()
     made.plane.revisions = with_set(made.plane.revisions, owner, guard)
     return made
@@ -110,7 +110,7 @@ async def test_a_kube_controller_manager_may_hold_the_lock_of_its_set_before_it_
 
 
 @pytest.mark.parametrize(("owner", "guard"), [(CLOUD, Guard.SET), (KUBE, Guard.MANAGER), (KUBE, Guard.NONE)])
-async def test_one_that_holds_no_lock_of_a_set_needs_no_rights(owner: Manager, guard: Guard) -> None:
+async def test_one_that_holds_no_lock_of_a_set_needs_no_rights(owner: ControllerProgram, guard: Guard) -> None:
     made = await lab(owner, guard)
     assert kept_for_locks(made.plane) is None
     await allow_locks(made.plane, made.plane.memory.replicas[0], Component.CONTROLLER_MANAGER)
@@ -146,7 +146,9 @@ async def end_of(plane: Plane, told: list[str], monkeypatch: pytest.MonkeyPatch,
     async def sleep(_: float) -> None:
         pause()
 
-    monkeypatch.setattr(handing, "asyncio", type("asyncio", (), {"sleep": staticmethod(sleep), "gather": _gather}))
+    monkeypatch.setattr(
+        handover_checks, "asyncio", type("asyncio", (), {"sleep": staticmethod(sleep), "gather": _gather})
+    )
     await taken_up(plane, changed=lambda _: False, tell=tell, monotonic=Clock())
 
 

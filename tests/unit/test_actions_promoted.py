@@ -12,7 +12,7 @@ from support.small_plane import SmallPlane, small_plane
 
 from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.certificates import certificates_of
-from quarterdeck.actions.placing import forget_address
+from quarterdeck.actions.placement import forget_address
 from quarterdeck.actions.volumes import replica_settings
 from quarterdeck.api.belongings import PlaneSecrets
 from quarterdeck.api.plane.endpoint import Endpoint

@@ -26,7 +26,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
 from quarterdeck.model.steps.clusters import DeleteKept, RestoreMember, WithdrawConsent
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
 

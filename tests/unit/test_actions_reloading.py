@@ -27,7 +27,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.steps.units import ReloadUnit, StartUnit
 from quarterdeck.model.units import UnitStatus
-from quarterdeck.pki.issuing import ReplicaNames, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, with_replica
 
 NEXT = "alpha-next"
 ISSUER = {

@@ -27,7 +27,7 @@ from quarterdeck.errors import Unavailable
 from quarterdeck.model.capabilities import NEEDED, Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import Slot, TakenSeat
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.pki.codec import encode
 
 A1 = "east-a1"

@@ -13,7 +13,7 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.addons import content
-from quarterdeck.addons.applyset import Parent, ours, parent_of
+from quarterdeck.addons.applyset import ApplySetParent, ours, parent_of
 from quarterdeck.addons.content import Content, changes, contents, decoded, gone_with_a_namespace
 from quarterdeck.addons.manifests import parsed
 from quarterdeck.addons.objects import GroupKind, items, mapping
@@ -143,7 +143,7 @@ def test_a_change_is_told_by_the_names_of_objects_and_never_by_what_they_say() -
 
 
 def test_a_parent_is_read_as_it_was_written_and_its_id_is_what_kubectl_makes() -> None:
-    parent = Parent("dns").widened(made("dns", config_map("x", "n"), namespace("n")).refs)
+    parent = ApplySetParent("dns").widened(made("dns", config_map("x", "n"), namespace("n")).refs)
     metadata: Any = parent.manifest()["metadata"]
     assert parent_of(metadata["labels"], metadata["annotations"]) == parent
     assert parent.id == "applyset-8MZb34B7grAfi8ZPj2q5q_OFnWbOQcpxEs59y2LK2BY-v1"

@@ -9,7 +9,7 @@ from support.addons_lab import AddonLab, addon, config_map, namespace
 from support.fake_plane import host_of
 from support.golden import Golden
 
-from quarterdeck.addons.applyset import PART_OF, Parent
+from quarterdeck.addons.applyset import PART_OF, ApplySetParent
 from quarterdeck.engine.background.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.kube.port import Address, Refusal, Refused
@@ -53,7 +53,7 @@ async def test_objects_are_applied_with_the_label_of_their_set_and_a_parent_that
 ) -> None:
     await lab.applied(addon("dns", config_map("dns", "kube-system", zone="a"), namespace("dns-tests")))
     assert lab.value(DNS, "data", "zone") == "a"
-    assert lab.value(DNS, "metadata", "labels", PART_OF) == Parent("dns").id
+    assert lab.value(DNS, "metadata", "labels", PART_OF) == ApplySetParent("dns").id
     kinds = lab.value(lab.parent("dns"), "metadata", "annotations", "applyset.kubernetes.io/contains-group-kinds")
     assert kinds == "ConfigMap,Namespace"
     assert lab.condition() == ("True AsWanted", "2 objects")
@@ -83,7 +83,7 @@ async def test_namespaces_come_first_and_webhooks_last_and_removal_goes_the_othe
 async def test_an_object_that_is_no_longer_wanted_goes_and_what_was_never_applied_stays(lab: AddonLab) -> None:
     await lab.applied(addon("dns", config_map("dns", "kube-system"), config_map("other", "kube-system")))
     copied = "/api/v1/namespaces/default/configmaps/copied"
-    labels = {PART_OF: Parent("dns").id}
+    labels = {PART_OF: ApplySetParent("dns").id}
     lab.objects.put(copied, {"metadata": {"name": "copied", "namespace": "default", "labels": labels}})
     await lab.applied(addon("dns", config_map("dns", "kube-system")))
     assert lab.there(DNS)
@@ -97,7 +97,7 @@ async def test_an_object_that_goes_over_to_another_add_on_is_never_away(lab: Add
     await lab.applied(addon("b", DEFINITION, config_map("x")), addon("a", config_map("dns", "kube-system")))
     await lab.applied(addon("c", DEFINITION), addon("a", config_map("dns", "kube-system")))
     assert f"delete {CRD}" not in lab.objects.calls
-    assert lab.value(CRD, "metadata", "labels", PART_OF) == Parent("c").id
+    assert lab.value(CRD, "metadata", "labels", PART_OF) == ApplySetParent("c").id
     await lab.applied()
     assert not lab.there(CRD)
 

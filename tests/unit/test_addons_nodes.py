@@ -11,7 +11,7 @@ import yaml
 
 from quarterdeck.addons.content import decoded
 from quarterdeck.addons.nodes import GROUP, Joined, for_nodes
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 
 JOINED = Joined(
     plane="demo",
@@ -116,7 +116,7 @@ def test_the_clusters_dns_has_its_usual_address_where_there_is_one(cidr: str, dn
 
 def test_apiservers_with_other_ports_have_endpoints_of_their_own_in_the_service_kubernetes() -> None:
     """A slice for each port and kind of address: it has one list of ports."""
-    beside = (Endpoint("192.0.2.1", 14313), Endpoint("192.0.2.2", 14313), Endpoint("2001:db8::1", 14313))
+    beside = (HostPort("192.0.2.1", 14313), HostPort("192.0.2.2", 14313), HostPort("2001:db8::1", 14313))
     found = objects(replace(JOINED, beside=beside))
     four = found["EndpointSlice.discovery.k8s.io default/kubernetes-ipv4-14313"]
     assert four["metadata"]["labels"]["kubernetes.io/service-name"] == "kubernetes"

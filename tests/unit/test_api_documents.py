@@ -11,11 +11,11 @@ from support.golden import Golden
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.errors import explained
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.components.controller.names import Listed
-from quarterdeck.engine.controller_sets.declared import admit_sets
+from quarterdeck.engine.controller_sets.declarations import admit_sets
 from quarterdeck.errors import InvalidInput
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -88,7 +88,7 @@ def test_the_example_of_a_cloud_controller_manager_loads() -> None:
 def test_the_example_of_controller_sets_loads_and_is_one_that_may_be() -> None:
     alpha = one((EXAMPLES / "controller-sets.yaml").read_text())
     (nodes,) = alpha.spec.controller_sets
-    assert (nodes.lock, nodes.owner) == ("node-networks-migration", Manager.KUBE)
+    assert (nodes.lock, nodes.owner) == ("node-networks-migration", ControllerProgram.KUBE)
     admit_sets(alpha, None, Listed(("cloud-node-controller", "node-ipam-controller")))
 
 

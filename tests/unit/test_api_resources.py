@@ -26,7 +26,7 @@ from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model import memory as model_memory
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
-from quarterdeck.model.components import Programs
+from quarterdeck.model.components import ReplicaPrograms
 from quarterdeck.model.memory import (
     Condemned,
     KeptData,
@@ -39,10 +39,10 @@ from quarterdeck.model.memory import (
     Seed,
     Timeline,
 )
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort, Slot
+from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
 IDS, TIMES = st.integers(0, 2**64 - 1), st.floats(0, 4e9)
-PORTS = st.lists(st.builds(SeatPort, listen=st.builds(Endpoint), advertised=st.builds(Endpoint)), max_size=2).map(tuple)
+PORTS = st.lists(st.builds(SeatPort, listen=st.builds(HostPort), advertised=st.builds(HostPort)), max_size=2).map(tuple)
 FULLS = st.none() | st.builds(Full, since=TIMES, defragmented=st.lists(st.text(), max_size=2).map(tuple))
 MOMENTS = st.lists(st.tuples(st.text(), TIMES), max_size=2).map(tuple)
 
@@ -97,7 +97,7 @@ def test_every_fact_of_the_memory_is_written_down(fact: type, mirror: type[BaseM
 
 def test_every_part_of_the_memory_has_what_is_stored_of_it() -> None:
     parts = {each for each in vars(model_memory).values() if dataclasses.is_dataclass(each)}
-    assert parts - {Programs} <= set(memory._STORED), "which programs there are is no part of it"
+    assert parts - {ReplicaPrograms} <= set(memory._STORED), "which programs there are is no part of it"
 
 
 def test_the_default_sites_are_east_and_west_with_numbers_of_their_own() -> None:

@@ -11,8 +11,8 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app.drill import corrupting
-from quarterdeck.app.drill.corrupting import Corrupting
+from quarterdeck.app.drill import corruption
+from quarterdeck.app.drill.corruption import Corrupting
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
@@ -40,8 +40,8 @@ class Site:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corrupting, "_PACE", 0.001)
-    monkeypatch.setattr(corrupting, "_WRITTEN", 0.05)
+    monkeypatch.setattr(corruption, "_PACE", 0.001)
+    monkeypatch.setattr(corruption, "_WRITTEN", 0.05)
 
 
 @pytest.fixture

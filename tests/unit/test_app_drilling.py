@@ -20,8 +20,8 @@ from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.app import Asker, Quarterdeck, Wish
-from quarterdeck.app.drill import drilling, drills
-from quarterdeck.app.drill.drilling import Course, Drilling
+from quarterdeck.app.drill import drill_course, drills
+from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
 from quarterdeck.app.drill.duty import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
@@ -55,8 +55,8 @@ NOTHING = ProbeResult(
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drilling, "_PACE", 0.005)
-    monkeypatch.setattr(drilling, "_CALM", 0.02)
+    monkeypatch.setattr(drill_course, "_PACE", 0.005)
+    monkeypatch.setattr(drill_course, "_CALM", 0.02)
 
 
 @dataclass

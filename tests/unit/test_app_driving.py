@@ -18,8 +18,8 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
-from quarterdeck.app import driving as followers
-from quarterdeck.app.driving import followed
+from quarterdeck.app import drive as followers
+from quarterdeck.app.drive import followed
 from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
 from quarterdeck.engine.preflight.reach import manager_of
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home
@@ -30,7 +30,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, amend
+from quarterdeck.stores.port import EntryOutcome, Event, EventType, JournalEntry, Lease, amend
 
 OTHER = "elsewhere:1 (quarterdeck migrate alpha)"
 
@@ -212,9 +212,9 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
         await asyncio.wait_for(follower.told.wait(), 5)
         async with hold_lease(store, lease_name("alpha"), MANAGER):
             for outcome, detail in (
-                (Outcome.STARTED, {}),
-                (Outcome.FAILED, {"error": "busy"}),
-                (Outcome.DONE, {"seconds": 2}),
+                (EntryOutcome.STARTED, {}),
+                (EntryOutcome.FAILED, {"error": "busy"}),
+                (EntryOutcome.DONE, {"seconds": 2}),
             ):
                 entry = JournalEntry(
                     plane="alpha", time=1.0, kind="Step", text="a step", outcome=outcome, operation="x", detail=detail

@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.app import Abort, Apply, Asker, Delete, Migrate, Quarterdeck
-from quarterdeck.app.site.sites import Change
+from quarterdeck.app.site.sites import SiteChange
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, Gone, InvalidInput, NotFound, PreconditionFailed
 
@@ -126,10 +126,10 @@ def site(name: str, **spec: object) -> Site:
 
 
 async def test_a_site_that_was_changed_has_its_new_machines(face: Quarterdeck) -> None:
-    assert (await face.sites.apply(site("north", zones=("a",), machinesPerZone=1))).change is Change.CREATED
-    assert (await face.sites.apply(site("north", zones=("a",), machinesPerZone=1))).change is Change.UNCHANGED
+    assert (await face.sites.apply(site("north", zones=("a",), machinesPerZone=1))).change is SiteChange.CREATED
+    assert (await face.sites.apply(site("north", zones=("a",), machinesPerZone=1))).change is SiteChange.UNCHANGED
     before = await face.sites.machines("north")
-    assert (await face.sites.apply(site("north", zones=("a", "b"), machinesPerZone=1))).change is Change.CHANGED
+    assert (await face.sites.apply(site("north", zones=("a", "b"), machinesPerZone=1))).change is SiteChange.CHANGED
     after = await face.sites.machines("north")
     assert {each.machine.zone for each in after} - {each.machine.zone for each in before} == {"b"}
     await face.sites.remove("north")

@@ -13,10 +13,10 @@ from support.resources import with_spec, with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import ReplicaStatus
-from quarterdeck.engine.preflight import inplace
-from quarterdeck.engine.preflight.inplace import examined_hand_back, examined_hand_over
+from quarterdeck.engine.preflight import local_changes
+from quarterdeck.engine.preflight.local_changes import examined_hand_back, examined_hand_over
 from quarterdeck.engine.preflight.requests import Examined, HandBack, HandOver
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, revisions
@@ -25,10 +25,10 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.port import amend
 
-KUBE, CLOUD = Manager
+KUBE, CLOUD = ControllerProgram
 ASKER = Asker(who="a test")
-IPAM = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
-LIFE = ControllerSet(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=KUBE)
+IPAM = ControllerSetSpec(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
+LIFE = ControllerSetSpec(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=KUBE)
 
 
 @pytest.fixture
@@ -47,18 +47,18 @@ def _examined_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     async def examined(_: Engine, kind: OperationType, current: ControlPlane, wanted: ControlPlane) -> Examined:
         return Examined(kind=kind, wanted=wanted, current=current)
 
-    monkeypatch.setattr(inplace, "examined_in_place", examined)
+    monkeypatch.setattr(local_changes, "examined_in_place", examined)
 
 
 def engine(store: MemoryStore) -> Engine:
     return cast("Engine", SimpleNamespace(home=SimpleNamespace(store=store)))
 
 
-def owners(plane: ControlPlane) -> dict[str, Manager]:
+def owners(plane: ControlPlane) -> dict[str, ControllerProgram]:
     return {each.name: each.owner for each in plane.spec.controller_sets}
 
 
-async def hand_over(store: MemoryStore, target: Manager, *, downtime: bool = False) -> Operation:
+async def hand_over(store: MemoryStore, target: ControllerProgram, *, downtime: bool = False) -> Operation:
     found = await examined_hand_over(engine(store), HandOver("alpha", "ipam", target.other, target, downtime))
     home = cast("Home", SimpleNamespace(store=store))
     return await operations.change(home, found.wanted, found.kind, ASKER)

@@ -17,7 +17,7 @@ from support.golden import Golden
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import RESTARTED_BY
-from quarterdeck.app.keeping import Keeping, why_unkillable
+from quarterdeck.app.manager_process import Keeping, why_unkillable
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease, next_manager_lease
 from quarterdeck.errors import Conflict, PreconditionFailed
 from quarterdeck.model.faults import Fault, FaultKind

@@ -21,7 +21,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.validity import certificates
 from quarterdeck.stores.port import JournalEntry
 

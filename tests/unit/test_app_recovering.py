@@ -17,8 +17,8 @@ from support.resources import with_spec
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
 from quarterdeck.app import Asker, LostQuorum, Quarterdeck, Survivor
-from quarterdeck.app.etcd.recovering import _differ, _hashes, _required
-from quarterdeck.cli.commands.recovering import _lines
+from quarterdeck.app.etcd.recovery import _differ, _hashes, _required
+from quarterdeck.cli.commands.recovery import _lines
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.settings import consent_of
 from quarterdeck.errors import Conflict, Gone, Paused, PreconditionFailed
@@ -164,7 +164,7 @@ def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_any
         assert name == "alpha"
         return lost
 
-    monkeypatch.setattr("quarterdeck.app.looking.Looks.lost_quorum", lost_quorum)
+    monkeypatch.setattr("quarterdeck.app.looks.Looks.lost_quorum", lost_quorum)
     asked = cli("recover", "alpha")
     assert asked.code == 4, "there is nobody to ask"
     for words in ("east-a1", "120", "119", "77", "0000beef"):

@@ -15,7 +15,7 @@ from support.host_sites import HostSites, host, host_site
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.app import Asker, Quarterdeck
 from quarterdeck.app.site import hosts as site_hosts
-from quarterdeck.drivers.sites import Sites as Drivers
+from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict
 from quarterdeck.model.world import EdgeFact, World
@@ -57,7 +57,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
     async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
-        made._home.sites = Drivers(made._home.folder, {"ssh": lambda _, __: HostSites()})
+        made._home.sites = OpenSites(made._home.folder, {"ssh": lambda _, __: HostSites()})
         await made.sites.add(RACK)
         yield made
 

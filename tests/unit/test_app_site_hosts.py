@@ -18,7 +18,7 @@ from quarterdeck.api.plane.memory import (
     KeptDataStatus,
     LeftBehindStatus,
     MemoryStatus,
-    Moment,
+    MomentStatus,
     ReplicaStatus,
     SlotStatus,
 )
@@ -26,7 +26,7 @@ from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.app import Asker, Quarterdeck
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers.local import LocalSites
-from quarterdeck.drivers.sites import Sites as Drivers
+from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.engine.workspace import routing
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
@@ -94,7 +94,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> NameServers:
 async def face(tmp_path: Path, hosts: HostSites) -> AsyncIterator[Quarterdeck]:
     async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
         opened = {"local": lambda folder, _: LocalSites(folder), "ssh": lambda _, __: hosts}
-        made._home.sites = Drivers(made._home.folder, opened)
+        made._home.sites = OpenSites(made._home.folder, opened)
         made.sites._name_server = coredns
         await made.sites.add(RACK)
         yield made
@@ -410,7 +410,7 @@ async def test_a_site_is_forgotten_with_its_hosts_left_alone(
 
 @pytest.mark.parametrize(
     "memory",
-    [{"replicas": (replica("two2"),)}, {"served_site": "rack"}, {"held": (Moment(name="rack", time=1.0),)}],
+    [{"replicas": (replica("two2"),)}, {"served_site": "rack"}, {"held": (MomentStatus(name="rack", time=1.0),)}],
 )
 async def test_a_site_where_a_plane_runs_or_clients_may_come_is_not_forgotten(
     face: Quarterdeck, memory: dict[str, object], golden: Golden

@@ -18,9 +18,9 @@ from support.small_plane import small_plane
 from quarterdeck.actions.audit import Placed
 from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app.verifying import duties_told, placed, verified
+from quarterdeck.app.verification import duties_told, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations
@@ -28,12 +28,12 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.handover.judging import Finding
+from quarterdeck.handover.judgement import Judgement
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 ASKER = Asker(who="a test")
 CLOUD: dict[str, JsonValue] = {"user": {"username": "system:cloud-controller-manager"}, "userAgent": CLOUD_AGENT}
@@ -41,7 +41,7 @@ MACHINES = {"demo-1": "east-a1", "demo-2": "east-b1"}
 OPERATION_ENDS = 60.0
 
 
-def owned(owner: Manager) -> tuple[ControllerSet, ...]:
+def owned(owner: ControllerProgram) -> tuple[ControllerSetSpec, ...]:
     return (SET.model_copy(update={"owner": owner}),)
 
 
@@ -131,7 +131,7 @@ async def home(tmp_path: Path):
 async def test_a_good_hand_over_is_proven_for_the_time_of_its_operation(home: Home) -> None:
     operation = await a_good_one(home)
     found = await verified(home, "demo", since=None, operation=None)
-    assert (found.finding, found.operation) == (Finding.PROVEN, operation)
+    assert (found.finding, found.operation) == (Judgement.PROVEN, operation)
     assert (found.since, found.until) == (at(0), at(OPERATION_ENDS))
     (only,) = found.verdicts
     assert [(each.tenure.who, each.tenure.lock, each.acts) for each in only.holders] == [
@@ -146,7 +146,7 @@ async def test_a_log_that_is_gone_leaves_nothing_proven(home: Home, golden: Gold
     await held(home, operation)
     await wrote(home, "demo-1", line(1.0))
     found = await verified(home, "demo", since=None, operation=operation)
-    assert found.finding is Finding.UNKNOWN
+    assert found.finding is Judgement.UNKNOWN
     golden(found.verdicts[0].unknown)
 
 
@@ -226,13 +226,13 @@ async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_ru
     noted = {**common, "site": ""}  # what is only written down touches no site
     put = PlaceReplica(slot=Slot(site="east", zone="a"), machine="east-a2", revision="r1", **noted)
     for step in (put, AdoptRevision(revision="r2", **noted)):
-        await tell_step(plane, step, Outcome.FAILED, {})
-        await tell_step(plane, step, Outcome.NOTED, {})
+        await tell_step(plane, step, EntryOutcome.FAILED, {})
+        await tell_step(plane, step, EntryOutcome.NOTED, {})
     gone = Placed("east-4", "east", "east-a2", at=1000.0)
     assert await placed(plane.store, plane.name) == (gone,)
     found = await duties_told(plane.store, plane.resource, owned(KCM))
     assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
-        (manager.value, 1000.0, None) for manager in Manager
+        (manager.value, 1000.0, None) for manager in ControllerProgram
     }, "neither revision is kept"
-    await tell_step(plane, ReleaseReplica(**common), Outcome.DONE, {})
+    await tell_step(plane, ReleaseReplica(**common), EntryOutcome.DONE, {})
     assert [each.until for each in await placed(plane.store, plane.name)] == [1000.0]

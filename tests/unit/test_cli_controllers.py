@@ -10,10 +10,10 @@ from support.cli_lab import Cli
 from support.fake_face import FakeFace
 from support.golden import Golden
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.app import SetHeld
 
-KUBE, CLOUD = Manager
+KUBE, CLOUD = ControllerProgram
 HELD = SetHeld(
     name="ipam",
     lock="ipam-migration",

@@ -9,7 +9,7 @@ from rich.console import Console
 from support.golden import Golden
 
 from quarterdeck.cli.commands.serve import LoggedProgress
-from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.fetch_progress import RichProgress
 
 
 def shown(*, terminal: bool) -> str:

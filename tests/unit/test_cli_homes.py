@@ -24,7 +24,7 @@ INVALID, PRECONDITION = 2, 5
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key costs 0.1 s on purpose; each seal says itself what it cost."""
-    monkeypatch.setattr("quarterdeck.stores.sealing._COST", {"n": 2**8, "r": 8, "p": 1})
+    monkeypatch.setattr("quarterdeck.stores.key_seal._COST", {"n": 2**8, "r": 8, "p": 1})
 
 
 @pytest.fixture

@@ -225,7 +225,7 @@ def test_a_plan_of_a_file_says_what_differs_and_what_that_needs_and_changes_noth
     file.write_text(text.replace("replicas: 3", "replicas: 5").replace("onFailure: GoBack", "onFailure: Stay"))
     before = lab.cli.stored()
     step = StopBalancer(site="east", why="")
-    lab.face.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, home="east"),))
+    lab.face.forecast = DryRun(steps=(Forecast(step=step, voters=3, learners=0, margin=1, quorum_site="east"),))
     for argv in (("plan", "demo", "-f", str(file)), ("apply", "--dry-run", "-f", str(file))):
         said = lab.cli(*argv)
         assert said.code == 0, said

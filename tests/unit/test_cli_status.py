@@ -17,7 +17,7 @@ from support.golden import Golden
 
 from quarterdeck.api.base import Condition, ConditionStatus, instant
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.app.watching import Event, Watch, Watched
+from quarterdeck.app.plane_watch import Event, Watch, WatchedPlane
 from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.plane_text import status_lines
@@ -44,11 +44,11 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CoreDns, "look", look)
 
 
-def seen(world: World, **more: object) -> Watched:
+def seen(world: World, **more: object) -> WatchedPlane:
     """A plane as it is watched, of which this was observed."""
     resource = new_control_plane("demo", site="east")
     status = Status(plane=resource, world=world, plan=plan(world), operation=None, driver="", leaders={})
-    return replace(Watched(name="demo", facts=summary(status), looked=1), **more)
+    return replace(WatchedPlane(name="demo", facts=summary(status), looked=1), **more)
 
 
 def facts(world: World) -> dict[str, JsonValue]:
@@ -57,7 +57,7 @@ def facts(world: World) -> dict[str, JsonValue]:
     return found
 
 
-def shown(*planes: Watched, one: bool, width: int = 160) -> str:
+def shown(*planes: WatchedPlane, one: bool, width: int = 160) -> str:
     console = Console(width=width, record=True, file=io.StringIO())
     console.print(screen(planes, one=one))
     return console.export_text()
@@ -139,7 +139,7 @@ def test_one_screen_has_members_with_their_lag_conditions_survival_and_the_last_
 
 
 def test_the_screen_of_all_planes_has_a_line_for_each_and_also_for_those_that_were_not_seen(golden: Golden) -> None:
-    text = shown(seen(WELL), Watched(name="other", trouble="its site is gone" * 9), one=False, width=100)
+    text = shown(seen(WELL), WatchedPlane(name="other", trouble="its site is gone" * 9), one=False, width=100)
     (well,) = (line for line in text.splitlines() if line.startswith("demo"))
     assert "healthy" in well
     assert "3/3" in well

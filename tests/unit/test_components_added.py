@@ -31,7 +31,7 @@ from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import Inputs
 from quarterdeck.components.template import Revisions
 from quarterdeck.drills.aim import Ground, Wish, aim
-from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_leaders import led_kinds
 from quarterdeck.engine.reconcile.drive import released
@@ -39,13 +39,13 @@ from quarterdeck.engine.status import Status, summary
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.faults import Fail, FaultKind
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.steps.units import RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica, without_program
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica, without_program
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.dry_run import dry_run
@@ -78,7 +78,7 @@ def test_a_revision_has_it_or_not() -> None:
 def test_a_change_of_it_starts_nothing_else_anew() -> None:
     (found,) = differences(BEFORE, AFTER)
     assert (found.path, found.before, found.after) == ("spec.tokenWebhook", "unset", "/opt/webhook")
-    assert change(BEFORE, AFTER) == change(AFTER, BEFORE) == Change(restart=frozenset({TOKEN_WEBHOOK}))
+    assert change(BEFORE, AFTER) == change(AFTER, BEFORE) == ReplicaChange(restart=frozenset({TOKEN_WEBHOOK}))
     renewed = AFTER.model_copy(update={"certificates": AFTER.certificates.model_copy(update={"generation": 1})})
     assert TOKEN_WEBHOOK in change(AFTER, renewed).restart
 
@@ -134,7 +134,7 @@ def asked(*, broken: bool = False, off: bool = False) -> Truth:
     """A plane of three replicas, of which a revision with it has just been asked for, or (``off``) one without it."""
     templates = {FORMER: AFTER, NEW: BEFORE} if off else {FORMER: BEFORE, NEW: AFTER}
     known = Revisions(goal=NEW, templates=templates)
-    truth = changing(3, 3, Change(), broken=TOKEN_WEBHOOK if broken else None)
+    truth = changing(3, 3, ReplicaChange(), broken=TOKEN_WEBHOOK if broken else None)
     before = replace(truth, revision=FORMER, programs=known.programs, changes=known.changes)
     return replace(settled(before), revision=NEW)
 
@@ -264,7 +264,7 @@ async def test_it_is_asked_for_its_health() -> None:
     record, machine = small.record("east-1"), small.plane.machines["east", A1]
     unit = UnitStatus(name=UNIT, state=UnitState.RUNNING, pid=7)
     site = SiteFacts(name="east", machines=(MachineFacts(machine=machine, units=(unit,)),), storage_classes=())
-    places = {record.name: Place(units={TOKEN_WEBHOOK: UNIT}, volume="", storage_class="")}
+    places = {record.name: ReplicaPlace(units={TOKEN_WEBHOOK: UNIT}, volume="", storage_class="")}
     memory = replace(small.plane.memory, replicas=(record,))
 
     async def silent() -> frozenset[Component]:

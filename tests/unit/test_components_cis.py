@@ -24,7 +24,7 @@ from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 PLANE = but(

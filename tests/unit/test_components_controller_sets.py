@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 from support.templates import template, units_of
 
 from quarterdeck.api.controlplane import ExtraArgs
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.controller.sets import apart, at_rest, lock_of, way
 from quarterdeck.model.components import Component
 
 IPAM, LIFE = "node-ipam-controller", "node-lifecycle-controller"
-KUBE, CLOUD = Manager
+KUBE, CLOUD = ControllerProgram
 #: The last minor version whose kube-controller-manager can hold a migration lock, and one that cannot.
 OLD, NEW = "v1.35.4", "v1.36.3"
 
 
-def one_set(owner: Manager, *controllers: str, name: str = "ipam") -> ControllerSet:
-    return ControllerSet(name=name, lock=f"{name}-migration", controllers=controllers or (IPAM,), owner=owner)
+def one_set(owner: ControllerProgram, *controllers: str, name: str = "ipam") -> ControllerSetSpec:
+    return ControllerSetSpec(name=name, lock=f"{name}-migration", controllers=controllers or (IPAM,), owner=owner)
 
 
-def held(owner: Manager, guard: Guard) -> ReplicaTemplate:
+def held(owner: ControllerProgram, guard: Guard) -> ReplicaTemplate:
     return clouded(controller_sets=(ControllerSetTemplate(**one_set(owner).model_dump(), guard=guard),))
 
 
@@ -120,7 +120,9 @@ def test_where_both_may_have_run_it_the_cloud_controller_manager_is_told_first_t
 
 
 def test_where_a_manager_can_hold_no_migration_lock_nobody_runs_the_set_for_a_moment() -> None:
-    kube, cloud = (clouded(controller_sets=at_rest([one_set(each)], NEW), kubernetes_version=NEW) for each in Manager)
+    kube, cloud = (
+        clouded(controller_sets=at_rest([one_set(each)], NEW), kubernetes_version=NEW) for each in ControllerProgram
+    )
     assert (guards(kube), guards(cloud)) == ((KUBE.value, ""), ("", "ipam-migration"))
     for before, after in ((kube, cloud), (cloud, kube)):
         (between,) = way(before, after)
@@ -150,9 +152,12 @@ NAMES = ("ttl-controller", "job-controller", "namespace-controller")
 @st.composite
 def templates(draw: st.DrawFn, *, rests: bool) -> ReplicaTemplate:
     """A template with some of three sets, as declared, or as one between may have them."""
-    sets = tuple(one_set(draw(st.sampled_from(Manager)), name, name=name[0]) for name in NAMES if draw(st.booleans()))
+    sets = tuple(
+        one_set(draw(st.sampled_from(ControllerProgram)), name, name=name[0]) for name in NAMES if draw(st.booleans())
+    )
     turned_off = {
-        manager: ",".join(("*", *(f"-{each}" for each in NAMES if draw(st.integers(0, 3)) == 0))) for manager in Manager
+        manager: ",".join(("*", *(f"-{each}" for each in NAMES if draw(st.integers(0, 3)) == 0)))
+        for manager in ControllerProgram
     }
     kube = ExtraArgs.model_validate({"kubeControllerManager": {"controllers": turned_off[KUBE]}})
     clouds = draw(st.booleans()) or any(each.owner is CLOUD for each in sets)
@@ -176,5 +181,5 @@ def test_from_whatever_runs_to_whatever_is_declared_no_two_neighbours_must_be_ke
     line = (start, *way(start, goal), goal)
     assert not any(apart(*each) for each in pairwise(line))
     for each in line[1:]:
-        for owner in Manager:
+        for owner in ControllerProgram:
             assert sum(one.guard is Guard.SET and one.owner is owner for one in each.controller_sets or ()) <= 1

@@ -15,13 +15,13 @@ from support.templates import template, units_of
 from quarterdeck.api.controlplane import Certificates, ControlPlaneSpec, Encryption, ExtraArgs, new_control_plane
 from quarterdeck.api.plane.apiserver import Admission, AdmissionPlugin, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
 from quarterdeck.app.words import needs
 from quarterdeck.components.controller.sets import at_rest
 from quarterdeck.components.difference import Need, change, differences, spec_differences
 from quarterdeck.components.template import Revisions
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 
 BEFORE = template()
 ISSUER = {
@@ -48,7 +48,9 @@ def extra(component: str, **flags: str) -> ReplicaTemplate:
 
 CLOUD = CloudControllerManager(program=PurePosixPath("/opt/ccm"), config="password=secret")
 CLOUDS, MANAGER = Component.CLOUD_CONTROLLER_MANAGER, Component.CONTROLLER_MANAGER
-SET = ControllerSet(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=Manager.KUBE)
+SET = ControllerSetSpec(
+    name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=ControllerProgram.KUBE
+)
 EVENTS = EventsTemplate(quota_bytes=2**30, storage_class="fast")
 
 #: Each field of a template by its name, changed.
@@ -129,36 +131,36 @@ def test_feature_gates_of_etcd_restart_it_although_they_are_no_part_of_what_tell
 @pytest.mark.parametrize(
     ("path", "where", "before", "after", "needed"),
     [
-        ("etcd.quota_bytes", "spec.etcd.quotaBytes", str(8 * 2**30), str(2**30), Change(restart=MEMBER)),
-        ("etcd.storage_class", "spec.etcd.storageClass", "standard", "fast", Change(exchange=True)),
-        ("etcd.events", "spec.etcd.events.separate", "false", "true", Change(restart=APISERVER)),
-        ("encryption.secrets", "spec.encryption.secrets", "true", "false", Change(restart=APISERVER)),
+        ("etcd.quota_bytes", "spec.etcd.quotaBytes", str(8 * 2**30), str(2**30), ReplicaChange(restart=MEMBER)),
+        ("etcd.storage_class", "spec.etcd.storageClass", "standard", "fast", ReplicaChange(exchange=True)),
+        ("etcd.events", "spec.etcd.events.separate", "false", "true", ReplicaChange(restart=APISERVER)),
+        ("encryption.secrets", "spec.encryption.secrets", "true", "false", ReplicaChange(restart=APISERVER)),
         (
             "extra_args.kube_apiserver",
             "spec.extraArgs.kubeApiserver.event-ttl",
             "unset",
             "2h",
-            Change(restart=APISERVER),
+            ReplicaChange(restart=APISERVER),
         ),
         (
             "tracing",
             "spec.tracing",
             "unset",
             '{"endpoint": "collector.example:4317"}',
-            Change(restart=APISERVER),
+            ReplicaChange(restart=APISERVER),
         ),
         (
             "cloud_controller_manager",
             "spec.cloudControllerManager",
             "unset",
             "/opt/ccm",
-            Change(restart=frozenset({CLOUDS, MANAGER})),
+            ReplicaChange(restart=frozenset({CLOUDS, MANAGER})),
         ),
-        ("certificates.generation", "spec.certificates.generation", "0", "1", Change(restart=EVERYTHING)),
+        ("certificates.generation", "spec.certificates.generation", "0", "1", ReplicaChange(restart=EVERYTHING)),
     ],
 )
 def test_a_difference_is_told_as_the_user_writes_it(
-    path: str, where: str, before: str, after: str, needed: Change
+    path: str, where: str, before: str, after: str, needed: ReplicaChange
 ) -> None:
     (found,) = differences(BEFORE, CHANGED[path])
     assert (found.path, found.before, found.after) == (where, before, after)
@@ -183,7 +185,7 @@ def test_what_a_cloud_controller_manager_is_told_restarts_it_alone_and_its_file_
     assert found.path == f"spec.cloudControllerManager.{path}"
     assert (found.before.startswith(before[:15]), found.after.startswith(after[:15])) == (True, True)
     assert not {"password=secret", "password=other"} & {found.before, found.after}
-    assert change(one, other) == Change(restart=frozenset({CLOUDS}))
+    assert change(one, other) == ReplicaChange(restart=frozenset({CLOUDS}))
     assert {each for each, unit in units_of(one).items() if unit.digest != units_of(other)[each].digest} == (
         {CLOUDS} if path != "program" else set()
     )
@@ -199,7 +201,7 @@ def test_members_of_both_clusters_are_started_anew_for_what_both_are_made_from()
 def test_a_member_of_the_events_etcd_has_a_quota_and_a_class_of_its_own() -> None:
     before = etcd(events=EVENTS)
     larger = etcd(events=EVENTS.model_copy(update={"quota_bytes": 2**31}))
-    assert change(before, larger) == Change(restart=frozenset({Component.EVENTS_ETCD}) | APISERVER)
+    assert change(before, larger) == ReplicaChange(restart=frozenset({Component.EVENTS_ETCD}) | APISERVER)
     assert units_of(before)[Component.EVENTS_ETCD].digest != units_of(larger)[Component.EVENTS_ETCD].digest
     elsewhere = etcd(events=EVENTS.model_copy(update={"storage_class": "standard"}))
     (found,) = differences(before, elsewhere)
@@ -249,8 +251,8 @@ def test_several_differences_need_all_that_each_of_them_needs() -> None:
     after = etcd(quota_bytes=2**30).model_copy(
         update={"extra_args": ExtraArgs(kube_scheduler={"v": "2"}), "tracing": Tracing(endpoint="a:1")}
     )
-    assert change(BEFORE, after) == Change(restart=MEMBER | {Component.SCHEDULER})
-    assert change(BEFORE, BEFORE) == Change()
+    assert change(BEFORE, after) == ReplicaChange(restart=MEMBER | {Component.SCHEDULER})
+    assert change(BEFORE, BEFORE) == ReplicaChange()
 
 
 def test_what_no_unit_is_rendered_from_needs_no_restart() -> None:

@@ -31,8 +31,7 @@ from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh.checks import judge_floating
 from quarterdeck.sites.ssh.facts import read_facts
-from quarterdeck.sites.ssh.hosts import Host as DeclaredHost
-from quarterdeck.sites.ssh.hosts import Login, SshSettings
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 from quarterdeck.sites.ssh.unit_archive import account_of
 from quarterdeck.sites.ssh.wire import script
 from quarterdeck.sites.vrrp import PIECE
@@ -211,7 +210,7 @@ def test_the_unit_runs_the_one_program_that_a_host_lets_it_run(host: Host) -> No
         assert host.run(f"is_vrrp {name}").returncode == expected
 
 
-EDGE = DeclaredHost(name="e1", address="192.0.2.1", zone="a", roles=(MachineRole.EDGE,), login=Login(host="e1"))
+EDGE = SshHost(name="e1", address="192.0.2.1", zone="a", roles=(MachineRole.EDGE,), login=Login(host="e1"))
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
     KeyPair,
-    PlaneSecrets,
     ReplicaSecrets,
+    SharedSecrets,
     SigningKey,
     SigningKeys,
 )
@@ -42,10 +42,10 @@ from quarterdeck.components.settings import (
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.clusters import CLUSTER
-from quarterdeck.model.components import NAMED, Component, Programs
-from quarterdeck.model.seats import Endpoint, PortName, Seat, SeatPort
+from quarterdeck.model.components import NAMED, Component, ReplicaPrograms
+from quarterdeck.model.seats import HostPort, PortName, Seat, SeatPort
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FOUNDING = InitialCluster(
@@ -71,13 +71,13 @@ def replica_at(address: str) -> ReplicaSettings:
 
 
 @pytest.fixture(scope="module")
-def secrets() -> PlaneSecrets:
+def secrets() -> SharedSecrets:
     names = ReplicaNames(replica="demo-1", addresses=("10.0.0.1",), service_ip="10.96.0.1", programs=NAMED)
     return with_replica(create_plane_secrets("demo", NOW), names, NOW)
 
 
 @pytest.fixture(scope="module")
-def certificates(secrets: PlaneSecrets) -> ReplicaSecrets:
+def certificates(secrets: SharedSecrets) -> ReplicaSecrets:
     found = secrets.replica("demo-1")
     assert found is not None
     return found
@@ -89,7 +89,7 @@ Build = Callable[..., UnitSpec]
 def inputs(
     plane: ReplicaTemplate,
     replica: ReplicaSettings,
-    secrets: PlaneSecrets,
+    secrets: SharedSecrets,
     certificates: ReplicaSecrets,
     cluster: InitialCluster = FOUNDING,
 ) -> Inputs:
@@ -99,7 +99,7 @@ def inputs(
 
 
 @pytest.fixture(scope="module")
-def build(secrets: PlaneSecrets, certificates: ReplicaSecrets) -> Build:
+def build(secrets: SharedSecrets, certificates: ReplicaSecrets) -> Build:
     def built(
         component: Component,
         plane: ReplicaTemplate = PLANE,
@@ -288,7 +288,7 @@ def test_an_apiserver_is_configured_for_its_version(build: Build, kubernetes: st
     assert ("peer-ca-file" in flags(spec)) is peers
 
 
-def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, secrets: PlaneSecrets) -> None:
+def test_secrets_are_stored_encrypted_with_the_key_of_the_plane(build: Build, secrets: SharedSecrets) -> None:
     configuration = yaml.safe_load(file(build(Component.APISERVER), "encryption.yaml"))
     (rule,) = configuration["resources"]
     assert rule["resources"] == ["secrets"]
@@ -319,7 +319,7 @@ def test_endpoints_are_kept_except_on_loopback(build: Build, address: str, recon
     ("block", "nodes", "reconciler"), [(0, True, "lease"), (LAST_BLOCK, True, "none"), (LAST_BLOCK, False, "lease")]
 )
 def test_an_apiserver_with_other_ports_than_the_planes_sets_no_ports_for_all_endpoints(
-    secrets: PlaneSecrets, certificates: ReplicaSecrets, block: int, nodes: bool, reconciler: str
+    secrets: SharedSecrets, certificates: ReplicaSecrets, block: int, nodes: bool, reconciler: str
 ) -> None:
     """Unless nothing else would keep its own."""
     seat = seat_at("east-a1", "10.0.0.1", block)
@@ -330,7 +330,7 @@ def test_an_apiserver_with_other_ports_than_the_planes_sets_no_ports_for_all_end
 
 
 def test_an_apiserver_that_has_its_machine_for_itself_may_listen_everywhere_and_says_where_it_is(
-    secrets: PlaneSecrets, certificates: ReplicaSecrets
+    secrets: SharedSecrets, certificates: ReplicaSecrets
 ) -> None:
     everywhere = replace(replica_at("10.0.0.1"), everywhere=True)
     found = flags(component_unit(Component.APISERVER, inputs(PLANE, everywhere, secrets, certificates)))
@@ -357,7 +357,7 @@ def test_an_apiserver_gets_the_time_that_its_shutdown_needs(build: Build) -> Non
     assert spec.stop_timeout == 65.0
 
 
-@pytest.mark.parametrize("component", Programs().controllers)
+@pytest.mark.parametrize("component", ReplicaPrograms().controllers)
 def test_a_controller_talks_to_its_own_apiserver_and_waits_for_its_lease(
     build: Build, certificates: ReplicaSecrets, component: Component
 ) -> None:
@@ -460,7 +460,7 @@ DIGESTS = {
 def test_the_units_of_a_replica_stay_what_they_are(address: str, number: int) -> None:
     """Or all of them would be restarted by the next version."""
     pair = KeyPair(b"certificate", b"key")
-    secrets = PlaneSecrets(
+    secrets = SharedSecrets(
         kubernetes_ca=Authority(pair),
         etcd_ca=Authority(pair),
         front_proxy_ca=Authority(pair),
@@ -497,7 +497,7 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
     seat = Seat(
         machine="east-a1",
         ports=tuple(
-            SeatPort(name=name, listen=Endpoint("10.0.0.1", 100 + at), advertised=Endpoint("10.9.0.1", 200 + at))
+            SeatPort(name=name, listen=HostPort("10.0.0.1", 100 + at), advertised=HostPort("10.9.0.1", 200 + at))
             for at, name in enumerate(LISTED)
         ),
     )
@@ -520,7 +520,7 @@ def test_programs_listen_where_they_are_put_and_say_where_they_are_reached(build
     assert [manager[each] for each in where] == ["10.0.0.1", "104"]
     assert [scheduler[each] for each in where] == ["10.0.0.1", "105"]
     assert [cloud[each] for each in where] == ["10.0.0.1", "109"]
-    for each in Programs().controllers:
+    for each in ReplicaPrograms().controllers:
         assert b"https://10.9.0.1:203" in file(build(each, seat=seat), "kubeconfig.yaml")
 
 

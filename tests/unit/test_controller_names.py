@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.golden import Golden
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.components.controller.names import (
     ALWAYS_KUBE,
@@ -25,7 +25,7 @@ from quarterdeck.components.controller.names import (
 from quarterdeck.components.upstream_versions import minor
 from quarterdeck.errors import PreconditionFailed
 
-KUBE, CLOUD = Manager.KUBE, Manager.CLOUD
+KUBE, CLOUD = ControllerProgram.KUBE, ControllerProgram.CLOUD
 V136 = (1, 36)
 
 #: As a stock program of k8s.io/cloud-provider 0.36 prints it, with a controller that is off.
@@ -59,9 +59,9 @@ def test_the_version_that_planes_have_by_default_is_known() -> None:
     assert minor(DEFAULT_KUBERNETES_VERSION) in MINORS
 
 
-@pytest.mark.parametrize("manager", Manager)
+@pytest.mark.parametrize("manager", ControllerProgram)
 def test_a_version_whose_names_nobody_knows_is_refused_with_those_that_are_known(
-    manager: Manager, golden: Golden
+    manager: ControllerProgram, golden: Golden
 ) -> None:
     with pytest.raises(PreconditionFailed) as refused:
         names_of(manager, (1, 37))

@@ -11,14 +11,14 @@ from support.golden import Golden
 from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.controller.names import Listed
-from quarterdeck.engine.controller_sets import declared as controllers
-from quarterdeck.engine.controller_sets.declared import admit_controllers, admit_sets, listed_by, warnings_of
+from quarterdeck.engine.controller_sets import declarations as controllers
+from quarterdeck.engine.controller_sets.declarations import admit_controllers, admit_sets, listed_by, warnings_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.findings import Verdict
 
-KUBE, CLOUD = Manager.KUBE.value, Manager.CLOUD.value
+KUBE, CLOUD = ControllerProgram.KUBE.value, ControllerProgram.CLOUD.value
 IPAM, SERVICE, JOB = "node-ipam-controller", "service-lb-controller", "job-controller"
 #: What the program says of itself where a test does not say otherwise.
 STOCK = Listed(("cloud-node-controller", "node-route-controller", SERVICE, IPAM))

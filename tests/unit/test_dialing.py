@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from quarterdeck.dialing import connected
+from quarterdeck.happy_eyeballs import connected
 
 NOBODY, SILENT, WELL = "127.0.7.1", "127.0.7.2", "127.0.7.3"
 

@@ -17,7 +17,7 @@ from quarterdeck.api.controlplane import ETCD_ELECTION
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
-from quarterdeck.drills.judgement import HOLD, Answered, Finding, Sight, finding, hold_of
+from quarterdeck.drills.judgement import HOLD, Answered, Detection, Sight, finding, hold_of
 from quarterdeck.drills.refusals import Standing, dangers, reasons
 from quarterdeck.drills.schedule import due, proven
 from quarterdeck.engine.observation.slowness import DISK
@@ -352,8 +352,8 @@ def test_clients_are_served_again_with_the_first_answer_after_the_last_failure()
 
 def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill(golden: Golden) -> None:
     well = {"detected_after": None, "redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
-    assert judgement.verdict(Fail.MACHINE, Finding(), **well) == ""  # type: ignore[arg-type]
-    sought = Finding(sought="that a member has other data")
+    assert judgement.verdict(Fail.MACHINE, Detection(), **well) == ""  # type: ignore[arg-type]
+    sought = Detection(sought="that a member has other data")
     golden(judgement.verdict(Fail.CORRUPT, sought, **well))  # type: ignore[arg-type]
     assert judgement.verdict(Fail.CORRUPT, sought, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
     for worse, said in (
@@ -362,7 +362,7 @@ def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_dr
         ({"audited": False}, "could not be read"),
         ({"redundant_after": None}, "not as it was before machine failed"),
     ):
-        assert said in judgement.verdict(Fail.MACHINE, Finding(), **{**well, **worse})  # type: ignore[arg-type]
+        assert said in judgement.verdict(Fail.MACHINE, Detection(), **{**well, **worse})  # type: ignore[arg-type]
 
 
 def test_what_no_look_shows_at_once_must_be_found_by_whoever_is_there_for_it_in_the_time_that_it_takes(

@@ -11,31 +11,33 @@ from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
-from quarterdeck.api.plane.memory import MemoryStatus, Moment
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.api.plane.memory import MemoryStatus, MomentStatus
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.traffic.keepalived import KEEPALIVED
 from quarterdeck.endpoint.balancers.envoy import EnvoyBalancer
 from quarterdeck.endpoint.balancers.external import ExternalBalancer
 from quarterdeck.endpoint.port import LoadBalancer
-from quarterdeck.endpoint.promoted import PromotedAddress
+from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.engine.workspace.home import _balancers, _promoted
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, ExternalLoadBalancer
 from quarterdeck.model.units import MachineRole, MachineState
-from quarterdeck.pki.issuing import create_plane_secrets
-from quarterdeck.sites.ssh.connections import Hosts
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, machine_of
+from quarterdeck.pki.issuance import create_plane_secrets
+from quarterdeck.sites.ssh.connections import HostConnections
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, machine_of
 from quarterdeck.sites.ssh.site import open_ssh_site
 
 EDGES = tuple(
-    Host(name=f"e{each}", address=f"192.0.2.{each}", zone="a", roles=(MachineRole.EDGE,), login=Login(host=f"e{each}"))
+    SshHost(
+        name=f"e{each}", address=f"192.0.2.{each}", zone="a", roles=(MachineRole.EDGE,), login=Login(host=f"e{each}")
+    )
     for each in (1, 2)
 )
 VIPS = ("192.0.2.101", "192.0.2.102")
 
 
 @pytest.fixture(scope="module")
-def secrets() -> PlaneSecrets:
+def secrets() -> SharedSecrets:
     return create_plane_secrets("demo", datetime.now(UTC))
 
 
@@ -48,22 +50,22 @@ def plane(address: str | None = None) -> ControlPlane:
 
 
 def balancers(
-    settings: SshSettings, secrets: PlaneSecrets, wanted: ControlPlane, *others: ControlPlane
+    settings: SshSettings, secrets: SharedSecrets, wanted: ControlPlane, *others: ControlPlane
 ) -> dict[str, LoadBalancer]:
-    site = open_ssh_site(settings, Hosts("tests"))
+    site = open_ssh_site(settings, HostConnections("tests"))
     machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
     return _balancers(wanted, others, secrets, {"rack": site}, machines, Http())["rack"]
 
 
 def envoys(
-    floating: tuple[str, ...], secrets: PlaneSecrets, wanted: ControlPlane, *others: ControlPlane
+    floating: tuple[str, ...], secrets: SharedSecrets, wanted: ControlPlane, *others: ControlPlane
 ) -> dict[str, EnvoyBalancer]:
     settings = SshSettings(name="rack", hosts=EDGES, floating_addresses=floating)
     found = balancers(settings, secrets, wanted, *others)
     return {name: each for name, each in found.items() if isinstance(each, EnvoyBalancer)}
 
 
-def test_each_edge_has_its_own_address_where_none_floats(secrets: PlaneSecrets) -> None:
+def test_each_edge_has_its_own_address_where_none_floats(secrets: SharedSecrets) -> None:
     found = envoys((), secrets, plane())
     assert {name: (each.address.ip, each.floats) for name, each in found.items()} == {
         "e1": ("192.0.2.1", False),
@@ -72,7 +74,7 @@ def test_each_edge_has_its_own_address_where_none_floats(secrets: PlaneSecrets) 
     assert all(each.settings.ready_port is None for each in found.values())
 
 
-def test_edges_have_addresses_that_float_by_turns_and_listen_at_all(secrets: PlaneSecrets) -> None:
+def test_edges_have_addresses_that_float_by_turns_and_listen_at_all(secrets: SharedSecrets) -> None:
     found = envoys(VIPS, secrets, plane())
     assert [each.address.ip for each in found.values()] == [*VIPS]
     for name, each in found.items():
@@ -86,7 +88,7 @@ def test_edges_have_addresses_that_float_by_turns_and_listen_at_all(secrets: Pla
         assert each.floating.watched.content.decode() == ports
 
 
-def test_an_edge_without_the_load_balancers_of_other_planes_is_known_not_to_serve(secrets: PlaneSecrets) -> None:
+def test_an_edge_without_the_load_balancers_of_other_planes_is_known_not_to_serve(secrets: SharedSecrets) -> None:
     def other(name: str, address: str | None = None, **memory: Any) -> ControlPlane:
         made = plane(address)
         status = made.status.model_copy(update={"memory": MemoryStatus(**memory), "port_offset": 10})
@@ -95,7 +97,7 @@ def test_an_edge_without_the_load_balancers_of_other_planes_is_known_not_to_serv
 
     others = (
         other("named", served_site="rack"),
-        other("held", held=(Moment(name="rack", time=1.0),)),
+        other("held", held=(MomentStatus(name="rack", time=1.0),)),
         other("by-one", VIPS[0], served_site="rack"),
         other("away", served_site="annex"),
         other("fixed", "192.0.2.200", served_site="rack"),
@@ -108,20 +110,20 @@ def test_an_edge_without_the_load_balancers_of_other_planes_is_known_not_to_serv
         assert each.floating is None
 
 
-def test_edges_share_one_address(secrets: PlaneSecrets) -> None:
+def test_edges_share_one_address(secrets: SharedSecrets) -> None:
     found = envoys(VIPS[:1], secrets, plane())
     assert [each.address.ip for each in found.values()] == [VIPS[0]] * 2
     assert {each.settings.floating for each in found.values()} == {VIPS[:1]}
 
 
-def test_a_fixed_address_that_floats_is_on_all_edges_and_any_other_on_one(secrets: PlaneSecrets) -> None:
+def test_a_fixed_address_that_floats_is_on_all_edges_and_any_other_on_one(secrets: SharedSecrets) -> None:
     found = envoys(VIPS, secrets, plane(VIPS[1]))
     assert [(each.address.ip, each.floats) for each in found.values()] == [(VIPS[1], True)] * 2
     (only,) = envoys(VIPS, secrets, plane("192.0.2.200")).values()
     assert (only.address.ip, only.floats) == ("192.0.2.200", False)
 
 
-def test_one_of_the_users_own_is_there_by_each_of_its_addresses(secrets: PlaneSecrets) -> None:
+def test_one_of_the_users_own_is_there_by_each_of_its_addresses(secrets: SharedSecrets) -> None:
     outside = ExternalLoadBalancer(("198.51.100.1", "198.51.100.2"), ("/usr/local/bin/set-lb",))
     settings = SshSettings(name="rack", hosts=(), external=outside)
     found = balancers(settings, secrets, plane())
@@ -144,7 +146,7 @@ def test_a_promoted_address_is_had_by_the_edge_of_a_host_and_not_by_its_dns_serv
     wanted = plane("192.0.2.200")
     endpoint = wanted.spec.endpoint.model_copy(update={"leads_to": LeadsTo.PROMOTED})
     wanted = with_spec(wanted, endpoint=endpoint)
-    site = open_ssh_site(settings, Hosts("tests"))
+    site = open_ssh_site(settings, HostConnections("tests"))
     machines = {("rack", name): machine_of(settings, name, MachineState.UP) for name in settings.stands()}
     found = _promoted(wanted, {"rack": site}, machines)
     assert isinstance(found, PromotedAddress)

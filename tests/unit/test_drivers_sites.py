@@ -13,11 +13,11 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.local import LocalSites
-from quarterdeck.drivers.sites import Sites
+from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Checked
 from quarterdeck.sites.local.settings import LocalSiteSettings
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 
 @dataclass
@@ -27,20 +27,20 @@ class Driver:
     opened: list[str] = field(default_factory=list)
     made_of: list[list[str]] = field(default_factory=list)
 
-    def open(self, resource: SiteResource) -> Site:
+    def open(self, resource: SiteResource) -> SitePort:
         return self.hub_named(resource.metadata.name)
 
     async def require_allowed(self, resource: SiteResource) -> None:
         self.opened.append(f"may {resource.metadata.name}")
 
-    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> Site:
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SitePort:
         self.made_of.append([each.name for each in declared])
         return self.hub_named(f"hub-{space}")
 
     def hubs(self) -> tuple[AddressSpace, ...]:
         return (AddressSpace.LOOPBACK,)
 
-    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+    async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
         await hub.destroy()
 
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
@@ -52,7 +52,7 @@ class Driver:
     async def close(self) -> None:
         self.opened.append("closed")
 
-    def hub_named(self, name: str) -> Site:
+    def hub_named(self, name: str) -> SitePort:
         self.opened.append(name)
         return FakeSite(LocalSiteSettings(name=name))
 
@@ -63,8 +63,8 @@ def driver() -> Driver:
 
 
 @pytest.fixture
-def sites(driver: Driver) -> Sites:
-    return Sites(Path("/nowhere"), {"local": lambda _, __: driver})
+def sites(driver: Driver) -> OpenSites:
+    return OpenSites(Path("/nowhere"), {"local": lambda _, __: driver})
 
 
 def east(**spec: object) -> SiteResource:
@@ -72,7 +72,7 @@ def east(**spec: object) -> SiteResource:
 
 
 async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_anew_when_it_was_changed(
-    driver: Driver, sites: Sites
+    driver: Driver, sites: OpenSites
 ) -> None:
     first = sites.open(east())
     assert sites.open(east()) is first
@@ -81,7 +81,7 @@ async def test_a_site_is_opened_once_by_the_driver_that_it_names_and_anew_when_i
     assert driver.opened == ["east", "east", "may east"]
 
 
-async def test_what_planes_share_goes_with_the_hubs_that_were_ever_opened(driver: Driver, sites: Sites) -> None:
+async def test_what_planes_share_goes_with_the_hubs_that_were_ever_opened(driver: Driver, sites: OpenSites) -> None:
     hub = sites.hub(AddressSpace.LOOPBACK)
     await hub.create_volume("hub-loopback-a1", "any", "standard")
     await sites.close_hubs()

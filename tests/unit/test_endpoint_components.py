@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.components.traffic.coredns import DnsSettings, base_file, dns_unit, record_file, zone_path
 from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls, backends_file, balancer_unit, tls_files
-from quarterdeck.model.endpoints import BackendAddress, Record
+from quarterdeck.model.endpoints import BackendAddress, DnsRecord
 
 MANAGER = "CN=quarterdeck,O=system:masters"
 BALANCER = BalancerSettings(
@@ -68,7 +68,7 @@ def test_the_admin_api_is_on_no_network_address_and_in_the_units_own_folder() ->
 
 
 def test_each_name_has_a_zone_file_of_its_own() -> None:
-    record = Record(("192.0.2.1", "2001:db8::1"), 5)
+    record = DnsRecord(("192.0.2.1", "2001:db8::1"), 5)
     file = record_file(DNS, "demo.planes.test.", record)
     assert file.path == PurePosixPath("/srv/with space/dns/zones/db.demo.planes.test")
     assert b"demo.planes.test. 5 IN A 192.0.2.1\n" in file.content
@@ -78,12 +78,12 @@ def test_each_name_has_a_zone_file_of_its_own() -> None:
 
 
 records = st.builds(
-    Record, st.sampled_from([("192.0.2.1",), ("192.0.2.2",), ("192.0.2.1", "192.0.2.2")]), st.integers(1, 3)
+    DnsRecord, st.sampled_from([("192.0.2.1",), ("192.0.2.2",), ("192.0.2.1", "192.0.2.2")]), st.integers(1, 3)
 )
 
 
 @given(records, records)
-def test_the_serial_differs_whenever_the_record_does(one: Record, other: Record) -> None:
+def test_the_serial_differs_whenever_the_record_does(one: DnsRecord, other: DnsRecord) -> None:
     serials = {serial(record_file(DNS, "demo.planes.test.", record).content) for record in (one, other)}
     assert len(serials) == (1 if one == other else 2)
 

@@ -7,15 +7,15 @@ import random
 import pytest
 from support.golden import Golden
 
-from quarterdeck.endpoint.balancers.external import Nobody, Sample, enough, unsure
+from quarterdeck.endpoint.balancers.external import ConnectionSample, Nobody, enough, unsure
 from quarterdeck.model.edges import EdgeSeen, joined
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerStatus
 
 THREE = ("r1", "r2", "r3")
 
 
-def sample(*led: str | Nobody, newest: int | None = None) -> Sample:
-    return Sample(led=led, newest=len(led) if newest is None else newest)
+def sample(*led: str | Nobody, newest: int | None = None) -> ConnectionSample:
+    return ConnectionSample(led=led, newest=len(led) if newest is None else newest)
 
 
 def test_enough_connections_are_more_the_more_backends_there_may_be() -> None:

@@ -11,18 +11,18 @@ from typing import cast
 import pytest
 
 from quarterdeck.components.traffic.keepalived import Routing, held_line
-from quarterdeck.endpoint.promoted import Order, PromotedAddress
+from quarterdeck.endpoint.promoted_address import Order, PromotedAddress
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Claim, Ownership
+from quarterdeck.model.endpoints import Ownership, RecordClaim
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole, MachineState, UnitFile, UnitSpec, UnitState, UnitStatus
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 UNIT = "demo-keepalived"
 EDGE, ONE, TWO = "127.0.61.1", "127.0.61.2", "127.0.61.3"
 #: Where something listens as long as a test wants it to.
 ADDRESS = "127.0.61.9"
-MINE = Claim(owner="demo/1", token=7, addresses=frozenset({EDGE, ONE, TWO}))
+MINE = RecordClaim(owner="demo/1", token=7, addresses=frozenset({EDGE, ONE, TWO}))
 
 
 @dataclass
@@ -130,7 +130,7 @@ async def made() -> AsyncIterator[Made]:
     dns = PromotedAddress(
         plane="demo",
         address=ADDRESS,
-        site=cast("Site", site),
+        site=cast("SitePort", site),
         machines=MACHINES,
         unit=UNIT,
         port=server.sockets[0].getsockname()[1],
@@ -234,7 +234,7 @@ async def test_who_is_connected_to_apiservers_themselves_can_be_held(
     assert made.site.held == {"one": True}, "the load balancer holds its own"
     await made.dns.let_go()
     assert made.site.held == {"one": False}
-    monkeypatch.setattr("quarterdeck.endpoint.port._HELD", 0.1)
+    monkeypatch.setattr("quarterdeck.endpoint.clients_wait._HELD", 0.1)
     made.site.deaf.add("one")
     with pytest.raises(Unavailable, match="not held in time"):
         await made.dns.hold(2.0)

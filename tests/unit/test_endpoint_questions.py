@@ -17,7 +17,7 @@ from support.golden import Golden
 from quarterdeck.dns import ask_server
 from quarterdeck.endpoint.dns.records import DnsServer, ask, look_at_equals
 from quarterdeck.errors import Unavailable
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import DnsRecord
 
 Answers = Callable[[dns.message.Message], list[bytes]]
 NAME = "demo.test."
@@ -64,7 +64,7 @@ async def test_what_is_asked_again_and_again_is_answered_as_it_is_each_time() ->
 
     async with serving(change) as (server, port):
         seen = [await ask(DnsServer("127.0.0.1", port), NAME) for _ in range(3)]
-    assert seen == [Record((each,), 5) for each in ("192.0.2.1", "192.0.2.1", "192.0.2.2")]
+    assert seen == [DnsRecord((each,), 5) for each in ("192.0.2.1", "192.0.2.1", "192.0.2.2")]
     assert len(set(server.asked)) == len(server.asked) == 6, "each question has a port of its own"
 
 
@@ -76,7 +76,7 @@ async def test_only_the_answer_to_the_question_is_one() -> None:
         return [query.to_wire(), *(each.to_wire() for each in strangers), answer(query).to_wire()]
 
     async with serving(many) as (_, port):
-        assert await ask(DnsServer("127.0.0.1", port), NAME) == Record(("192.0.2.1",), 5)
+        assert await ask(DnsServer("127.0.0.1", port), NAME) == DnsRecord(("192.0.2.1",), 5)
 
 
 async def test_a_question_that_was_lost_is_asked_again() -> None:
@@ -89,7 +89,7 @@ async def test_a_question_that_was_lost_is_asked_again() -> None:
         return [answer(query).to_wire()]
 
     async with serving(forgetful) as (_, port):
-        assert await ask(DnsServer("127.0.0.1", port), NAME) == Record(("192.0.2.1",), 5)
+        assert await ask(DnsServer("127.0.0.1", port), NAME) == DnsRecord(("192.0.2.1",), 5)
     assert lost
 
 
@@ -103,7 +103,7 @@ async def test_a_server_that_comes_while_it_is_asked_is_heard_and_one_that_never
     asked = asyncio.ensure_future(ask(DnsServer("127.0.0.1", port), NAME))
     await asyncio.sleep(0.05)
     async with serving(lambda query: [answer(query).to_wire()], port):
-        assert await asked == Record(("192.0.2.1",), 5)
+        assert await asked == DnsRecord(("192.0.2.1",), 5)
 
 
 @asynccontextmanager
@@ -129,13 +129,13 @@ async def test_of_servers_that_pass_nothing_on_the_first_that_answers_counts_and
         pass
     async with answering({NAME: "192.0.2.1"}) as one, answering({NAME: "192.0.2.2"}) as two, answering({}) as none:
         alike = await look_at_equals((one, one), NAME)
-        assert (alike.record, alike.torn, alike.uneven, alike.servers) == (Record(("192.0.2.1",), 5), "", False, 2)
+        assert (alike.record, alike.torn, alike.uneven, alike.servers) == (DnsRecord(("192.0.2.1",), 5), "", False, 2)
         differ = await look_at_equals((one, two, none), NAME)
-        assert (differ.record, differ.others) == (Record(("192.0.2.1",), 5), (Record(("192.0.2.2",), 5), None))
+        assert (differ.record, differ.others) == (DnsRecord(("192.0.2.1",), 5), (DnsRecord(("192.0.2.2",), 5), None))
         assert (differ.uneven, differ.servers) == (True, 2), "who knows no address leads nobody"
         golden(differ.torn)
         lost = await look_at_equals((gone, two), NAME)
-        assert (lost.record, lost.uneven, lost.servers) == (Record(("192.0.2.2",), 5), False, 1)
+        assert (lost.record, lost.uneven, lost.servers) == (DnsRecord(("192.0.2.2",), 5), False, 1)
         golden(lost.torn)
     with pytest.raises(Unavailable):
         await look_at_equals((gone,), NAME)

@@ -14,7 +14,7 @@ from support.golden import Golden
 from quarterdeck.endpoint.dns.records import DnsServer, absolute, record_of
 from quarterdeck.endpoint.dns.unmanaged import FixedAddress, system_servers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.model.endpoints import PersonMust, Record
+from quarterdeck.model.endpoints import DnsRecord, PersonMust
 
 
 @given(st.lists(st.ip_addresses().map(str), min_size=1, max_size=6), st.randoms())
@@ -39,7 +39,7 @@ def test_names_are_compared_in_lower_case_with_the_last_dot() -> None:
 async def test_a_fixed_address_leads_to_itself_and_nowhere_else(golden: Golden) -> None:
     fixed = FixedAddress("192.0.2.1")
     assert await fixed.set("192.0.2.1", ("192.0.2.1",), 5) is None
-    assert await fixed.observe("192.0.2.1") == Record(("192.0.2.1",), 0)
+    assert await fixed.observe("192.0.2.1") == DnsRecord(("192.0.2.1",), 0)
     with golden.raises(PreconditionFailed):
         await fixed.set("192.0.2.1", ("192.0.2.2",), 5)
     assert await fixed.remove("192.0.2.1") is None
@@ -66,13 +66,13 @@ def test_a_machine_without_servers_is_a_clear_error(tmp_path: Path, content: str
 
 
 def test_what_a_person_must_do_is_the_same_wish_whatever_resolvers_say_meanwhile(golden: Golden) -> None:
-    wanted = Record(("192.0.2.1",), 5)
-    seen = [PersonMust(name="demo.test.", wanted=wanted, seen=each) for each in (None, Record(("192.0.2.9",), 3))]
+    wanted = DnsRecord(("192.0.2.1",), 5)
+    seen = [PersonMust(name="demo.test.", wanted=wanted, seen=each) for each in (None, DnsRecord(("192.0.2.9",), 3))]
     golden(sorted({must.wish for must in seen}))
     golden(str(seen[1]))
 
 
 def test_what_a_person_must_do_can_be_pasted_into_a_zone_file(golden: Golden) -> None:
-    must = PersonMust(name="demo.test.", wanted=Record(("192.0.2.1", "2001:db8::1"), 5), seen=None)
+    must = PersonMust(name="demo.test.", wanted=DnsRecord(("192.0.2.1", "2001:db8::1"), 5), seen=None)
     golden(must.lines)
     golden(str(must))

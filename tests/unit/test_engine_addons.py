@@ -15,12 +15,12 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.addons import Addon
-from quarterdeck.engine.preflight.inplace import compared_addons
+from quarterdeck.engine.preflight.local_changes import compared_addons
 from quarterdeck.engine.workspace import addons, belongings, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
-from quarterdeck.stores.sealing import Key, reseal
+from quarterdeck.stores.key_seal import Key, reseal
 
 ASKER = Asker(who="a test")
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"word": "hidden-word"}}

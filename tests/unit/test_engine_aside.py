@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.golden import Golden
 
-from quarterdeck.engine.reconcile.aside import LONGEST, SHORTEST, Aside
+from quarterdeck.engine.reconcile.step_backoff import LONGEST, SHORTEST, StepBackoff
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.members import Promote, Swap
@@ -16,13 +16,13 @@ START = StartUnit(site="east", why="it is wanted", replica="east-1", component=C
 OTHER = StartUnit(site="east", why="it is wanted", replica="east-2", component=Component.ETCD)
 
 
-def until(aside: Aside, at: float) -> float:
+def until(aside: StepBackoff, at: float) -> float:
     """For how long the only step is put aside from now on."""
     return next((tenth / 10 for tenth in range(600) if not aside.now(at + tenth / 10 + 1e-6)), 60.0)
 
 
 def test_each_failure_puts_a_step_aside_for_twice_as_long_but_never_longer_than_the_bound() -> None:
-    aside, pauses = Aside(), []
+    aside, pauses = StepBackoff(), []
     for _ in range(6):
         aside.put(START, "refused", began=100.0, at=100.0)
         pauses.append(until(aside, 100.0))
@@ -30,7 +30,7 @@ def test_each_failure_puts_a_step_aside_for_twice_as_long_but_never_longer_than_
 
 
 def test_a_step_that_takes_long_to_fail_leaves_most_of_the_time_to_the_others() -> None:
-    aside = Aside()
+    aside = StepBackoff()
     aside.put(START, "no answer", began=95.0, at=100.0)
     assert until(aside, 100.0) == 15.0
 
@@ -47,7 +47,7 @@ def test_a_step_that_takes_long_to_fail_leaves_most_of_the_time_to_the_others() 
     ids=["a start", "a swap"],
 )
 def test_a_step_is_the_same_for_whatever_reason(step: StartUnit | Swap, again: StartUnit | Swap) -> None:
-    aside = Aside()
+    aside = StepBackoff()
     aside.put(step, "refused", began=100.0, at=100.0)
     assert aside.knows(again)
     assert not aside.knows(OTHER)
@@ -57,7 +57,7 @@ def test_a_step_is_the_same_for_whatever_reason(step: StartUnit | Swap, again: S
 
 
 def test_what_is_told_is_one_line_with_the_step_and_its_last_error(golden: Golden) -> None:
-    aside = Aside()
+    aside = StepBackoff()
     assert aside.put(START, "it\nwas   refused", began=100.0, at=100.0)
     assert not aside.put(START, "it\nwas   refused", began=101.0, at=101.0)
     assert aside.put(START, "no space left on device" + "!" * 500, began=102.0, at=102.0)
@@ -69,13 +69,13 @@ def test_what_is_told_is_one_line_with_the_step_and_its_last_error(golden: Golde
 
 def test_a_note_is_never_put_aside() -> None:
     """What depends on it may not be done without it."""
-    aside = Aside()
+    aside = StepBackoff()
     aside.put(NoteCreated(site="", why=""), "the store is busy", began=100.0, at=101.0)
     assert not aside.now(101.0)
 
 
 def test_a_step_that_is_planned_no_more_is_forgotten_in_a_while() -> None:
-    aside = Aside()
+    aside = StepBackoff()
     aside.put(START, "refused", began=100.0, at=100.0)
     aside.looked(Plan(), 109.0)
     assert aside.knows(START)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.engine.observation.asking import all_or_none, or_none
+from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address, HealthAnswer
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 
 WITHIN = 0.05
 CALLS = 200

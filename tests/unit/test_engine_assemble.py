@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from support.golden import Golden
 
-from quarterdeck.engine.observation.assemble import TOO_OLD, Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
+from quarterdeck.engine.observation.assemble import TOO_OLD, Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.edges import EdgeSeen
 from quarterdeck.model.endpoints import BalancerStatus, NameFact
@@ -27,7 +27,9 @@ KNOWN = World(
     now=5.0,
     front="east",
 )
-PLACE = Place(units={each: f"demo-east-1-{each}" for each in NAMED}, volume="demo-east-1", storage_class="standard")
+PLACE = ReplicaPlace(
+    units={each: f"demo-east-1-{each}" for each in NAMED}, volume="demo-east-1", storage_class="standard"
+)
 UNITS = tuple(
     UnitStatus(name=name, state=UnitState.RUNNING, digest=f"{component}-digest")
     for component, name in PLACE.units.items()
@@ -64,7 +66,7 @@ SEEN = Seen(
 )
 
 
-def world(seen: Seen = SEEN, *, at: float = NOW, places: Mapping[str, Place] | None = None) -> World:
+def world(seen: Seen = SEEN, *, at: float = NOW, places: Mapping[str, ReplicaPlace] | None = None) -> World:
     return assemble(KNOWN, places or {"east-1": PLACE}, seen, at)
 
 

@@ -35,7 +35,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 CLOUD = Component.CLOUD_CONTROLLER_MANAGER
 MANAGER = CloudControllerManager(program=PurePosixPath("/opt/ccm"), provider="fake")
@@ -58,7 +58,7 @@ def program(path: Path, content: bytes, mode: int = 0o755) -> CloudControllerMan
     return CloudControllerManager(program=PurePosixPath(path))
 
 
-FILES = cast("Site", SimpleNamespace(name="east"))
+FILES = cast("SitePort", SimpleNamespace(name="east"))
 
 
 def test_a_program_is_one_that_this_machine_can_run(tmp_path: Path) -> None:

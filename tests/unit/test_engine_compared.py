@@ -12,8 +12,8 @@ from support.golden import Golden
 
 from quarterdeck.app import MemberHash
 from quarterdeck.cli.commands.etcd import _advice
-from quarterdeck.engine.observation import compared
-from quarterdeck.engine.observation.compared import Compared, compare, compare_all, same_data
+from quarterdeck.engine.observation import data_comparison
+from quarterdeck.engine.observation.data_comparison import Compared, compare, compare_all, same_data
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeySpaceHash
@@ -49,7 +49,7 @@ def test_who_differs_from_most_of_all_voters_is_named_and_nobody_where_there_is_
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakePlane:
-    monkeypatch.setattr(compared, "_BETWEEN", 0.0)
+    monkeypatch.setattr(data_comparison, "_BETWEEN", 0.0)
     return FakePlane()
 
 

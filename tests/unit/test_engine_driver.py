@@ -17,10 +17,10 @@ from quarterdeck.api.base import ConditionStatus, R
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.conditions import LINKS_WELL, READY
 from quarterdeck.engine.notices.journal import CONNECTIONS_EVERY
-from quarterdeck.engine.notices.troubles import Fate, Troubles, fate
+from quarterdeck.engine.notices.troubles import Disposition, Troubles, fate
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
-from quarterdeck.engine.reconcile import aside
 from quarterdeck.engine.reconcile import loop as driving
+from quarterdeck.engine.reconcile import step_backoff
 from quarterdeck.engine.reconcile.loop import Driver
 from quarterdeck.errors import (
     Conflict,
@@ -42,7 +42,7 @@ from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
-from quarterdeck.stores.port import Event, JournalEntry, Lease, Outcome
+from quarterdeck.stores.port import EntryOutcome, Event, JournalEntry, Lease
 
 BUSY = Unavailable("writing to the store", "another process keeps it busy", "try again")
 
@@ -130,7 +130,7 @@ class Lab:
         self.small.world = running(self.small.world)
         return {}
 
-    async def journal(self, kind: str) -> list[Outcome]:
+    async def journal(self, kind: str) -> list[EntryOutcome]:
         return [each.outcome for each in await self.store.journal("alpha") if each.kind == kind]
 
     async def events(self, reason: str) -> list[Event]:
@@ -154,7 +154,7 @@ def running(world: World) -> World:
 @pytest.fixture
 async def lab(monkeypatch: pytest.MonkeyPatch) -> Lab:
     monkeypatch.setattr(driving, "POLL", 0.0)
-    monkeypatch.setattr(aside, "LONGEST", 0.0)
+    monkeypatch.setattr(step_backoff, "LONGEST", 0.0)
     store = FailingStore()
     made = Lab(await small_plane(store=store), store, [Recorder()])
     made.ready.set()
@@ -229,7 +229,7 @@ async def test_what_no_retry_mends_ends_the_driver(lab: Lab, error: Exception) -
     lab.failures = [error]
     with pytest.raises(type(error)):
         await lab.drive()
-    assert fate(error) in (Fate.OVER, Fate.HOPELESS)
+    assert fate(error) in (Disposition.OVER, Disposition.HOPELESS)
 
 
 async def test_a_plane_that_was_deleted_meanwhile_is_driven_no_more(lab: Lab) -> None:
@@ -239,7 +239,7 @@ async def test_a_plane_that_was_deleted_meanwhile_is_driven_no_more(lab: Lab) ->
 
 
 def test_what_nobody_foresaw_is_not_tried_again() -> None:
-    assert fate(KeyError("x")) is Fate.HOPELESS
+    assert fate(KeyError("x")) is Disposition.HOPELESS
 
 
 async def test_a_step_that_takes_long_is_told_of_while_it_goes_on(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,13 +273,14 @@ async def test_a_step_that_fails_the_same_way_again_is_told_once(lab: Lab) -> No
         "did StartUnit",
     ]
     assert await lab.journal("start-unit") == [
-        Outcome.STARTED, Outcome.FAILED, Outcome.FAILED, Outcome.FAILED, Outcome.STARTED, Outcome.DONE,
+        EntryOutcome.STARTED, EntryOutcome.FAILED, EntryOutcome.FAILED,
+        EntryOutcome.FAILED, EntryOutcome.STARTED, EntryOutcome.DONE,
     ]  # fmt: skip
     assert sum(each.count for each in await lab.events("StepFailed")) == 3
 
 
 async def test_a_step_that_fails_again_and_again_holds_up_no_other(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "LONGEST", 0.05)
+    monkeypatch.setattr(step_backoff, "LONGEST", 0.05)
     fact = lab.small.world.replica("east-1")
     units = tuple((name, UnitState.STOPPED if name == Component.ETCD else state) for name, state in fact.units)
     both = replace(fact, units=units, has_data=True)
@@ -308,7 +309,7 @@ async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_w
     await lab.drive()
     assert said(lab) == [str(BUSY), "begins StartUnit", "did StartUnit"]
     assert [each.message for each in await lab.events("Trouble")] == [str(BUSY)]
-    assert await lab.journal("Trouble") == [Outcome.NOTED]
+    assert await lab.journal("Trouble") == [EntryOutcome.NOTED]
 
 
 async def test_what_a_store_could_not_be_told_of_itself_it_is_told_later(lab: Lab) -> None:
@@ -389,7 +390,7 @@ def with_connections(world: World, count: int) -> World:
 
 
 def test_connections_are_written_down_with_what_else_changes_and_now_and_then(lab: Lab) -> None:
-    timeline = driving.Timeline()
+    timeline = driving.JournalFilter()
     world = lab.small.world
     assert timeline.news(with_connections(world, 1), 0.0) is not None
     assert timeline.news(with_connections(world, 2), 1.0) is None

@@ -20,7 +20,7 @@ from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.preflight.admission import admit_change
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import PreconditionFailed
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import DnsRecord
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 
@@ -50,7 +50,7 @@ def home(**answers: tuple[str, ...]) -> Home:
 
     async def dns(wanted: ControlPlane, *_: object) -> FakeDns:
         addresses = answers[wanted.spec.endpoint.mode]
-        return FakeDns(records={f"{HOST}.": Record(addresses, 5)} if addresses else {})
+        return FakeDns(records={f"{HOST}.": DnsRecord(addresses, 5)} if addresses else {})
 
     return cast("Home", SimpleNamespace(dns=dns))
 

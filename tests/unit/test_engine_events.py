@@ -11,7 +11,7 @@ from support.golden import Golden
 
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
 from quarterdeck.engine.notices.events import warnings as told
-from quarterdeck.model.bounds import Healing
+from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
@@ -148,7 +148,7 @@ def test_an_event_is_of_one_moment() -> None:
 def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World, golden: Golden) -> None:
     down = member(world, "east-2", Health.DOWN)
     silent = with_fact(down, "east-2", lambda fact: replace(fact, machine=MachineState.DOWN))
-    bounds = replace(world.settings, healing=Healing(after=1.0))
+    bounds = replace(world.settings, healing=HealingBounds(after=1.0))
     memory = replace(world.memory, down=(("east-2", world.now - 9.0),), healed=(("m-1", world.now),) * 3)
     held = replace(silent, settings=bounds, memory=memory)
     said = dict(warnings(held))

@@ -13,7 +13,7 @@ from support.golden import Golden
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
-from quarterdeck.etcd.facts import ListedMember, MemberStatus
+from quarterdeck.etcd.facts import ListedMember, MemberReport
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.membership import Membership, WrongData
 
@@ -28,7 +28,7 @@ class Astray(FakeEtcd):
         self.other, self.url = other, url
         cluster.stop(url)
 
-    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberReport:
         if url == self.url:
             return replace(await self.other.status(url), cluster_id=THEIRS)
         return await super().status(url)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.golden import Golden
 
-from quarterdeck.engine.observation.lead_watch import GAP_S, SURE_S, Watched
+from quarterdeck.engine.observation.lead_watch import GAP_S, SURE_S, WatchedLease
 from quarterdeck.kube.port import SeenLease
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import UNLED_S, Leadership
@@ -41,7 +41,7 @@ def lease(
 def read(*readings: tuple[float, SeenLease | None], once: bool = False) -> Leadership:
     """What is concluded from readings of a lease, each at a time."""
     (first, seen), *rest = readings
-    watched = Watched.begun(seen, first)
+    watched = WatchedLease.begun(seen, first)
     for at, each in rest:
         watched = watched.after(each, at)
     return watched.judged(Component.SCHEDULER, NAME, once=once)
@@ -105,7 +105,7 @@ def test_a_label_is_no_renewal() -> None:
 
 
 def test_a_lease_that_somebody_else_renews_is_led_by_nobody_of_ours(golden: Golden) -> None:
-    watched = Watched.begun(lease(acquired=-500.0), 0.0).claimed(NOBODY_SAYS)
+    watched = WatchedLease.begun(lease(acquired=-500.0), 0.0).claimed(NOBODY_SAYS)
     assert watched.judged(Component.SCHEDULER, NAME).led is True, "it may be one of ours that has just died"
     watched = watched.after(lease(acquired=-500.0, renewed=2.0), 2.0).claimed(NOBODY_SAYS)
     judged = watched.judged(Component.SCHEDULER, NAME)
@@ -114,7 +114,7 @@ def test_a_lease_that_somebody_else_renews_is_led_by_nobody_of_ours(golden: Gold
 
 
 def test_one_of_ours_that_has_just_taken_it_and_does_not_yet_say_so_leads() -> None:
-    watched = Watched.begun(lease(acquired=-1.0), 0.0).claimed(NOBODY_SAYS)
+    watched = WatchedLease.begun(lease(acquired=-1.0), 0.0).claimed(NOBODY_SAYS)
     watched = watched.after(lease(acquired=-1.0, renewed=2.0), 2.0)
     assert watched.judged(Component.SCHEDULER, NAME).led is True
     watched = watched.claimed({"east-1": False, "east-2": True})
@@ -124,7 +124,7 @@ def test_one_of_ours_that_has_just_taken_it_and_does_not_yet_say_so_leads() -> N
 
 @pytest.mark.parametrize("said", [{}, {"east-1": False, "east-2": None}])
 def test_nobody_is_foreign_while_a_program_of_ours_does_not_answer(said: dict[str, bool | None]) -> None:
-    watched = Watched.begun(lease(acquired=-500.0), 0.0).claimed(said)
+    watched = WatchedLease.begun(lease(acquired=-500.0), 0.0).claimed(said)
     watched = watched.after(lease(acquired=-500.0, renewed=2.0), 2.0).claimed(said)
     assert watched.judged(Component.SCHEDULER, NAME).led is True
 

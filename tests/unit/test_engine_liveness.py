@@ -11,7 +11,7 @@ from fakes.kube import FakeApiserver, FakeKube
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
 from quarterdeck.engine.observation.liveness import AT_FIRST, FROZEN, GUARDED, OFTEN, SELDOM, STARTS, Liveness
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
@@ -26,7 +26,7 @@ SEAT = seat_at("east-a1", "127.0.1.1", 0)
 RECORD = Replica(name="east-1", slot=Slot(site="east", zone="a"), machine="east-a1", seat=SEAT)
 MEMORY = Memory(replicas=(RECORD,))
 UNITS = {each: f"demo-east-1-{each}" for each in NAMED}
-PLACES = {"east-1": Place(units=UNITS, volume="", storage_class="")}
+PLACES = {"east-1": ReplicaPlace(units=UNITS, volume="", storage_class="")}
 MANAGER, CLOUD, SCHEDULER = (Address("127.0.1.1", port) for port in (10257, 10258, 10259))
 
 
@@ -55,7 +55,7 @@ class Lab:
         self.liveness = Liveness(plane=self.plane)
         self.answers = True
 
-    async def look(self, *, later: float = OFTEN) -> Silent:
+    async def look(self, *, later: float = OFTEN) -> UnhealthyPrograms:
         self.now += later
         units = tuple(
             UnitStatus(name=name, state=self.states[each], pid=self.pids[each]) for each, name in UNITS.items()
@@ -71,7 +71,7 @@ class Lab:
             for cluster, health in ((Cluster.MAIN, self.health), (Cluster.EVENTS, self.events))
         }
         found = await self.liveness.observe(MEMORY, PLACES, sites, servers, seen)
-        return found.get("east-1", Silent())
+        return found.get("east-1", UnhealthyPrograms())
 
 
 def only(*components: Component) -> frozenset[Component]:
@@ -80,11 +80,11 @@ def only(*components: Component) -> frozenset[Component]:
 
 async def test_one_that_was_well_and_answers_no_more_hangs_until_it_is_another_process() -> None:
     lab = Lab()
-    assert await lab.look() == Silent()
+    assert await lab.look() == UnhealthyPrograms()
     lab.ready, lab.server.hangs = None, True
     assert (await lab.look()).hung == only(Component.APISERVER)
     lab.pids[Component.APISERVER] += 1
-    assert await lab.look() == Silent(all=only(Component.APISERVER)), "that one may be starting"
+    assert await lab.look() == UnhealthyPrograms(all=only(Component.APISERVER)), "that one may be starting"
     lab.now += STARTS
     assert (await lab.look()).hung == only(Component.APISERVER), "but not for ever"
 
@@ -93,7 +93,7 @@ async def test_an_apiserver_that_is_not_ready_and_works_is_no_matter_of_ours() -
     lab = Lab()
     await lab.look()
     lab.ready = lab.server.ready = False
-    assert await lab.look() == Silent()
+    assert await lab.look() == UnhealthyPrograms()
     lab.server.works = False
     assert (await lab.look()).hung == only(Component.APISERVER)
 
@@ -102,40 +102,40 @@ async def test_a_controller_is_asked_seldom_while_it_is_well_and_only_while_its_
     lab = Lab()
     await lab.look()
     lab.kube.frozen = frozenset({SCHEDULER})
-    assert await lab.look() == Silent(), "it is not asked again yet"
+    assert await lab.look() == UnhealthyPrograms(), "it is not asked again yet"
     assert (await lab.look(later=SELDOM)).hung == only(Component.SCHEDULER)
     lab.ready = False
-    assert await lab.look() == Silent(), "without its apiserver it cannot be well"
+    assert await lab.look() == UnhealthyPrograms(), "without its apiserver it cannot be well"
     lab.ready, lab.kube.frozen = True, frozenset()
-    assert await lab.look() == Silent()
+    assert await lab.look() == UnhealthyPrograms()
 
 
 async def test_a_controller_that_was_just_started_is_asked_at_every_turn_and_later_as_others_are() -> None:
     lab = Lab()
     lab.kube.frozen = frozenset({SCHEDULER})
-    assert await lab.look() == Silent(all=only(Component.SCHEDULER))
+    assert await lab.look() == UnhealthyPrograms(all=only(Component.SCHEDULER))
     lab.kube.frozen = frozenset()
-    assert await lab.look(later=2 * AT_FIRST) == Silent(), "a change may wait for it"
+    assert await lab.look(later=2 * AT_FIRST) == UnhealthyPrograms(), "a change may wait for it"
     lab.pids[Component.SCHEDULER], lab.kube.frozen = 8, frozenset({SCHEDULER})
     for later in (2 * AT_FIRST, SELDOM):
         assert (await lab.look(later=later)).all == only(Component.SCHEDULER)
     lab.kube.frozen = frozenset()
     assert (await lab.look(later=2 * AT_FIRST)).all == only(Component.SCHEDULER), "it takes long"
-    assert await lab.look(later=OFTEN) == Silent()
+    assert await lab.look(later=OFTEN) == UnhealthyPrograms()
 
 
 async def test_a_manager_of_sets_is_asked_often_and_stands_still_well_before_others_get_its_locks() -> None:
     lab = Lab()
     await lab.look()
     lab.kube.frozen = frozenset({MANAGER})
-    assert await lab.look(later=GUARDED) == Silent(), "it has no locks of sets"
+    assert await lab.look(later=GUARDED) == UnhealthyPrograms(), "it has no locks of sets"
     lab.templates["any"] = SimpleNamespace(controller_sets=("a set",))
     kube = only(Component.CONTROLLER_MANAGER)
-    assert await lab.look(later=GUARDED) == Silent(all=kube, hung=kube)
+    assert await lab.look(later=GUARDED) == UnhealthyPrograms(all=kube, hung=kube)
     assert (await lab.look(later=FROZEN - 0.1)).frozen == frozenset()
     assert (await lab.look(later=0.1)).frozen == kube
     lab.kube.frozen = frozenset()
-    assert await lab.look() == Silent(), "it has only been slow"
+    assert await lab.look() == UnhealthyPrograms(), "it has only been slow"
     lab.kube.frozen = frozenset({MANAGER, SCHEDULER})
     assert (await lab.look(later=SELDOM)).frozen == frozenset()
     assert (await lab.look(later=FROZEN)).frozen == kube, "a scheduler has no such locks"
@@ -145,7 +145,7 @@ async def test_a_member_hangs_when_its_cluster_says_that_it_is_down_and_not_when
     lab = Lab()
     await lab.look()
     lab.health = Health.UNREACHABLE
-    assert await lab.look() == Silent()
+    assert await lab.look() == UnhealthyPrograms()
     lab.health = Health.DOWN
     assert (await lab.look()).hung == only(Component.ETCD)
     lab.health, lab.events = Health.HEALTHY, Health.DOWN
@@ -157,7 +157,7 @@ async def test_what_does_not_run_does_not_hang(state: UnitState) -> None:
     lab = Lab()
     await lab.look()
     lab.kube.frozen, lab.states[Component.SCHEDULER] = frozenset({SCHEDULER}), state
-    assert await lab.look(later=SELDOM) == Silent()
+    assert await lab.look(later=SELDOM) == UnhealthyPrograms()
 
 
 async def test_who_only_looks_asks_nobody_and_what_a_machine_does_not_tell_stays_what_it_was() -> None:

@@ -14,12 +14,12 @@ from support.golden import Golden
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.plane.controllers import CloudControllerManager, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets import lock_watch, sets_held
+from quarterdeck.engine.controller_sets import lock_watch, set_holders
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.errors import LeaseLost, Unavailable
@@ -29,14 +29,14 @@ from quarterdeck.stores.port import JournalEntry
 
 MAIN, LOCK = "kube-controller-manager", "migration"
 SET = ControllerSetTemplate(
-    name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=Manager.CLOUD, guard=Guard.SET
+    name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=ControllerProgram.CLOUD, guard=Guard.SET
 )
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock_watch, "AGAIN", 0.01)
-    monkeypatch.setattr(sets_held, "PATIENCE", 0.3)
+    monkeypatch.setattr(set_holders, "PATIENCE", 0.3)
 
 
 @pytest.fixture
@@ -63,12 +63,14 @@ async def plane(fake: FakePlane) -> Plane:
     return await opened(fake, SET)
 
 
-def controller(plane: Plane, replica: str, manager: Manager = Manager.KUBE) -> Address:
+def controller(plane: Plane, replica: str, manager: ControllerProgram = ControllerProgram.KUBE) -> Address:
     (port,) = CATALOGUE[manager.component].ports
     return server_address(plane.memory.replica(replica), port.name)
 
 
-def takes(fake: FakePlane, plane: Plane, lock: str, replica: str, manager: Manager = Manager.KUBE) -> None:
+def takes(
+    fake: FakePlane, plane: Plane, lock: str, replica: str, manager: ControllerProgram = ControllerProgram.KUBE
+) -> None:
     """One of a plane's managers takes a lock, and says so."""
     fake.kube.leaders = {where: held - {lock} for where, held in fake.kube.leaders.items()}
     mine = controller(plane, replica, manager)
@@ -109,7 +111,7 @@ async def test_each_transition_is_written_with_whose_it_is_under_the_operation_o
         await written(fake, 1)
         known.operation = ""
         fake.clocks.pass_(7.0)
-        takes(fake, plane, LOCK, "west-1", Manager.CLOUD)
+        takes(fake, plane, LOCK, "west-1", ControllerProgram.CLOUD)
         await written(fake, 2)
         fake.kube.set_lease("kube-scheduler", "nobody asked for this one")
         takes(fake, plane, MAIN, "east-2")
@@ -153,7 +155,7 @@ async def test_the_next_watcher_tells_no_tenure_twice_and_counts_what_nobody_saw
     async with locks_watched(plane, troubles(fake)):
         await written(fake, 1)
     async with locks_watched(plane, troubles(fake)):
-        takes(fake, plane, LOCK, "west-1", Manager.CLOUD)
+        takes(fake, plane, LOCK, "west-1", ControllerProgram.CLOUD)
         assert [each.detail["lock"] for each in await written(fake, 2)] == [MAIN, LOCK]
     for replica in ("east-2", "west-1", "east-1"):
         takes(fake, plane, MAIN, replica)
@@ -188,7 +190,7 @@ async def test_who_takes_a_lock_again_that_it_has_let_go_of_is_known_at_once(
     fake: FakePlane, plane: Plane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a manager does that was started anew on the same replica."""
-    monkeypatch.setattr(sets_held, "PATIENCE", 60.0)
+    monkeypatch.setattr(set_holders, "PATIENCE", 60.0)
     takes(fake, plane, MAIN, "east-1")
     async with locks_watched(plane, troubles(fake)):
         await written(fake, 1)
@@ -328,6 +330,6 @@ async def test_a_cloud_controller_manager_is_known_by_the_file_that_it_is(plane:
     (name, template), *_ = plane.revisions.templates.items()
     changed = {name: template.model_copy(update={"cloud_controller_manager": cloud})}
     plane.revisions = replace(plane.revisions, templates=changed)
-    assert sets_held.manager_of(plane, "openstack-ccm") is Manager.CLOUD
-    assert sets_held.manager_of(plane, "kube-controller-manager") is Manager.KUBE
-    assert sets_held.manager_of(plane, "kubectl") is None
+    assert set_holders.manager_of(plane, "openstack-ccm") is ControllerProgram.CLOUD
+    assert set_holders.manager_of(plane, "kube-controller-manager") is ControllerProgram.KUBE
+    assert set_holders.manager_of(plane, "kubectl") is None

@@ -18,9 +18,9 @@ from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationSpec, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
-from quarterdeck.engine.reconcile.drive import Rest
+from quarterdeck.engine.reconcile.drive import IdleWait
 from quarterdeck.engine.reconcile.keeper import CADENCE, SHORTEST
-from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace.leases import lease_name, loan_name, manager_lease, next_manager_lease
 from quarterdeck.engine.workspace.operations import Asker, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
@@ -50,7 +50,7 @@ class FakeEngine:
     seen: dict[str, list[int]] = field(default_factory=dict)
     trouble: dict[str, Exception] = field(default_factory=dict)
 
-    async def keep(self, name: str, rest: Rest) -> None:
+    async def keep(self, name: str, rest: IdleWait) -> None:
         store = self.home.store
         async with hold_lease(store, lease_name(name), self.asker.who, clocks=self.clocks):
             while True:
@@ -98,7 +98,7 @@ class Lab:
         return FakeEngine(home=FakeHome(self.store), asker=asker, clocks=self.clock.clocks())
 
     def start(self, engine: FakeEngine | None = None, network: Isolation = Isolation.LOOPBACK) -> asyncio.Task[None]:
-        manager = Manager(
+        manager = PlaneManager(
             engine=self.engine if engine is None else engine, network=network, log=self.log, clock=self.clock.monotonic
         )
         self.tasks.append(asyncio.create_task(manager.run()))
@@ -176,7 +176,7 @@ async def test_a_keeper_s_own_writes_do_not_wake_it_from_its_pause(lab: Lab) -> 
     await lab.create("bad")
 
     class Writes(FakeEngine):
-        async def keep(self, name: str, rest: Rest) -> None:
+        async def keep(self, name: str, rest: IdleWait) -> None:
             await amend(lab.store, ControlPlane, name, counted)
             await super().keep(name, rest)
 

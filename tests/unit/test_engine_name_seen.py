@@ -15,7 +15,7 @@ from quarterdeck.endpoint.dns.unmanaged import FixedAddress
 from quarterdeck.endpoint.port import UnusableDns
 from quarterdeck.engine.observation.observe_traffic import see_name
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.endpoints import APISERVERS, BackendAddress, Claim, NameFact, Ownership, Record
+from quarterdeck.model.endpoints import APISERVERS, BackendAddress, DnsRecord, NameFact, Ownership, RecordClaim
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 
@@ -24,11 +24,11 @@ OWN = {"east-1": "192.0.2.11", "east-2": "192.0.2.12"}
 EAST, WEST, THEIRS = "192.0.2.1", "192.0.2.2", "198.51.100.7"
 
 
-def claim(token: int = 7, *, take_over: bool = False) -> Claim:
-    return Claim(owner="demo/1", token=token, addresses=frozenset({EAST, WEST}), take_over=take_over)
+def claim(token: int = 7, *, take_over: bool = False) -> RecordClaim:
+    return RecordClaim(owner="demo/1", token=token, addresses=frozenset({EAST, WEST}), take_over=take_over)
 
 
-def plane(dns: object, claim: Claim = claim(), *, driven: bool = True) -> Plane:  # noqa: B008 - frozen
+def plane(dns: object, claim: RecordClaim = claim(), *, driven: bool = True) -> Plane:  # noqa: B008 - frozen
     balancers = {
         "east": {"east-edge": FakeBalancer(address=BackendAddress(EAST, 6443))},
         "west": {"west-edge": FakeBalancer(address=BackendAddress(WEST, 6443))},
@@ -47,10 +47,10 @@ def plane(dns: object, claim: Claim = claim(), *, driven: bool = True) -> Plane:
     return cast("Plane", there)
 
 
-def servers(address: str | None, owner: Ownership | None = None, **other: Record | None) -> FakeDns:
+def servers(address: str | None, owner: Ownership | None = None, **other: DnsRecord | None) -> FakeDns:
     full = f"{NAME}."
     return FakeDns(
-        records={full: Record((address,), 5)} if address else {},
+        records={full: DnsRecord((address,), 5)} if address else {},
         owners={full: owner} if owner else {},
         lagging={full: other["other"]} if "other" in other else {},
     )
@@ -68,7 +68,7 @@ async def test_the_name_leads_to_apiservers_by_their_own_addresses_and_a_stray_o
         ((OWN["east-1"], OWN["east-2"]), {"east-1", "east-2"}, False),
         ((OWN["east-2"], THEIRS), {"east-2"}, True),
     ):
-        dns.records[f"{NAME}."] = Record(addresses, 5)
+        dns.records[f"{NAME}."] = DnsRecord(addresses, 5)
         seen = await see_name(plane(dns))
         assert (seen.site, seen.replicas, seen.stray) == (APISERVERS, frozenset(replicas), stray)
 
@@ -105,7 +105,7 @@ async def test_who_only_looks_asks_for_no_stamp() -> None:
 
 
 async def test_what_other_servers_still_answer_is_told_with_where_it_leads() -> None:
-    seen = await see_name(plane(servers(WEST, other=Record((EAST,), 5))))
+    seen = await see_name(plane(servers(WEST, other=DnsRecord((EAST,), 5))))
     assert (seen.site, seen.also) == ("west", ("east",))
     assert "answers otherwise" in seen.torn
     assert (await see_name(plane(servers(WEST, other=None)))).also == ()
@@ -132,7 +132,7 @@ async def test_another_time_to_live_than_wanted_is_told_the_longest_that_a_serve
     assert (await see_name(wanted)).ttl is None
     for ttl in (60, 1):
         dns = servers(WEST, claim().ownership)
-        dns.records[f"{NAME}."] = Record((WEST,), ttl)
+        dns.records[f"{NAME}."] = DnsRecord((WEST,), ttl)
         assert (await see_name(plane(dns))).ttl == ttl
-    longer = servers(WEST, claim().ownership, other=Record((WEST,), 600))
+    longer = servers(WEST, claim().ownership, other=DnsRecord((WEST,), 600))
     assert (await see_name(plane(longer))).ttl == 600

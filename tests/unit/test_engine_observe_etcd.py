@@ -14,10 +14,10 @@ from support.resources import with_status
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.observation.asking import SOON
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
+from quarterdeck.engine.observation.queries import SOON
 from quarterdeck.engine.observation.silence import GRACE, MORE, STUCK
-from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberStatus, Progress, Replication
+from quarterdeck.etcd.facts import Alarm, AlarmKind, MemberProgress, MemberReport, RaftProgress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory
@@ -186,7 +186,7 @@ async def test_how_far_a_silent_member_is_the_leader_knows(fake: FakePlane, look
 class Uncooperative(FakeEtcd):
     """A leader that does not tell its books (an etcd behind a proxy)."""
 
-    async def progress(self, leader_url: str) -> Progress:
+    async def progress(self, leader_url: str) -> RaftProgress:
         raise fault("reading the progress", Reason.OTHER, "status 404")
 
 
@@ -210,7 +210,7 @@ async def test_where_no_member_knows_a_leader_no_list_is_waited_for(
     asked = counted(looking.plane.etcd, "members", monkeypatch)
     status = looking.plane.etcd.status
 
-    async def led_by_nobody(url: str, *, within: float | None = None) -> MemberStatus:
+    async def led_by_nobody(url: str, *, within: float | None = None) -> MemberReport:
         return replace(await status(url, within=within), leader_id=0)
 
     await looking.look()
@@ -267,7 +267,7 @@ async def test_a_member_that_knows_no_leader_has_raised_no_alarm(
     etcd = looking.plane.etcd
     ask = etcd.status
 
-    async def complains(url: str, *, within: float | None = None) -> MemberStatus:
+    async def complains(url: str, *, within: float | None = None) -> MemberReport:
         status = await ask(url, within=within)
         return replace(status, errors=(*status.errors, "etcdserver: no leader"))
 

@@ -12,7 +12,7 @@ from support.golden import Golden
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.addons.applyset import PART_OF, Parent
+from quarterdeck.addons.applyset import PART_OF, ApplySetParent
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.observation.observe_leaders import EVERY_S, LeadersObserver
 from quarterdeck.model.components import Component
@@ -133,7 +133,7 @@ async def test_a_refusal_whose_words_differ_in_numbers_alone_is_told_once(lab: L
 
 
 async def test_a_webhook_of_an_add_on_would_come_again(lab: Lab, golden: Golden) -> None:
-    parent = Parent("policy", frozenset(), frozenset())
+    parent = ApplySetParent("policy", frozenset(), frozenset())
     lab.kube.objects.put(f"/api/v1/namespaces/kube-system/configmaps/{parent.name}", parent.manifest())
     lab.kube.objects.put(f"{PATH}/dead", configuration("dead", {PART_OF: parent.id}))
     lab.kube.refuses_leases = REFUSED

@@ -40,14 +40,14 @@ from quarterdeck.engine.preflight.room import _room
 from quarterdeck.engine.preflight.room import free_memory as free_memory_check
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.capabilities import NEEDED, Capability, ClockOffset, FreeMemory
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import DnsRecord
 from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import Machine, MachineState
 from quarterdeck.model.world import World
-from quarterdeck.pki.issuing import create_plane_secrets
+from quarterdeck.pki.issuance import create_plane_secrets
 from quarterdeck.sites.local.settings import LocalSiteSettings
 
 
@@ -207,7 +207,7 @@ async def test_a_plane_does_not_leave_a_cordoned_replica_behind(golden: Golden) 
 async def test_a_record_that_clients_hold_for_longer_than_the_old_address_is_kept_is_named(
     ttl: int | None, verdict: Verdict, golden: Golden
 ) -> None:
-    records = {} if ttl is None else {"api.test.": Record(("192.0.2.1",), ttl)}
+    records = {} if ttl is None else {"api.test.": DnsRecord(("192.0.2.1",), ttl)}
     wanted = SimpleNamespace(host="api.test", spec=SimpleNamespace(endpoint=SimpleNamespace(ttl=5)))
     found = await endpoint(move(plane=SimpleNamespace(dns=FakeDns(records=records)), wanted=wanted))
     assert found.verdict is verdict

@@ -15,14 +15,14 @@ from quarterdeck.engine.preflight.preconditions import _answer, machines, ports
 from quarterdeck.engine.preflight.room import free_disk, storage_class
 from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.units import MachineRole, UnitSpec
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
 
 LOAD_BALANCER = 6443
 
 
 def of_class(name: str, settings: LocalSiteSettings, number: int, *, limit: int | None = None) -> FakeSite:
     """A site with one storage class, and what listens where its load balancers do."""
-    classes = {name: StorageClass(limit_bytes=limit)}
+    classes = {name: LocalStorageClass(limit_bytes=limit)}
     return FakeSite(
         replace(settings, storage_classes=classes), number=number, behave=lambda _: Behaviour(listens=(LOAD_BALANCER,))
     )

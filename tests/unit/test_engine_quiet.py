@@ -10,8 +10,8 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
-from quarterdeck.engine.observation.quiet import EVERY, QUIET, Complaints, Heard, Quiet
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
+from quarterdeck.engine.observation.quiet_programs import EVERY, QUIET, Complaints, Heard, Quiet
 from quarterdeck.errors import NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
@@ -58,14 +58,14 @@ class Lab:
         member = MemberFact(id=1, replica="east-1", learner=True, health=self.health, lag=self.lag)
         found = await self.quiet.observe(
             self.memory,
-            {"east-1": Place(units=names, volume="", storage_class="")},
+            {"east-1": ReplicaPlace(units=names, volume="", storage_class="")},
             {"east": Dated(self.now, SiteFacts(name="east", machines=(there,), storage_classes=()))},
             Heard(
                 servers={"east-1": Dated(self.now, ServerFacts(ready=self.ready, unready=self.unready))},
                 memberships=dict.fromkeys(
                     Cluster, Membership(members=(member,), leader=None) if self.founded else None
                 ),
-                silent={"east-1": Silent(all=self.silent)},
+                silent={"east-1": UnhealthyPrograms(all=self.silent)},
             ),
         )
         return found.get("east-1", ())

@@ -12,11 +12,11 @@ from support.fake_plane import FakePlane
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.engine.background.certificates import RenewCertificates
+from quarterdeck.engine.background.certificates import CertificateRenewal
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.world import World
-from quarterdeck.pki.issuing import LEAF_LIFETIME
+from quarterdeck.pki.issuance import LEAF_LIFETIME
 
 
 @pytest.mark.parametrize(("share", "asked"), [(0.6, 0), (0.7, 1)])
@@ -25,7 +25,7 @@ async def test_they_are_asked_for_anew_at_two_thirds_of_their_life_and_once(shar
     fake.memory = replace(fake.memory, replicas=())
     fake.clocks.wall = (datetime.now(UTC) + share * LEAF_LIFETIME).timestamp()
     plane = await fake.open()
-    duty = RenewCertificates(home=cast("Home", SimpleNamespace(store=fake.store)), asker=Asker(who="a test"))
+    duty = CertificateRenewal(home=cast("Home", SimpleNamespace(store=fake.store)), asker=Asker(who="a test"))
     for _ in range(2):
         await duty.turn(plane, World(slots=(), memory=plane.memory, now=0.0))
     assert (await fake.store.get(ControlPlane, plane.name)).spec.certificates.generation == asked

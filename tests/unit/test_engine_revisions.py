@@ -38,7 +38,7 @@ from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import UnitSpec
 from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 ASKER = Asker(who="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
@@ -47,7 +47,7 @@ POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\
 class Recording:
     """A site, which only keeps the units that it is told to start."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: SitePort) -> None:
         self._site = site
         self.started: dict[tuple[str, str], UnitSpec] = {}
 
@@ -192,7 +192,7 @@ async def test_a_unit_is_rendered_from_its_replicas_own_revision_whatever_is_wan
     plane.revisions = Revisions(goal="alpha-b", templates={"alpha-a": first, "alpha-b": second})
     plane.programs = {each: PurePosixPath(f"/programs/{each}") for each in NAMED}
     site = Recording(plane.sites["east"])
-    plane.sites = {"east": cast("Site", site)}
+    plane.sites = {"east": cast("SitePort", site)}
     stored = await plane.store.get(PlaneSecrets, plane.name)
     await plane.store.update(stored.model_copy(update={"data": SecretStr(encode(plane.secrets))}))
     runs = {"east-1": "alpha-a", "east-2": "alpha-b"}

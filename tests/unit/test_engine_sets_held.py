@@ -15,18 +15,18 @@ from support.resources import with_spec
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
-from quarterdeck.engine.controller_sets.sets_held import SetHeld, sets_held
+from quarterdeck.engine.controller_sets.set_holders import HeldSet, sets_held
 from quarterdeck.errors import Unavailable
 
-KUBE, CLOUD = Manager
+KUBE, CLOUD = ControllerProgram
 LOCK = "ipam-migration"
-IPAM = ControllerSet(name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=CLOUD)
-LIFE = ControllerSet(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=CLOUD)
+IPAM = ControllerSetSpec(name="ipam", lock=LOCK, controllers=("node-ipam-controller",), owner=CLOUD)
+LIFE = ControllerSetSpec(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=CLOUD)
 
 
 @dataclass
@@ -47,14 +47,14 @@ class Lab:
 
     fake: FakePlane
     clocks: Clocks = field(default_factory=Clocks)
-    sets: tuple[ControllerSet, ...] = (IPAM,)
+    sets: tuple[ControllerSetSpec, ...] = (IPAM,)
     #: What each replica is told of the sets, where it is not what is wanted: owner and guard of all of them.
-    told: Mapping[str, tuple[Manager, Guard]] = field(default_factory=dict)
+    told: Mapping[str, tuple[ControllerProgram, Guard]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.fake.kube.holders = {
             (f"system:{manager.value}", lock)
-            for manager in Manager
+            for manager in ControllerProgram
             for lock in (manager.value, *(each.lock for each in self.sets))
         }
 
@@ -87,7 +87,7 @@ class Lab:
             found.append(ControllerSetTemplate(**{**dict(each), "owner": owner}, guard=guard))
         return found
 
-    def holds(self, plane: Plane, lock: str, replica: str, manager: Manager, *, ago: float = 1.0) -> None:
+    def holds(self, plane: Plane, lock: str, replica: str, manager: ControllerProgram, *, ago: float = 1.0) -> None:
         """A plane's manager has a lock, renewed so many seconds ago, and says so."""
         (port,) = CATALOGUE[manager.component].ports
         where = server_address(plane.memory.replica(replica), port.name)
@@ -103,7 +103,7 @@ def lab() -> Lab:
     return Lab(FakePlane())
 
 
-async def only(plane: Plane) -> SetHeld:
+async def only(plane: Plane) -> HeldSet:
     (found,) = await sets_held(plane)
     return found
 
@@ -112,7 +112,7 @@ async def test_a_set_that_its_owner_runs_is_well_and_it_is_told_who_that_is_and_
     plane = await lab.open()
     lab.holds(plane, CLOUD.value, "west-1", CLOUD)
     lab.holds(plane, LOCK, "west-1", CLOUD)
-    assert await only(plane) == SetHeld(
+    assert await only(plane) == HeldSet(
         declared=IPAM,
         guard=LOCK,
         manager=CLOUD,

@@ -12,7 +12,7 @@ from support.host_sites import host, host_site
 from support.resources import with_status
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
-from quarterdeck.api.plane.memory import MemoryStatus, Moment, ReplicaStatus, SlotStatus
+from quarterdeck.api.plane.memory import MemoryStatus, MomentStatus, ReplicaStatus, SlotStatus
 from quarterdeck.api.site import Site
 from quarterdeck.engine.workspace.site_use import require_safe_change, require_unused, sites_of
 from quarterdeck.errors import Conflict
@@ -91,7 +91,7 @@ def test_a_site_in_use_may_grow() -> None:
 def test_a_plane_uses_every_site_that_it_may_have_something_at() -> None:
     slot = SlotStatus(site="north", zone="a")
     replicas = (ReplicaStatus(name="north-1", slot=slot, machine="north-a1"),)
-    held = (Moment(name="south", time=1.0),)
+    held = (MomentStatus(name="south", time=1.0),)
     used = plane("east", replicas=replicas, held=held, served_site="west", unsettled=("far",))
     assert sites_of(used) == {"east", "north", "south", "west", "far"}
     for name in sites_of(used):

@@ -12,7 +12,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.background.upkeep import CompareData
 from quarterdeck.engine.notices.conditions import STALLED, judged
 from quarterdeck.engine.notices.events import warnings
-from quarterdeck.engine.observation import compared
+from quarterdeck.engine.observation import data_comparison
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
@@ -24,7 +24,7 @@ from quarterdeck.model.world import ReplicaFact, World
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakePlane:
-    monkeypatch.setattr(compared, "_BETWEEN", 0.0)
+    monkeypatch.setattr(data_comparison, "_BETWEEN", 0.0)
     return FakePlane()
 
 

@@ -15,9 +15,9 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Condition, find_condition
-from quarterdeck.engine.background import watching
+from quarterdeck.engine.background import disk_watch
+from quarterdeck.engine.background.disk_watch import LITTLE, WatchMembers
 from quarterdeck.engine.background.upkeep import MOST, Tidy, tidied
-from quarterdeck.engine.background.watching import LITTLE, WatchMembers
 from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.slowness import DISK, answered, eased
@@ -133,7 +133,7 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     assert fake.etcd.cluster.leader == second, "not so soon"
     assert fast in said(plane).message
     assert "east-1" not in said(plane).message
-    monkeypatch.setattr(watching, "_APART", 0.0)
+    monkeypatch.setattr(disk_watch, "_APART", 0.0)
     await duty.turn(plane, await look(plane))
     assert fake.etcd.cluster.leader != second
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import JsonValue
 from support.handovers import ACCOUNT, CCM, CLOUD_AGENT, KCM, SET, ZERO, line
 
-from quarterdeck.api.plane.controllers import ControllerSet
+from quarterdeck.api.plane.controllers import ControllerSetSpec
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.clients import client_of
 
@@ -108,7 +108,9 @@ def test_lines_that_are_no_events_are_counted() -> None:
 
 
 def test_what_is_looked_for_is_in_each_line_that_matters_and_in_few_others() -> None:
-    attaching = ControllerSet(name="a", lock="a", controllers=("persistentvolume-attach-detach-controller",), owner=KCM)
+    attaching = ControllerSetSpec(
+        name="a", lock="a", controllers=("persistentvolume-attach-detach-controller",), owner=KCM
+    )
     texts = texts_of((SET, attaching))
     assert texts == (
         '"system:cloud-controller-manager"',

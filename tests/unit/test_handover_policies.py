@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from support.handovers import KCM, SET
 
-from quarterdeck.api.plane.controllers import ControllerSet
+from quarterdeck.api.plane.controllers import ControllerSetSpec
 from quarterdeck.components.audit_policy import default_audit_policy
 from quarterdeck.handover.policies import left_out
 from quarterdeck.yaml_text import dumped
 
-CLOUD = ControllerSet(
+CLOUD = ControllerSetSpec(
     name="cloud",
     lock="cloud",
     owner=KCM,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import JsonValue
 from support.handovers import ZERO
 
-from quarterdeck.handover.tenures import LEFT, TAKEN, Unwatched, tenures_of, unwatched
+from quarterdeck.handover.tenures import LEFT, TAKEN, UnwatchedSpan, tenures_of, unwatched
 from quarterdeck.stores.port import JournalEntry
 
 LOCK = "ipam-migration"
@@ -81,13 +81,13 @@ def test_a_tenure_of_which_only_the_end_was_seen_is_there() -> None:
 
 def test_nobody_saw_who_held_a_lock_before_the_first_holder_that_was_not_the_first_ever() -> None:
     seen = tenures_of((taken(5, "a", 3),))
-    assert unwatched(seen, LOCK, ZERO, ZERO + 60) == (Unwatched(LOCK, ZERO, ZERO + 5),)
+    assert unwatched(seen, LOCK, ZERO, ZERO + 60) == (UnwatchedSpan(LOCK, ZERO, ZERO + 5),)
     assert unwatched(seen, LOCK, ZERO + 6, ZERO + 60) == ()
     assert unwatched(tenures_of((taken(5, "a", 0),)), LOCK, ZERO, ZERO + 60) == ()
-    assert unwatched((), LOCK, ZERO, ZERO + 60) == (Unwatched(LOCK, ZERO, ZERO + 60),)
+    assert unwatched((), LOCK, ZERO, ZERO + 60) == (UnwatchedSpan(LOCK, ZERO, ZERO + 60),)
 
 
 def test_a_number_that_is_left_out_is_a_holder_that_nobody_saw() -> None:
     seen = tenures_of((taken(0, "a", 3), left(9, "a", 3, renewed=8, released=True), taken(20, "b", 5)))
-    assert unwatched(seen, LOCK, ZERO, ZERO + 60) == (Unwatched(LOCK, ZERO + 9, ZERO + 20),)
-    assert unwatched(seen, LOCK, ZERO, ZERO + 15) == (Unwatched(LOCK, ZERO + 9, ZERO + 15),)
+    assert unwatched(seen, LOCK, ZERO, ZERO + 60) == (UnwatchedSpan(LOCK, ZERO + 9, ZERO + 20),)
+    assert unwatched(seen, LOCK, ZERO, ZERO + 15) == (UnwatchedSpan(LOCK, ZERO + 9, ZERO + 15),)

@@ -14,8 +14,8 @@ from quarterdeck.model.faults import Fail
 from quarterdeck.probe import client as probe
 
 
-def answer(status: int, document: Any) -> probe.Outcome:
-    return probe.Outcome(status=status, body=json.dumps(document).encode(), address="10.0.0.1")
+def answer(status: int, document: Any) -> probe.RequestOutcome:
+    return probe.RequestOutcome(status=status, body=json.dumps(document).encode(), address="10.0.0.1")
 
 
 def refusal(reason: str, name: str = "a") -> dict[str, Any]:
@@ -40,12 +40,12 @@ HELD = {"kind": "ConfigMap", "metadata": {"resourceVersion": "7"}, "data": {"val
         (Op.GET, answer(404, {"kind": "Status"}), Outcome.UNKNOWN, None),
         (Op.PUT, answer(504, refusal("Timeout")), Outcome.UNKNOWN, None),
         (Op.PUT, answer(429, refusal("TooManyRequests")), Outcome.UNKNOWN, None),
-        (Op.PUT, probe.Outcome(reason="no answer within 4 s", address="10.0.0.1"), Outcome.UNKNOWN, None),
-        (Op.PUT, probe.Outcome(reason="connecting to 10.0.0.1 port 443: refused"), None, None),
+        (Op.PUT, probe.RequestOutcome(reason="no answer within 4 s", address="10.0.0.1"), Outcome.UNKNOWN, None),
+        (Op.PUT, probe.RequestOutcome(reason="connecting to 10.0.0.1 port 443: refused"), None, None),
     ],
 )
 def test_an_answer_says_what_came_of_a_write_or_nothing_is_known(
-    op: Op, said: probe.Outcome, outcome: Outcome | None, known: Known | None
+    op: Op, said: probe.RequestOutcome, outcome: Outcome | None, known: Known | None
 ) -> None:
     assert judged(op, "a", said) == (outcome, known)
 

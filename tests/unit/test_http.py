@@ -21,7 +21,7 @@ from quarterdeck import http
 from quarterdeck.components.credentials import KeyPair
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import Request, Usage
+from quarterdeck.pki.certificate import CertificateRequest, Usage
 from quarterdeck.pki.tls import client_context
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 
@@ -284,7 +284,9 @@ class Authority:
     pair: KeyPair = field(default_factory=lambda: create_authority("test", datetime.now(UTC)))
 
     def server(self, ip: str = "127.0.0.1") -> ssl.SSLContext:
-        request = Request(common_name="s", usage=Usage.SERVER, lifetime=timedelta(days=1), ip_addresses=(ip,))
+        request = CertificateRequest(
+            common_name="s", usage=Usage.SERVER, lifetime=timedelta(days=1), ip_addresses=(ip,)
+        )
         issued = issue(self.pair, request, datetime.now(UTC))
         (self.folder / "pem").write_bytes(issued.certificate + issued.key)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -369,7 +371,7 @@ def test_importing_quarterdeck_changes_nothing_in_asyncio() -> None:
     program = """
 from asyncio import sslproto
 before = sslproto.SSLProtocol.max_size
-import quarterdeck.app.face, quarterdeck.app.serving
+import quarterdeck.app.face, quarterdeck.app.service
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 assert sslproto.SSLProtocol.max_size == before
 keep_small_tls_buffers()

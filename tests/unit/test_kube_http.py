@@ -15,12 +15,12 @@ import pytest
 from support.components import ALWAYS
 from support.golden import Golden
 
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.ports import READYZ, READYZ_FOUNDED
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Address
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 
 LEASE = """{"metadata": {"name": "kube-scheduler", "resourceVersion": "7"}, "spec": {"holderIdentity": "old",
 "leaseDurationSeconds": 15, "renewTime": "2026-03-01T00:00:00.000000Z"}}"""
@@ -53,14 +53,14 @@ class Canned:
 
 
 @pytest.fixture(scope="module")
-def secrets() -> PlaneSecrets:
+def secrets() -> SharedSecrets:
     now = datetime.now(UTC)
     names = ReplicaNames(replica="r1", addresses=("127.0.0.1",), service_ip="10.96.0.1", programs=ALWAYS)
     return with_replica(create_plane_secrets("demo", now), names, now)
 
 
 @pytest.fixture
-async def server(secrets: PlaneSecrets, tmp_path: Path) -> AsyncIterator[Canned]:
+async def server(secrets: SharedSecrets, tmp_path: Path) -> AsyncIterator[Canned]:
     issued = secrets.replica("r1")
     assert issued is not None
     (tmp_path / "pem").write_bytes(issued.pairs["apiserver"].certificate + issued.pairs["apiserver"].key)
@@ -73,7 +73,7 @@ async def server(secrets: PlaneSecrets, tmp_path: Path) -> AsyncIterator[Canned]
 
 
 @pytest.fixture
-async def kube(secrets: PlaneSecrets) -> AsyncIterator[HttpKube]:
+async def kube(secrets: SharedSecrets) -> AsyncIterator[HttpKube]:
     driver = HttpKube(secrets.kubernetes_ca.bundle, secrets.manager, health_deadline=0.2, call_deadline=0.2)
     yield driver
     await driver.close()

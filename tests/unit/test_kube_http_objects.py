@@ -13,10 +13,10 @@ from support.golden import Golden
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Answer
 from quarterdeck.kube.http_objects import HttpObjects
-from quarterdeck.kube.port import Address, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, ApiResource, Refusal, Refused
 
 SERVER = Address("127.0.0.1", 6443)
-CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 PATH = CONFIG_MAP.path("default", "a")
 
 
@@ -60,8 +60,8 @@ async def test_discovery_tells_what_can_be_applied_and_whose_apiserver_is_silent
     found = await HttpObjects(said).discover(SERVER)
     assert found.resources == (
         CONFIG_MAP,
-        Resource("", "v1", "Namespace", "namespaces", namespaced=False),
-        Resource("apps", "v1", "Deployment", "deployments", namespaced=True),
+        ApiResource("", "v1", "Namespace", "namespaces", namespaced=False),
+        ApiResource("apps", "v1", "Deployment", "deployments", namespaced=True),
     )
     assert found.silent == {("metrics.k8s.io", "v1beta1")}
     assert [path for _, path, _ in said.asked] == ["/api", "/apis"]

@@ -11,10 +11,10 @@ from cryptography.x509.oid import NameOID
 from support.golden import Golden
 from support.joining_lab import signing_request
 
-from quarterdeck.kube.nodes import Node, SigningRequest, Taken, objection
+from quarterdeck.kube.nodes import Node, ReservedNames, SigningRequest, objection
 from quarterdeck.pki.requests import requested
 
-TAKEN = Taken(frozenset({"10.0.0.1", "demo.quarterdeck.internal", "kubernetes"}), ("cluster.local", "svc"))
+TAKEN = ReservedNames(frozenset({"10.0.0.1", "demo.quarterdeck.internal", "kubernetes"}), ("cluster.local", "svc"))
 USER = "system:node:n1"
 
 

@@ -24,18 +24,18 @@ from support.golden import Golden
 from support.small_plane import small_plane
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import piped
-from quarterdeck.app.piped import Asked, Parent, attended
-from quarterdeck.app.serving import measured
-from quarterdeck.engine.reconcile.manager import Manager
+from quarterdeck.app import pipes
+from quarterdeck.app.pipes import Parent, PipedMetrics, attended
+from quarterdeck.app.service import measured
+from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import Durations
 from quarterdeck.metrics import catalogue
-from quarterdeck.metrics.catalogue import METRICS, Kind
+from quarterdeck.metrics.catalogue import METRICS, MetricKind
 from quarterdeck.metrics.measures import EVERY, Measures
-from quarterdeck.metrics.merging import merged
+from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
-from quarterdeck.metrics.server import Address, telling
+from quarterdeck.metrics.server import ListenAddress, telling
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, Space
@@ -231,7 +231,7 @@ def test_what_a_program_took_since_it_was_started_anew_is_all_there_is() -> None
 # --- who reads them -------------------------------------------------------------------------------------------------
 
 
-async def asked(address: Address, request: str) -> tuple[str, str]:
+async def asked(address: ListenAddress, request: str) -> tuple[str, str]:
     """The status line, and the body."""
     reader, writer = await asyncio.open_connection(address.host, address.port)
     writer.write(request.encode())
@@ -249,7 +249,7 @@ def get(path: str, method: str = "GET") -> str:
 async def test_metrics_and_health_are_told_over_http_and_nothing_else_is(golden: Golden) -> None:
     metrics, why = Metrics(), ["no plane was looked at yet"]
     metrics.observed("demo", WELL, plan(WELL))
-    async with telling(metrics, Address("127.0.0.1", 0), store=MemoryStore(), ready=lambda: why[0]) as address:
+    async with telling(metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), ready=lambda: why[0]) as address:
         status, body = await asked(address, get("/metrics?x=y"))
         assert status.startswith("200")
         assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in body
@@ -276,8 +276,8 @@ async def test_a_manager_tells_of_each_plane_and_is_ready_while_it_keeps_any() -
     log = SimpleNamespace(info=lambda _, address: said.append(address))
     engine = SimpleNamespace(home=SimpleNamespace(store=MemoryStore()))
     async with AsyncExitStack() as stack:
-        manager = await measured(Manager(engine=engine, network=Isolation.LOOPBACK, log=log), "127.0.0.1:0", stack)
-        address = Address.parse(said[0].removeprefix("http://").removesuffix("/metrics"))
+        manager = await measured(PlaneManager(engine=engine, network=Isolation.LOOPBACK, log=log), "127.0.0.1:0", stack)
+        address = ListenAddress.parse(said[0].removeprefix("http://").removesuffix("/metrics"))
         assert (await asked(address, get("/readyz")))[0] == "503"
         manager.alive()
         assert (await asked(address, get("/readyz")))[0] == "200"
@@ -327,11 +327,11 @@ async def test_a_process_on_another_network_tells_when_it_is_asked_and_ends_with
         lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), os.fdopen(ask, "wb")
     )
     writer = asyncio.StreamWriter(into, protocol, None, loop)
-    outpost = Asked(cast("Process", SimpleNamespace(stdin=writer, stdout=reader)))
+    outpost = PipedMetrics(cast("Process", SimpleNamespace(stdin=writer, stdout=reader)))
     assert await outpost.metrics() == text
     free.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(piped, "PATIENCE", 0.05)
+        patch.setattr(pipes, "PATIENCE", 0.05)
         assert await outpost.metrics() is None, "nobody waits for one that hangs"
     free.set()
     assert await outpost.metrics() == text, "what comes late is the answer to one question only"
@@ -350,7 +350,7 @@ async def test_a_network_whose_process_does_not_answer_is_named() -> None:
         metrics.answered({"netns": False})
         return ()
 
-    async with telling(metrics, Address("127.0.0.1", 0), store=MemoryStore(), others=others) as address:
+    async with telling(metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), others=others) as address:
         assert 'quarterdeck_network_answered{network="netns"} 0.0' in (await asked(address, get("/metrics")))[1]
 
 
@@ -365,13 +365,13 @@ async def test_a_network_whose_process_does_not_answer_is_named() -> None:
     ],
 )
 def test_an_address_to_listen_at_is_read(text: str, address: str) -> None:
-    assert str(Address.parse(text)) == address
+    assert str(ListenAddress.parse(text)) == address
 
 
 @pytest.mark.parametrize("text", ["", "here:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "[::1]", "::1:-1", "1:²"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="9477"):
-        Address.parse(text)
+        ListenAddress.parse(text)
 
 
 # --- what is written of them ----------------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ def test_rules_and_dashboard_ask_only_for_metrics_that_there_are_with_labels_tha
     known: Mapping[str, frozenset[str]] = {
         name: frozenset(each.labels)
         for each in METRICS
-        for name in (each.name, *([f"{each.name}_bucket"] if each.kind is Kind.HISTOGRAM else []))
+        for name in (each.name, *([f"{each.name}_bucket"] if each.kind is MetricKind.HISTOGRAM else []))
     }
     found = ["".join(each) for each in queries()]
     assert len(found) > 30
@@ -403,7 +403,9 @@ def test_every_metric_is_told_by_somebody() -> None:
     text = "".join(each.read_text() for each in (DOCS.parent / "src/quarterdeck/metrics").glob("*.py"))
     names = {value: name for name, value in vars(catalogue).items() if isinstance(value, catalogue.Metric)}
     assert set(names) == set(METRICS)
-    assert not [each.name for each in METRICS if each.kind is Kind.GAUGE and f"catalogue.{names[each]}" not in text]
+    assert not [
+        each.name for each in METRICS if each.kind is MetricKind.GAUGE and f"catalogue.{names[each]}" not in text
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -16,13 +16,13 @@ from support.components import ALWAYS
 from support.golden import Golden
 
 from quarterdeck.components.apiserver import encryption_configuration
-from quarterdeck.components.credentials import EncryptionKey, KeyPair, PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import EncryptionKey, KeyPair, ReplicaSecrets, SharedSecrets
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.pki.authority import create_authority, issue
-from quarterdeck.pki.certificate import BACKDATED, Request, Usage
+from quarterdeck.pki.certificate import BACKDATED, CertificateRequest, Usage
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import (
+from quarterdeck.pki.issuance import (
     ADMIN_LIFETIME,
     LEAF_LIFETIME,
     ReplicaNames,
@@ -48,17 +48,17 @@ NAMES = ReplicaNames(
 
 
 @pytest.fixture(scope="module")
-def empty() -> PlaneSecrets:
+def empty() -> SharedSecrets:
     return create_plane_secrets("demo", NOW)
 
 
 @pytest.fixture(scope="module")
-def plane(empty: PlaneSecrets) -> PlaneSecrets:
+def plane(empty: SharedSecrets) -> SharedSecrets:
     return with_replica(empty, NAMES, NOW)
 
 
 @pytest.fixture(scope="module")
-def issued(plane: PlaneSecrets) -> ReplicaSecrets:
+def issued(plane: SharedSecrets) -> ReplicaSecrets:
     found = plane.replica("demo-1")
     assert found is not None
     return found
@@ -84,7 +84,7 @@ def subject(pair: KeyPair, attribute: x509.ObjectIdentifier) -> list[str]:
     return [str(each.value) for each in parsed(pair).subject.get_attributes_for_oid(attribute)]
 
 
-def test_a_plane_has_authorities_of_its_own(empty: PlaneSecrets) -> None:
+def test_a_plane_has_authorities_of_its_own(empty: SharedSecrets) -> None:
     other = create_plane_secrets("demo", NOW)
     authorities = {
         pair.certificate
@@ -98,7 +98,7 @@ def test_a_plane_has_authorities_of_its_own(empty: PlaneSecrets) -> None:
 
 
 @pytest.mark.parametrize("authority", ["kubernetes_ca", "etcd_ca", "front_proxy_ca"])
-def test_an_authority_may_sign_leafs_only(empty: PlaneSecrets, authority: str) -> None:
+def test_an_authority_may_sign_leafs_only(empty: SharedSecrets, authority: str) -> None:
     certificate = parsed(getattr(empty, authority).issuer)
     constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints)
     assert constraints.critical
@@ -122,7 +122,7 @@ def test_an_authority_may_sign_leafs_only(empty: PlaneSecrets, authority: str) -
     ],
 )
 def test_each_certificate_is_signed_by_the_authority_that_is_asked_for_it(
-    plane: PlaneSecrets, issued: ReplicaSecrets, field: str, authority: str
+    plane: SharedSecrets, issued: ReplicaSecrets, field: str, authority: str
 ) -> None:
     leaf = parsed(issued.pairs[field])
     leaf.verify_directly_issued_by(parsed(getattr(plane, authority).issuer))
@@ -137,7 +137,7 @@ def test_etcd_certificates_name_addresses_only_so_that_peers_are_not_looked_up_i
         assert purposes(pair) == {ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
-def test_on_loopback_a_peer_may_come_from_the_first_loopback_address(empty: PlaneSecrets) -> None:
+def test_on_loopback_a_peer_may_come_from_the_first_loopback_address(empty: SharedSecrets) -> None:
     local = ReplicaNames(replica="demo-2", addresses=("127.11.0.2",), service_ip="10.96.0.1", programs=ALWAYS)
     found = with_replica(empty, local, NOW).replica("demo-2")
     assert found is not None
@@ -177,7 +177,7 @@ def test_clients_have_the_names_that_rbac_knows(
     assert purposes(pair) == {ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
-def test_an_admins_certificate_is_short_lived(plane: PlaneSecrets) -> None:
+def test_an_admins_certificate_is_short_lived(plane: SharedSecrets) -> None:
     admin = issue_admin(plane, NOW)
     assert subject(admin, NameOID.ORGANIZATION_NAME) == ["system:masters"]
     assert expiry(admin.certificate) == NOW + ADMIN_LIFETIME
@@ -193,16 +193,16 @@ def test_certificates_are_valid_from_a_little_before_they_were_issued(issued: Re
 
 def test_a_leaf_never_outlives_its_authority() -> None:
     authority = create_authority("short", NOW, lifetime=timedelta(days=2))
-    wanted = Request(common_name="leaf", usage=Usage.CLIENT, lifetime=timedelta(days=9))
+    wanted = CertificateRequest(common_name="leaf", usage=Usage.CLIENT, lifetime=timedelta(days=9))
     assert expiry(issue(authority, wanted, NOW).certificate) == expiry(authority.certificate)
 
 
-def test_a_replicas_certificates_are_issued_once_and_kept(plane: PlaneSecrets) -> None:
+def test_a_replicas_certificates_are_issued_once_and_kept(plane: SharedSecrets) -> None:
     assert with_replica(plane, NAMES, NOW + timedelta(days=30)) is plane
 
 
 def test_a_cloud_controller_manager_that_comes_to_a_replica_gets_certificates_and_they_go_with_it(
-    plane: PlaneSecrets,
+    plane: SharedSecrets,
 ) -> None:
     names_then = replace(NAMES, programs=NAMED)
     renewed = with_replica(plane, NAMES, NOW, generation=3)
@@ -224,7 +224,7 @@ def test_a_cloud_controller_manager_that_comes_to_a_replica_gets_certificates_an
     assert "cloud_controller_manager" not in encode(plane)
 
 
-def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_authorities(plane: PlaneSecrets) -> None:
+def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_authorities(plane: SharedSecrets) -> None:
     later = NOW + timedelta(days=30)
     renewed = with_manager(with_replica(plane, NAMES, later, generation=1), 1, later)
     before, after = plane.replica("demo-1"), renewed.replica("demo-1")
@@ -245,12 +245,12 @@ def test_certificates_are_issued_anew_once_for_each_generation_by_the_same_autho
     assert without_replica(renewed, "demo-1").generation("demo-1") == 0
 
 
-def test_what_a_replica_that_is_gone_had_is_forgotten(plane: PlaneSecrets) -> None:
+def test_what_a_replica_that_is_gone_had_is_forgotten(plane: SharedSecrets) -> None:
     assert without_replica(plane, "demo-1").replica("demo-1") is None
     assert without_replica(plane, "demo-2") == plane
 
 
-def test_secrets_survive_the_way_through_a_store(plane: PlaneSecrets) -> None:
+def test_secrets_survive_the_way_through_a_store(plane: SharedSecrets) -> None:
     assert decode(encode(plane)) == plane
 
 
@@ -260,14 +260,14 @@ def test_what_is_not_secrets_is_corrupt(change: str) -> None:
         decode(change)
 
 
-def test_secrets_of_a_newer_version_are_refused_by_name(plane: PlaneSecrets, golden: Golden) -> None:
+def test_secrets_of_a_newer_version_are_refused_by_name(plane: SharedSecrets, golden: Golden) -> None:
     document = json.loads(encode(plane))
     document["version"] = 3
     with golden.raises(Corrupt):
         decode(json.dumps(document))
 
 
-def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: PlaneSecrets) -> None:
+def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: SharedSecrets) -> None:
     other = create_plane_secrets("other", NOW)
     more = replace(
         plane,
@@ -284,7 +284,7 @@ def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: PlaneSecrets)
     assert [each["name"] for each in keys] == ["key2", "key1"]
 
 
-def test_an_error_about_broken_secrets_shows_none_of_them(plane: PlaneSecrets) -> None:
+def test_an_error_about_broken_secrets_shows_none_of_them(plane: SharedSecrets) -> None:
     text = encode(plane).replace("kubernetes_ca", "other")
     with pytest.raises(Corrupt) as caught:
         decode(text)
@@ -292,13 +292,13 @@ def test_an_error_about_broken_secrets_shows_none_of_them(plane: PlaneSecrets) -
     assert caught.value.__cause__ is None
 
 
-def test_keys_are_never_in_a_representation(plane: PlaneSecrets) -> None:
+def test_keys_are_never_in_a_representation(plane: SharedSecrets) -> None:
     text = repr(plane)
     assert "PRIVATE" not in text
     assert repr(plane.encryption_keys[0].secret) not in text
 
 
-def test_an_expired_certificate_is_named_with_its_dates(plane: PlaneSecrets, golden: Golden) -> None:
+def test_an_expired_certificate_is_named_with_its_dates(plane: SharedSecrets, golden: Golden) -> None:
     check_secrets(plane, NOW)
     with pytest.raises(PreconditionFailed) as caught:
         check_secrets(plane, NOW + LEAF_LIFETIME)
@@ -315,7 +315,7 @@ def test_a_clock_that_was_set_back_is_told_from_an_expired_certificate(issued: R
     assert "set back" in caught.value.next_step
 
 
-def test_every_certificate_of_a_plane_is_checked(plane: PlaneSecrets) -> None:
+def test_every_certificate_of_a_plane_is_checked(plane: SharedSecrets) -> None:
     found = [name for name, _ in certificates(plane)]
     assert found[:5] == ["kubernetes-ca", "etcd-ca", "front-proxy-ca", "manager", "etcd-manager"]
     assert len(found) == len(set(found)) == 15
@@ -323,7 +323,7 @@ def test_every_certificate_of_a_plane_is_checked(plane: PlaneSecrets) -> None:
 
 
 def test_a_client_context_trusts_one_authority_and_shows_its_certificate(
-    plane: PlaneSecrets, issued: ReplicaSecrets
+    plane: SharedSecrets, issued: ReplicaSecrets
 ) -> None:
     context = client_context(plane.kubernetes_ca.bundle, issued.pairs["scheduler_client"])
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -331,7 +331,7 @@ def test_a_client_context_trusts_one_authority_and_shows_its_certificate(
     assert len(context.get_ca_certs()) == 1
 
 
-def test_addresses_are_the_same_however_they_are_written(empty: PlaneSecrets) -> None:
+def test_addresses_are_the_same_however_they_are_written(empty: SharedSecrets) -> None:
     local = ReplicaNames(
         replica="demo-3",
         addresses=("fd00::3",),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.plane_lab import PlaneLab
+from support.tiers import VARIABLE, Tier
 
 ROOT = Path(__file__).parents[2]
 
@@ -55,7 +56,7 @@ def test_a_skip_that_is_not_on_the_list_fails_in_ci(tmp_path: Path, ci: str, out
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "test_it.py"],
         cwd=tmp_path,
-        env={**os.environ, "CI": ci, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "CI": ci, VARIABLE: Tier.FULL, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,

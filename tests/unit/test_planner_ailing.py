@@ -23,9 +23,9 @@ from model.stories import (
 from model.worlds import FORMER, NEW, changing, empty, settled
 from support.golden import Golden
 
-from quarterdeck.model.bounds import Healing
+from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.leadership import Leadership, Obstacle
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import Condemn
@@ -33,26 +33,26 @@ from quarterdeck.model.steps.members import AddLearner
 from quarterdeck.model.steps.units import AdoptRevision, ReviveUnit, StartUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
-from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.machines import machine_for
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power, apiserver_of, etcd_of
+from quarterdeck.planner.unhealthy_programs import ailing
 from quarterdeck.planner.view import view
 
-HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)
+HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)
 PROGRAMS = (Component.ETCD, Component.APISERVER, Component.CONTROLLER_MANAGER, Component.SCHEDULER)
 
 
-def plane(replicas: int = 3, healing: Healing = HEALING) -> FaultyTruth:
+def plane(replicas: int = 3, healing: HealingBounds = HEALING) -> FaultyTruth:
     truth = empty("east", replicas, sites=("east",))
     return settled(replace(truth, settings=replace(truth.settings, healing=healing)))
 
 
 def apart() -> FaultyTruth:
     """One whose events are in an etcd of their own."""
-    truth = changing(3, 3, Change(), apart=frozenset({FORMER, NEW}))
+    truth = changing(3, 3, ReplicaChange(), apart=frozenset({FORMER, NEW}))
     return settled(replace(truth, settings=replace(truth.settings, healing=HEALING)))
 
 
@@ -385,7 +385,7 @@ def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchan
 
 
 def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing() -> None:
-    truth = changing(3, 3, Change(restart=frozenset({Component.APISERVER})))
+    truth = changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})))
     rolling = until(replace(truth, settings=replace(truth.settings, healing=HEALING)), about_to(AdoptRevision))
     struck = hung(rolling, Component.SCHEDULER, "east-3")
     assert view(observe(struck)).resting is not None

@@ -9,7 +9,7 @@ from model.stories import doing, is_done, steps_until, until, whats
 from model.worlds import still
 from support.components import ALWAYS
 
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Component, ReplicaPrograms
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
@@ -34,7 +34,7 @@ def test_a_program_whose_files_were_changed_by_hand_is_started_anew_with_those_o
     struck = altered(still(3), component, "east-2")
     steps = steps_until(struck, is_done)
     stopped = {each.removeprefix("StopUnit ") for each in steps if each.startswith("StopUnit")}
-    expected = Programs().with_dependents({component}).intersection(ALWAYS)
+    expected = ReplicaPrograms().with_dependents({component}).intersection(ALWAYS)
     assert stopped == {f"{each} of east-2" for each in expected}
     done = until(struck, is_done)
     assert not any_altered(done)

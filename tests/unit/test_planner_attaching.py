@@ -10,12 +10,12 @@ from model.worlds import empty, settled
 from support.golden import Golden
 
 from quarterdeck.engine.notices.events import happenings
-from quarterdeck.model.bounds import Healing
+from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.steps.clusters import BeginEpoch, WithdrawConsent
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import ReaddressMember
-from quarterdeck.model.steps.placing import AttachVolumes, LeaveMachine
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
@@ -25,11 +25,11 @@ from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power, SimMachine
 from quarterdeck.planner.simulated.truth import Truth
 
-HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)
+HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0)
 YES = Consent(epoch=1)
 
 
-def plane(*machines: str, replicas: int = 3, reattachable: bool = True, healing: Healing = HEALING) -> Truth:
+def plane(*machines: str, replicas: int = 3, reattachable: bool = True, healing: HealingBounds = HEALING) -> Truth:
     """A plane at east as wanted, whose site has these machines (none named: two in each zone)."""
     truth = empty("east", replicas, sites=("east",))
     if machines:

@@ -14,7 +14,7 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps.traffic import SetBackends, SetRecord
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import backends, relight
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
@@ -29,7 +29,7 @@ def before_the_name_moves() -> World:
     return observe(until(moving(3, 3), about_to(SetRecord)))
 
 
-def told_of(outcome: Outcome) -> dict[str, tuple[str, ...]]:
+def told_of(outcome: RuleOutcome) -> dict[str, tuple[str, ...]]:
     return {step.site: step.backends for step in outcome.steps if isinstance(step, SetBackends)}
 
 
@@ -90,7 +90,7 @@ def test_a_load_balancer_that_finds_nobody_healthy_is_waited_for(golden: Golden)
     found = planned(blind, SetBackends)
     assert found.steps == ()
     golden(whats(found))
-    assert planned(serving(), SetBackends) == Outcome()
+    assert planned(serving(), SetBackends) == RuleOutcome()
 
 
 def test_a_load_balancer_whose_machine_does_not_answer_is_told_nothing(golden: Golden) -> None:
@@ -108,7 +108,7 @@ def test_the_first_load_balancer_starts_with_the_first_ready_apiserver() -> None
     without = replace(unready(serving(), "east-2", "east-3"), balancers=(), record=None)
     without = with_memory(without, served_site=None)
     assert told_of(backends(view(without))) == {"east": ("east-1",)}
-    assert backends(view(unready(without, "east-1"))) == Outcome()
+    assert backends(view(unready(without, "east-1"))) == RuleOutcome()
 
 
 def test_a_load_balancer_that_runs_is_told_whom_to_send_to_wherever_it_is() -> None:

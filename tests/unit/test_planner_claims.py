@@ -10,13 +10,13 @@ from model.worlds import empty, moving, settled
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.members import Promote, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import SetBackends, StopBalancer
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import Failing, World
-from quarterdeck.planner.claims import Aside, bare
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.claims import BlockedClaims, bare
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 
@@ -75,26 +75,26 @@ def test_the_membership_is_changed_by_no_later_rule_while_a_change_of_it_is_put_
 
 def test_what_is_held_back_for_one_rule_is_held_back_until_the_last_one() -> None:
     one, two = (StartUnit(site="east", why="", replica=name, component=Component.ETCD) for name in ("east-1", "east-2"))
-    _, aside = Aside(tuple(Failing(step=each, told="no") for each in (one, two))).sort(Outcome((one,)))
-    _, aside = aside.sort(Outcome((two,)))
+    _, aside = BlockedClaims(tuple(Failing(step=each, told="no") for each in (one, two))).sort(RuleOutcome((one,)))
+    _, aside = aside.sort(RuleOutcome((two,)))
     stops = tuple(StopUnit(site="east", why="", replica=each.replica, component=each.component) for each in (one, two))
-    assert aside.sort(Outcome(stops))[0].steps == ()
+    assert aside.sort(RuleOutcome(stops))[0].steps == ()
 
 
 def test_the_apiserver_of_a_replica_stops_although_its_etcd_cannot_be_started() -> None:
     start = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
     stop = StopUnit(site="east", why="", replica="east-1", component=Component.APISERVER)
-    _, aside = Aside((Failing(step=start, told="no"),)).sort(Outcome((start,)))
-    assert aside.sort(Outcome((stop,)))[0].steps == (stop,)
-    assert aside.sort(Outcome((replace(stop, component=Component.ETCD),)))[0].steps == ()
+    _, aside = BlockedClaims((Failing(step=start, told="no"),)).sort(RuleOutcome((start,)))
+    assert aside.sort(RuleOutcome((stop,)))[0].steps == (stop,)
+    assert aside.sort(RuleOutcome((replace(stop, component=Component.ETCD),)))[0].steps == ()
 
 
 def test_a_load_balancer_that_takes_no_files_can_be_let_go() -> None:
     send = SetBackends(site="east", why="", backends=("west-4",))
     go = StopBalancer(site="east", why="")
-    _, aside = Aside((Failing(step=send, told="no"),)).sort(Outcome((send,)))
-    assert aside.sort(Outcome((go,)))[0].steps == (go,)
-    assert aside.sort(Outcome((replace(send, backends=("west-5",)),)))[0].steps == ()
+    _, aside = BlockedClaims((Failing(step=send, told="no"),)).sort(RuleOutcome((send,)))
+    assert aside.sort(RuleOutcome((go,)))[0].steps == (go,)
+    assert aside.sort(RuleOutcome((replace(send, backends=("west-5",)),)))[0].steps == ()
 
 
 def test_a_plane_is_not_done_while_a_replica_cannot_be_released() -> None:

@@ -10,21 +10,21 @@ from model.worlds import FORMER, NEW, changing, settled
 from support.components import ALWAYS
 from support.golden import Golden
 
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.steps.units import AdoptRevision, RejectRevision, StartUnit, StopUnit
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import World
-from quarterdeck.planner.ailing import is_due
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import costs_nothing
-from quarterdeck.planner.rules.serving import dismiss
+from quarterdeck.planner.rules.replica_programs import dismiss
 from quarterdeck.planner.simulated import apply, observe
 from quarterdeck.planner.simulated.truth import Truth
+from quarterdeck.planner.unhealthy_programs import is_due
 from quarterdeck.planner.view import view
 
 CLOUD, SCHEDULER = Component.CLOUD_CONTROLLER_MANAGER, Component.SCHEDULER
-ADDED = Change(restart=frozenset({CLOUD}))
+ADDED = ReplicaChange(restart=frozenset({CLOUD}))
 
 
 def asked(replicas: int = 3, *, broken: Component | None = None, has: str = NEW) -> Truth:
@@ -59,7 +59,7 @@ def test_it_comes_to_one_replica_although_nothing_has_to_stop_for_it() -> None:
 
 
 def test_the_next_one_waits_until_the_one_before_says_that_it_is_well(golden: Golden) -> None:
-    def silent(component: Component) -> Outcome:
+    def silent(component: Component) -> RuleOutcome:
         said = frozenset({component})
         return planned(with_fact(observe(first()), "east-2", lambda fact: replace(fact, silent=said)), *ROLLING_STEPS)
 
@@ -102,8 +102,8 @@ def test_every_replica_has_one_and_it_is_looked_after_only_where_its_revision_sa
     assert all(CLOUD in each.units for _, each in done.replicas)
     for each in world.memory.replicas:
         assert is_due(view(world), each, CLOUD)
-        assert is_due(view(replace(world, programs=Programs())), each, SCHEDULER)
-        assert not is_due(view(replace(world, programs=Programs())), each, CLOUD)
+        assert is_due(view(replace(world, programs=ReplicaPrograms())), each, SCHEDULER)
+        assert not is_due(view(replace(world, programs=ReplicaPrograms())), each, CLOUD)
     missing = with_unit(world, "east-3", CLOUD, UnitState.FAILED)
     golden(whats(planned(missing)))
     assert [told(each) for each in planned(with_unit(world, "east-3", CLOUD, UnitState.STOPPED), StartUnit).steps] == [

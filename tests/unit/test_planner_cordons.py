@@ -10,8 +10,8 @@ from model.worlds import FORMER, NEW, ZONES, changing, empty, settled, still, wa
 from support.golden import Golden
 
 from quarterdeck.app.drains import drained
-from quarterdeck.model.bounds import Healing
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.bounds import HealingBounds
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.machines import machine_for
@@ -22,8 +22,8 @@ from quarterdeck.planner.simulated.parts import Power
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
-A_FLAG = Change(restart=frozenset({Component.APISERVER}))
-HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)
+A_FLAG = ReplicaChange(restart=frozenset({Component.APISERVER}))
+HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0)
 
 
 def cordon(truth: Truth, *machines: str) -> Truth:
@@ -132,7 +132,7 @@ def test_a_change_goes_by_a_cordoned_replica_and_waits_for_the_person(golden: Go
 
 
 def test_a_cordoned_replica_is_not_exchanged_also_when_all_others_are() -> None:
-    truth = replace(changing(3, 3, Change(exchange=True)), cordoned=("east-2",))
+    truth = replace(changing(3, 3, ReplicaChange(exchange=True)), cordoned=("east-2",))
     left = later(truth, 60)
     assert "east-2" in left.members
     assert {left.memory.replica(each).revision for each in left.members if each != "east-2"} == {NEW}

@@ -82,9 +82,9 @@ def test_the_whole_way_of_three_to_three() -> None:
 def test_after_every_step_one_site_holds_a_quorum_source_until_the_swap_and_target_after_it(
     replicas: int, to: int
 ) -> None:
-    homes = [each.home for each in forecast(replicas, to).steps]
+    quorum_sites = [each.quorum_site for each in forecast(replicas, to).steps]
     swap = next(index for index, each in enumerate(forecast(replicas, to).steps) if isinstance(each.step, Swap))
-    assert homes == ["east"] * swap + ["west"] * (len(homes) - swap)
+    assert quorum_sites == ["east"] * swap + ["west"] * (len(quorum_sites) - swap)
 
 
 @pytest.mark.parametrize(("replicas", "to"), SHAPES)
@@ -96,7 +96,7 @@ def test_no_step_lowers_what_may_fail_below_what_the_source_or_the_target_bears(
 @pytest.mark.parametrize(("replicas", "to"), SHAPES)
 def test_a_move_ends_with_the_wanted_voters_and_no_learners(replicas: int, to: int) -> None:
     last = forecast(replicas, to).steps[-1]
-    assert (last.voters, last.learners, last.home) == (to, 0, "west")
+    assert (last.voters, last.learners, last.quorum_site) == (to, 0, "west")
 
 
 def test_steps_that_cannot_be_undone_say_so() -> None:

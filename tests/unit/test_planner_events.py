@@ -26,7 +26,7 @@ from model.worlds import FORMER, NEW, changing, moving_apart, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, MemberMemory
-from quarterdeck.model.components import NAMED, Change, Component
+from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.remember import remember
@@ -39,7 +39,7 @@ from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.events import dissolve, left_behind, renew
 from quarterdeck.planner.members import is_stale, wants_events
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import ask, plan
 from quarterdeck.planner.rule import Ask
 from quarterdeck.planner.rule_table import RULES
@@ -51,11 +51,11 @@ from quarterdeck.planner.simulated.parts import Power, SimMember, SimReplica
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import View, view
 
-ANEW = Change(restart=frozenset({Component.APISERVER}))
+ANEW = ReplicaChange(restart=frozenset({Component.APISERVER}))
 EVENTS, EVENTS_ETCD, UNKNOWN = Cluster.EVENTS, Component.EVENTS_ETCD, UnitState.UNKNOWN
 
 
-def asked(rule: Ask, seen: View) -> Outcome:
+def asked(rule: Ask, seen: View) -> RuleOutcome:
     """What a rule says of both clusters."""
     (row,) = (each for each in RULES if each.ask is rule)
     return ask(row, seen)
@@ -111,7 +111,7 @@ def test_nobody_goes_over_while_the_cluster_does_not_answer(golden: Golden) -> N
 
 
 def test_a_member_that_is_started_anew_with_its_apiserver_need_not_vote_meanwhile(golden: Golden) -> None:
-    both = Change(restart=frozenset({EVENTS_ETCD}))
+    both = ReplicaChange(restart=frozenset({EVENTS_ETCD}))
     asked = changing(3, 3, both, apart=frozenset({FORMER, NEW}))
     stopped = until(asked, lambda _, now: "StopUnit etcd-events of east-2" in map(told, now.now))
     for step in plan(observe(stopped)).now:
@@ -230,7 +230,7 @@ def test_both_clusters_move_and_the_main_one_goes_first() -> None:
     first = [step for step in plan(observe(about)).now if isinstance(step, Swap)]
     assert [step.cluster for step in first] == [Cluster.MAIN]
     end = until(about, is_done)
-    assert end.of(EVENTS).home == end.home == "west"
+    assert end.of(EVENTS).quorum_site == end.quorum_site == "west"
     assert set(end.of(EVENTS).members) == set(end.members)
 
 
@@ -431,7 +431,7 @@ def test_a_plane_that_moves_and_goes_over_at_once_founds_at_its_target() -> None
     assert isinstance(step, DecideBootstrap)
     assert {name.split("-")[0] for name in step.replicas} == {"west"}
     end = until(asked, is_done)
-    assert end.of(EVENTS).home == "west"
+    assert end.of(EVENTS).quorum_site == "west"
 
 
 def test_a_forecast_tells_the_margin_of_the_cluster_that_a_step_is_about() -> None:

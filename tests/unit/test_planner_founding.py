@@ -15,13 +15,13 @@ from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.clusters import DecideBootstrap
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import busy
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.founding import found, place
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.placement import found, place
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -49,7 +49,7 @@ def placed(world: World) -> list[tuple[str, str]]:
 
 def test_nobody_founds_a_plane_as_long_as_no_machine_answers() -> None:
     off = (machine("east-a1", state=MachineState.UNREACHABLE),)
-    assert found(view(asked(slot(), machines=off))) == Outcome()
+    assert found(view(asked(slot(), machines=off))) == RuleOutcome()
 
 
 # --- machines -------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_founders_start_together_and_those_that_run_or_do_not_answer_are_left(go
 def test_a_cluster_that_was_founded_is_never_founded_again() -> None:
     for bootstrap in ((), decided().memory.bootstrap):
         memory = replace(decided().memory, created=True, bootstrap=bootstrap)
-        assert found(view(replace(decided(), memory=memory))) == Outcome()
+        assert found(view(replace(decided(), memory=memory))) == RuleOutcome()
 
 
 def test_a_founder_that_was_removed_before_it_was_ever_seen_is_exchanged_and_never_joins_with_its_data() -> None:

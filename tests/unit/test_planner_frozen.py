@@ -8,16 +8,16 @@ import pytest
 from model.stories import told, with_fact
 from model.worlds import BETWEEN, FORMER, NEW, changing
 
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.serving import stop_frozen
+from quarterdeck.planner.rules.replica_programs import stop_frozen
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
 KUBE, CLOUD = Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER
-CHANGE = Change(restart=frozenset({KUBE, CLOUD}))
+CHANGE = ReplicaChange(restart=frozenset({KUBE, CLOUD}))
 
 
 def frozen(*names: str) -> World:

@@ -19,24 +19,24 @@ from model.worlds import BETWEEN, FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
-from quarterdeck.model.components import NAMED, Change, Component
+from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.memory import Rejection
 from quarterdeck.model.steps.units import AdoptRevision, StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.revisions import next_revision, wanted_revision
-from quarterdeck.planner.rules.serving import control
+from quarterdeck.planner.rules.replica_programs import control
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
 KUBE, CLOUD = Component.CONTROLLER_MANAGER, Component.CLOUD_CONTROLLER_MANAGER
-CHANGED = Change(restart=frozenset({KUBE, CLOUD}))
+CHANGED = ReplicaChange(restart=frozenset({KUBE, CLOUD}))
 ALL = frozenset({FORMER, BETWEEN, NEW})
 
 
-def asked(*, together: bool = False, change: Change = CHANGED, broken: Component | None = None) -> Truth:
+def asked(*, together: bool = False, change: ReplicaChange = CHANGED, broken: Component | None = None) -> Truth:
     """A plane that is well, of which a revision has just been asked for that must not run beside what it runs."""
     return changing(3, 3, change, cloud=ALL, handed=True, together=together, broken=broken)
 
@@ -76,7 +76,7 @@ def test_where_nobody_minds_all_stop_and_come_to_what_is_wanted_at_once() -> Non
 
 
 def test_where_more_than_controllers_would_stop_they_do_not_stop_at_once() -> None:
-    more = Change(restart=CHANGED.restart | {Component.APISERVER})
+    more = ReplicaChange(restart=CHANGED.restart | {Component.APISERVER})
     assert next_revision(observe(asked(together=True, change=more))) == BETWEEN
 
 

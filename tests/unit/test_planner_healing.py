@@ -19,7 +19,7 @@ from model.stories import (
 from model.worlds import ZONES, empty, settled, wanted
 from support.golden import Golden
 
-from quarterdeck.model.bounds import Healing
+from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import Condemn, Pardon
@@ -32,10 +32,10 @@ from quarterdeck.planner.simulated.parts import Power, SimMachine, all_of, etcd_
 from quarterdeck.planner.simulated.truth import Truth
 from quarterdeck.planner.view import view
 
-HEALING = Healing(budget=3, window=60.0, after=2.0, later=10.0)
+HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0)
 
 
-def plane(replicas: int = 3, healing: Healing = HEALING, *machines: str) -> Truth:
+def plane(replicas: int = 3, healing: HealingBounds = HEALING, *machines: str) -> Truth:
     """A plane at east, as wanted, whose site has these machines (none named: two in each zone)."""
     truth = empty("east", replicas, sites=("east",))
     if machines:

@@ -12,7 +12,7 @@ from support.golden import Golden
 from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.membership import (
     join,
     keep_running,
@@ -162,14 +162,14 @@ def test_whoever_cannot_be_promoted_now_keeps_nobody_else(golden: Golden) -> Non
 
 def test_the_last_learner_waits_for_the_swap() -> None:
     now = viewed(*EAST, *voters_at("west", 2), learner("west-3"), to="west", count=3)
-    assert promote(now) == Outcome()
+    assert promote(now) == RuleOutcome()
     behind = viewed(*EAST, *voters_at("west", 2), replace(learner("west-3"), lag=None), to="west", count=3)
-    assert promote(behind) == Outcome(), "the swap says what it waits for"
+    assert promote(behind) == RuleOutcome(), "the swap says what it waits for"
 
 
 def test_nobody_is_promoted_while_no_site_holds_the_quorum() -> None:
     """But by the swap, which is finished first."""
     now = viewed(*voters_at("east", 2), dead("east-3"), *voters_at("west", 2), learner("west-3"), to="west", count=3)
-    assert now.home is None
-    assert now.keeps_home(now.wanted[2])
-    assert promote(now) == Outcome()
+    assert now.quorum_site is None
+    assert now.keeps_quorum_site(now.wanted[2])
+    assert promote(now) == RuleOutcome()

@@ -29,37 +29,37 @@ from quarterdeck.api.controlplane import Healing as HealingSpec
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.engine.workspace.settings import planner_settings
-from quarterdeck.model.bounds import Healing
+from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.memory import Condemned
 from quarterdeck.model.steps.healing import NoteAiling
 from quarterdeck.model.steps.units import RejectRevision, ReviveUnit
 from quarterdeck.model.world import World
-from quarterdeck.planner.ailing import ailing
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
+from quarterdeck.planner.unhealthy_programs import ailing
 from quarterdeck.planner.view import view
 
 #: ``start`` of the simulated worlds is 3 s: a joiner has longer than a voter.
-HEALING = Healing(budget=9, window=200.0, after=2.0, later=10.0, hung=1.0, lagging=2.0)
+HEALING = HealingBounds(budget=9, window=200.0, after=2.0, later=10.0, hung=1.0, lagging=2.0)
 ETCD, EVENTS_ETCD = Component.ETCD, Component.EVENTS_ETCD
 UNIT = "etcd of east-2"
 HEALED = ("ReviveUnit", "Condemn", "PlaceReplica", "Promote", "RemoveMember", "ReleaseMember", "AddLearner")
 
 
-def healed_as(truth: FaultyTruth, healing: Healing = HEALING) -> FaultyTruth:
+def healed_as(truth: FaultyTruth, healing: HealingBounds = HEALING) -> FaultyTruth:
     return replace(truth, settings=replace(truth.settings, healing=healing))
 
 
-def plane(healing: Healing = HEALING) -> FaultyTruth:
+def plane(healing: HealingBounds = HEALING) -> FaultyTruth:
     return settled(healed_as(empty("east", 3, sites=("east",)), healing))
 
 
 def apart() -> FaultyTruth:
-    return settled(healed_as(changing(3, 3, Change(), apart=frozenset({FORMER, NEW}))))
+    return settled(healed_as(changing(3, 3, ReplicaChange(), apart=frozenset({FORMER, NEW}))))
 
 
 def slow(truth: FaultyTruth, *names: str, component: Component = ETCD) -> FaultyTruth:
@@ -292,9 +292,9 @@ def joining(
         truth = settled(healed_as(empty("east", 3)))
         truth = replace(truth, slots=wanted("west", 3))
     elif revision == NEW:
-        truth = healed_as(changing(3, 3, Change(exchange=True)))
+        truth = healed_as(changing(3, 3, ReplicaChange(exchange=True)))
     else:
-        truth = healed_as(changing(3, 3, Change(), condemned=condemned))
+        truth = healed_as(changing(3, 3, ReplicaChange(), condemned=condemned))
     return lame(truth, machine) if machine else truth
 
 

@@ -12,7 +12,7 @@ from support.golden import Golden
 from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.membership import (
     lead,
     remove,
@@ -99,7 +99,7 @@ def test_whoever_is_not_to_go_keeps_nobody_else() -> None:
 # --- lead -----------------------------------------------------------------------------------------------------------
 
 
-def led(*replicas: Seen, leader: str = "east-1", count: int = 2) -> Outcome:
+def led(*replicas: Seen, leader: str = "east-1", count: int = 2) -> RuleOutcome:
     return lead(viewed(*replicas, to="west", count=count, leader=leader))
 
 
@@ -135,7 +135,7 @@ def test_who_lags_is_passed_over_for_leadership(golden: Golden) -> None:
 # --- swap -----------------------------------------------------------------------------------------------------------
 
 
-def swapped(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> Outcome:
+def swapped(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> RuleOutcome:
     return swap(viewed(*replicas, to="west", count=count, leader=leader))
 
 
@@ -241,7 +241,7 @@ def test_nothing_is_swapped_while_only_we_do_not_see_who_holds_the_quorum(golden
 # --- remove ---------------------------------------------------------------------------------------------------------
 
 
-def removed(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> Outcome:
+def removed(*replicas: Seen, count: int = 3, leader: str | None = "west-1") -> RuleOutcome:
     return remove(viewed(*replicas, to="west", count=count, leader=leader))
 
 
@@ -250,15 +250,17 @@ WEST = voters_at("west", 3)
 
 def test_unwanted_voters_leave_one_by_one() -> None:
     assert all_told(removed(*GONE[:2], *WEST)) == ["RemoveMember east-1"]
-    assert removed(*WEST) == Outcome()
-    assert removed(*WEST, learner("west-4"), count=5) == Outcome(), "where nobody is to leave, nothing is waited for"
-    assert removed(Seen("east-1", member=False), *WEST) == Outcome()
-    assert removed(learner("east-1"), *WEST) == Outcome(), "another rule removes those"
+    assert removed(*WEST) == RuleOutcome()
+    assert removed(*WEST, learner("west-4"), count=5) == RuleOutcome(), (
+        "where nobody is to leave, nothing is waited for"
+    )
+    assert removed(Seen("east-1", member=False), *WEST) == RuleOutcome()
+    assert removed(learner("east-1"), *WEST) == RuleOutcome(), "another rule removes those"
 
 
 def test_no_voter_leaves_while_another_site_holds_the_quorum_or_none_does() -> None:
     for count in (3, 4):
-        assert removed(*map(left, voters_at("east", count)), *WEST) == Outcome()
+        assert removed(*map(left, voters_at("east", count)), *WEST) == RuleOutcome()
 
 
 @pytest.mark.parametrize(

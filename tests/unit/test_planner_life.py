@@ -9,7 +9,7 @@ from model.worlds import empty, machines, moving, settled, wanted
 from support.golden import Golden
 
 from quarterdeck.model.steps.members import AddLearner
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.planner.planner import plan

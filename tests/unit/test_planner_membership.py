@@ -59,7 +59,7 @@ def test_a_learner_is_promoted_only_when_its_lag_is_known_and_small(lag: int | N
 def test_promotion_stops_before_the_source_loses_its_quorum() -> None:
     truth = until(moving(3, 3), about_to(Swap))
     assert sorted(voter.replica for voter in truth.voters if voter.site == "west") == ["west-4", "west-5"]
-    assert truth.home == "east"
+    assert truth.quorum_site == "east"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_swap_of_each_kind_of_move(replicas: int, to: int, swap: str, servin
 def test_five_to_three_keeps_a_quorum_of_seven_or_eight_at_the_source_until_the_swap() -> None:
     truth = until(moving(5, 3), about_to(Swap))
     assert len(truth.voters) == 8
-    assert truth.home == "east"
+    assert truth.quorum_site == "east"
 
 
 def test_one_to_one_lends_a_second_replica_and_takes_it_back() -> None:
@@ -114,7 +114,7 @@ def test_an_abort_after_the_swap_is_a_migration_back_on_the_same_replicas() -> N
     truth = until(moving(3, 3), about_to(Swap))
     truth = after_round(truth, plan(observe(truth)))
     back = until(replace(truth, slots=wanted("east", 3)), is_done)
-    assert back.home == "east"
+    assert back.quorum_site == "east"
     assert {"east-2", "east-3"} < set(back.members)
     assert "east-1" not in back.members  # it was removed, and a removed member can never come back
 
@@ -122,7 +122,7 @@ def test_an_abort_after_the_swap_is_a_migration_back_on_the_same_replicas() -> N
 def test_a_changed_target_goes_back_to_the_source_first() -> None:
     truth = until(moving(3, 3), lambda now, _: len(now.voters) == 5)
     north = replace(truth, slots=wanted("north", 3))
-    end = until(north, lambda now, _: now.home == "north")
+    end = until(north, lambda now, _: now.quorum_site == "north")
     assert {voter.site for voter in until(north, about_to(AddLearner)).voters} == {"east"}
     assert until(end, is_done).record == "north"
 
@@ -160,7 +160,9 @@ def test_nothing_is_taken_away_while_the_membership_is_unknown(replicas: int, to
 
 def test_a_removed_member_is_not_started_on_the_ports_of_another_while_the_membership_is_unknown() -> None:
     start = replace(moving(3, 3), machines=machines("east", "west", per_zone=1))
-    away = until(start, lambda now, _: now.home == "west" and {"east-1", "east-2", "east-3"}.isdisjoint(now.members))
+    away = until(
+        start, lambda now, _: now.quorum_site == "west" and {"east-1", "east-2", "east-3"}.isdisjoint(now.members)
+    )
     back = until(replace(away, slots=wanted("east", 3)), lambda now, _: "east-7" in now.healthy)
     assert back.machine_of("east-7") == back.machine_of("east-1")
     shared = tuple(replace(record, seat=None) for record in back.memory.replicas)
@@ -185,7 +187,7 @@ def test_the_etcd_of_a_removed_member_is_stopped_and_its_data_kept_until_all_is_
 
 def test_a_lent_replica_fills_a_slot_that_is_wanted_after_all() -> None:
     """It sits on the last machine of its zone."""
-    lent = until(moving(1, 1), lambda now, _: {"west-2", "west-3"} <= set(now.members) and now.home == "west")
+    lent = until(moving(1, 1), lambda now, _: {"west-2", "west-3"} <= set(now.members) and now.quorum_site == "west")
     zone = lent.machine_of("west-3").zone
     assert sum(each.site == "west" and each.zone == zone for each in lent.machines) == 2
     end = settled(replace(lent, slots=wanted("west", 5)))

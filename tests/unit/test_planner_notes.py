@@ -15,7 +15,7 @@ from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembers
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, World

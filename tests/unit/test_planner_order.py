@@ -26,7 +26,7 @@ from support.golden import Golden
 from quarterdeck.model.components import Component
 from quarterdeck.model.membership import Health, MemberFact, WrongData
 from quarterdeck.model.steps.members import AddLearner, RemoveMember
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
@@ -127,7 +127,7 @@ def unseen_apiserver(fact: ReplicaFact) -> ReplicaFact:
 @cache
 def swapped() -> World:
     """The target holds the quorum, two voters of the source are left, and nothing is to be noted."""
-    world = observe(until(moving(3, 3), lambda now, _: now.home == "west"))
+    world = observe(until(moving(3, 3), lambda now, _: now.quorum_site == "west"))
     return with_memory(world, draining=())
 
 

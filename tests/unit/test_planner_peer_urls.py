@@ -19,8 +19,8 @@ from quarterdeck.etcd.faults import EtcdConflict
 from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import ReplicaFact, World
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.attaching import readdress
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.volume_moves import readdress
 from quarterdeck.planner.view import view
 
 EAST1, EAST2, WEST1 = (f"https://{host}:2380" for host in ("127.0.1.1", "127.0.1.2", "127.0.2.1"))
@@ -55,7 +55,7 @@ async def seen(plane: Plane) -> World:
     )
 
 
-async def done(plane: Plane) -> Outcome:
+async def done(plane: Plane) -> RuleOutcome:
     """What is left to wait for once all that is to be done was done. Raises what etcd refuses."""
     for _ in range(10):
         world = await seen(plane)
@@ -82,7 +82,7 @@ async def done(plane: Plane) -> Outcome:
 )
 async def test_every_member_gets_the_peer_url_of_its_replica_back(fake: FakePlane, urls: tuple[str, ...]) -> None:
     updated(fake, *urls)
-    assert await done(await fake.open()) == Outcome()
+    assert await done(await fake.open()) == RuleOutcome()
     assert [node.peer_url for node in fake.etcd.cluster.nodes] == [EAST1, EAST2, WEST1]
 
 
@@ -123,7 +123,7 @@ async def test_a_stranger_that_has_the_peer_url_is_named_and_not_displaced(fake:
     assert (found.steps, whats(found)) == ((), (told,))
     assert (stranger.peer_url, fake.etcd.cluster.nodes[0].peer_url) == (EAST1, FREE)
     fake.etcd.cluster.nodes.remove(stranger)
-    assert await done(plane) == Outcome()
+    assert await done(plane) == RuleOutcome()
     assert fake.etcd.cluster.nodes[0].peer_url == EAST1
 
 
@@ -136,7 +136,7 @@ async def test_members_that_wait_for_one_another_and_at_last_for_a_stranger_move
     outcome = await done(await fake.open())
     golden([each.split(",")[0] for each in whats(outcome)])
     fake.etcd.cluster.nodes.pop()
-    assert await done(await fake.open()) == Outcome()
+    assert await done(await fake.open()) == RuleOutcome()
     assert [node.peer_url for node in fake.etcd.cluster.nodes] == [EAST1, EAST2, WEST1]
 
 

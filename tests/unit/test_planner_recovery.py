@@ -19,17 +19,17 @@ from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import MemberWord, Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import Consent, Failing, World
 from quarterdeck.planner.claims import bare
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.rules.serving import withhold
+from quarterdeck.planner.rules.replica_programs import withhold
 from quarterdeck.planner.simulated import apply, observe, tick
 from quarterdeck.planner.simulated.parts import Power
-from quarterdeck.planner.survivors import Fate, Survivors, loss, survivors
+from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors
 from quarterdeck.planner.view import view
 
 NO, YES = Consent(), Consent(epoch=1)
@@ -90,13 +90,13 @@ def test_two_of_three_that_are_off_are_a_lost_quorum() -> None:
     found = speaking(observe(left_of_three()))
     assert found.lost
     assert found.best.replica == "east-1"
-    assert (found.of(Fate.ALIVE), found.of(Fate.DEAD)) == (("east-1",), ("east-2", "east-3"))
+    assert (found.of(VoterFate.ALIVE), found.of(VoterFate.DEAD)) == (("east-1",), ("east-2", "east-3"))
     assert not found.others_may_live
 
 
 def test_machines_that_do_not_answer_are_not_dead() -> None:
     found = speaking(observe(left_of_three(CUT_OFF)))
-    assert found.of(Fate.CUT_OFF) == ("east-2", "east-3")
+    assert found.of(VoterFate.CUT_OFF) == ("east-2", "east-3")
     assert found.others_may_live
 
 
@@ -157,7 +157,7 @@ def test_a_learner_that_has_copied_all_survives_the_only_voter() -> None:
     """It does not say who votes: all that were members and are not known to be learners may."""
     world = replace(observe(left_of_three(consent=YES)), words=(word("east-1", 9, learner=True, voters=()),))
     found = speaking(world)
-    assert found.fates == (("east-2", Fate.DEAD), ("east-3", Fate.DEAD))
+    assert found.fates == (("east-2", VoterFate.DEAD), ("east-3", VoterFate.DEAD))
     assert found.lost
     assert of(world)[0].startswith("BeginEpoch")
     both = replace(world, words=(*world.words, word("east-2", 9)))
@@ -313,7 +313,7 @@ def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data
 def test_nobody_is_asked_to_put_back_data_of_an_epoch_that_is_over() -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
     world = with_fact(observe(truth), "east-1", lambda fact: replace(fact, has_data=False))
-    assert withhold(view(world)) == Outcome()
+    assert withhold(view(world)) == RuleOutcome()
 
 
 def test_no_slot_is_taken_to_be_filled_by_what_is_of_an_epoch_that_is_over_while_the_new_one_is_not_read() -> None:

@@ -12,7 +12,7 @@ from support.golden import Golden
 
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.membership import Health, MemberFact
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.units import UnitState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World

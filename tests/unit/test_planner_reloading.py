@@ -12,7 +12,7 @@ from model.stories import with_fact as with_whole
 from model.worlds import NEW, changing
 from support.golden import Golden
 
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.model.units import UnitState
@@ -27,7 +27,7 @@ APISERVER = Component.APISERVER
 @cache
 def asked(*restart: Component, replicas: int = 3) -> World:
     """A plane that is well, of which a revision has just been asked for whose files apiservers take up."""
-    change = Change(restart=frozenset(restart), reload=frozenset({APISERVER}))
+    change = ReplicaChange(restart=frozenset(restart), reload=frozenset({APISERVER}))
     return observe(changing(replicas, replicas, change))
 
 

@@ -11,7 +11,7 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import DecideBootstrap, NoteCreated, NoteMembers
 from quarterdeck.model.steps.members import AddLearner, RemoveMember
-from quarterdeck.model.steps.placing import PlaceReplica, ReleaseReplica
+from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.traffic import NoteDraining, NoteRecord, RemoveRecord, SetBackends, SetRecord, StopBalancer
 from quarterdeck.model.steps.units import StartUnit
 

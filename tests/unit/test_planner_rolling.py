@@ -25,14 +25,14 @@ from model.worlds import FORMER, NEW, changing
 from support.components import CONTROLLERS
 from support.golden import Golden
 
-from quarterdeck.model.components import NAMED, Change, Component, Programs
+from quarterdeck.model.components import NAMED, Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.units import AdoptRevision, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.revisions import costs_nothing, outdated, wanted_revision
-from quarterdeck.planner.rules.rolling import reject, roll
+from quarterdeck.planner.rules.rollout import reject, roll
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -43,7 +43,7 @@ STOPPED, FAILED = UnitState.STOPPED, UnitState.FAILED
 @cache
 def asked(*restart: Component, replicas: int = 3) -> World:
     """A plane that is well, of which another revision has just been asked for."""
-    return observe(changing(replicas, replicas, Change(restart=frozenset(restart))))
+    return observe(changing(replicas, replicas, ReplicaChange(restart=frozenset(restart))))
 
 
 def does(world: World) -> list[str]:
@@ -99,7 +99,7 @@ def ending(world: World, name: str, component: Component) -> World:
     ],
 )
 def test_what_depends_on_a_program_stops_with_it(restart: tuple[Component, ...], stops: set[Component]) -> None:
-    assert Programs().with_dependents(Change(restart=frozenset(restart)).restart) == stops
+    assert ReplicaPrograms().with_dependents(ReplicaChange(restart=frozenset(restart)).restart) == stops
 
 
 def test_a_change_that_no_program_is_made_from_is_adopted_as_it_is() -> None:
@@ -240,7 +240,7 @@ def test_the_only_replica_is_exchanged_where_its_apiserver_would_have_to_stop() 
 @cache
 def first(component: Component) -> World:
     """The first replica runs the new revision, and its program ends again and again."""
-    start = changing(3, 3, Change(restart=frozenset({component})), broken=component)
+    start = changing(3, 3, ReplicaChange(restart=frozenset({component})), broken=component)
     return observe(until(start, lambda _, now: any(isinstance(step, RejectRevision) for step in now.now)))
 
 
@@ -259,12 +259,12 @@ def test_it_is_not_given_up_where_the_user_says_so() -> None:
 
 def test_a_program_that_the_change_does_not_touch_says_nothing_of_it() -> None:
     world = first(APISERVER)
-    other = ((FORMER, NEW, Change(restart=frozenset({Component.SCHEDULER}))),)
+    other = ((FORMER, NEW, ReplicaChange(restart=frozenset({Component.SCHEDULER}))),)
     assert planned(replace(world, changes=other), RejectRevision).steps == ()
 
 
 def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> None:
-    world = replace(first(APISERVER), changes=((FORMER, NEW, Change(exchange=True)),))
+    world = replace(first(APISERVER), changes=((FORMER, NEW, ReplicaChange(exchange=True)),))
     assert len(planned(world, RejectRevision).steps) == 1
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from model.stories import steps_until_done, until, with_fact, with_member
 from model.worlds import FORMER, NEW, changing, empty, settled
 
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.plan import Plan
@@ -19,7 +19,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.rules.traffic import follow, record
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.truth import Truth
-from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.survival import Survivability, survivals
 from quarterdeck.planner.view import view
 
 ALL = ("east-1", "east-2", "east-3")
@@ -87,16 +87,16 @@ def test_a_name_that_is_not_known_or_somebody_elses_is_not_touched() -> None:
 
 def test_the_loss_of_a_machine_is_survived_by_a_name_that_leads_to_others_and_there_is_no_edge_to_lose() -> None:
     found = {str(each.failure): each.answer for each in survivals(view(observe(serves())))}
-    assert (found["machine"], found["edge"]) == (Answer.YES, Answer.YES)
+    assert (found["machine"], found["edge"]) == (Survivability.YES, Survivability.YES)
     alone = settled(empty("east", 1, direct=True))
-    assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Answer.NO
+    assert {str(each.failure): each.answer for each in survivals(view(observe(alone)))}["machine"] is Survivability.NO
 
 
 # --- who may go -----------------------------------------------------------------------------------------------------
 
 
 def test_an_apiserver_stops_only_when_nobody_can_hold_its_address_any_more() -> None:
-    restart = Change(restart=frozenset({Component.APISERVER}))
+    restart = ReplicaChange(restart=frozenset({Component.APISERVER}))
     done = steps_until_done(changing(3, 3, restart, direct=True))
     for name in ALL:
         stopped = next(
@@ -110,7 +110,7 @@ def test_an_apiserver_stops_only_when_nobody_can_hold_its_address_any_more() -> 
 
 
 def test_nobody_drains_while_some_dns_server_may_still_lead_there() -> None:
-    world = observe(until(changing(3, 3, Change(restart=frozenset({Component.APISERVER})), direct=True), drains))
+    world = observe(until(changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})), direct=True), drains))
     assert view(world).named == world.apiservers.backends != frozenset(ALL)
     torn = replace(world, torn="it answers otherwise", apiservers=replace(world.apiservers, alike=False))
     for other in (torn, replace(world, stamped=False), replace(world, record=None, record_known=False)):
@@ -118,7 +118,7 @@ def test_nobody_drains_while_some_dns_server_may_still_lead_there() -> None:
 
 
 def test_before_anybody_rests_no_change_of_an_older_driver_can_reach_the_record() -> None:
-    world = observe(until(changing(3, 3, Change(restart=frozenset({Component.APISERVER})), direct=True), drains))
+    world = observe(until(changing(3, 3, ReplicaChange(restart=frozenset({Component.APISERVER})), direct=True), drains))
     assert not [step for step in record(view(world)).steps if isinstance(step, LeadTo)]
     (again,) = record(view(replace(world, stamped=False))).steps
     assert isinstance(again, LeadTo)
@@ -147,7 +147,7 @@ def test_the_name_goes_to_a_load_balancer_when_that_leads_to_all() -> None:
 
 
 def test_apiservers_that_clients_may_still_hold_the_address_of_rest_only_afterwards() -> None:
-    restart = Change(restart=frozenset({Component.APISERVER}))
+    restart = ReplicaChange(restart=frozenset({Component.APISERVER}))
     start = replace(settled(replace(changing(3, 3, restart, direct=True), revision=FORMER)), direct=False)
     back = until(start, lambda now, _: now.memory.served_site == "east")
     assert APISERVERS in view(observe(back)).held

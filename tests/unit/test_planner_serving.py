@@ -17,8 +17,8 @@ from quarterdeck.model.membership import Health
 from quarterdeck.model.steps.units import StartUnit, StopUnit
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.serving import control, retire, serve, serve_in_outage
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.replica_programs import control, retire, serve, serve_in_outage
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -103,7 +103,7 @@ def test_a_wanted_voter_whose_apiserver_does_not_run_gets_one_and_is_waited_for_
     found = planned(starting, StartUnit)
     assert found.steps == ()
     golden(whats(found))
-    assert planned(serving(), StartUnit) == Outcome()
+    assert planned(serving(), StartUnit) == RuleOutcome()
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def test_an_apiserver_is_neither_started_nor_waited_for_where_it_could_not_serve
     change: Change, state: UnitState
 ) -> None:
     world = but(serving(), ready("east-2", False), unit("east-2", Component.APISERVER, state))
-    assert serve(view(world)) != Outcome()
-    assert serve(view(but(world, change))) == Outcome()
+    assert serve(view(world)) != RuleOutcome()
+    assert serve(view(but(world, change))) == RuleOutcome()
 
 
 def test_an_outage_is_when_no_apiserver_at_all_is_ready() -> None:
     dark = but(bare(), *(off(name, Component.APISERVER) for name in EAST + WEST))
     assert all_told(serve_in_outage(view(dark))) == [f"StartUnit kube-apiserver of {name}" for name in EAST]
-    assert serve_in_outage(view(but(dark, ready("west-4", True)))) == Outcome()
-    assert serve_in_outage(view(but(dark, ready("east-1", True)))) == Outcome()
+    assert serve_in_outage(view(but(dark, ready("west-4", True)))) == RuleOutcome()
+    assert serve_in_outage(view(but(dark, ready("east-1", True)))) == RuleOutcome()
     empty_handed = but(dark, without_data("east-2"))
     assert all_told(serve_in_outage(view(empty_handed))) == [
         "StartUnit kube-apiserver of east-1",

@@ -12,20 +12,20 @@ from model.stories import led_by, planned, serving, whats, with_balancers, with_
 from model.worlds import changing, wanted
 from support.golden import Golden
 
-from quarterdeck.model.components import Change
+from quarterdeck.model.components import ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.remember import remember
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.machines import machine_for, no_machine, why_silent
-from quarterdeck.planner.rules.serving import settled
+from quarterdeck.planner.rules.replica_programs import settled
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
-ANEW = Change(exchange=True)
+ANEW = ReplicaChange(exchange=True)
 
 
 @cache

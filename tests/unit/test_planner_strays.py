@@ -14,7 +14,7 @@ from quarterdeck.engine.notices.events import happenings
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.samples import samples
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import can_spare, voters
@@ -35,7 +35,7 @@ def beside(world: World, *, count: int = 1, name: str = "", health: Health = Hea
 
 
 def restarting(replicas: int, component: Component = Component.ETCD) -> World:
-    return observe(changing(replicas, replicas, Change(restart=frozenset({component}))))
+    return observe(changing(replicas, replicas, ReplicaChange(restart=frozenset({component}))))
 
 
 @pytest.mark.parametrize("name", ["", "east-1"])
@@ -61,7 +61,7 @@ def test_what_leaves_the_members_alone_goes_on() -> None:
 
 def test_a_stray_of_the_events_cluster_holds_only_what_stops_its_members() -> None:
     for component, rests in ((Component.EVENTS_ETCD, False), (Component.ETCD, True)):
-        truth = changing(3, 3, Change(restart=frozenset({component})), apart=frozenset({"one", "two"}))
+        truth = changing(3, 3, ReplicaChange(restart=frozenset({component})), apart=frozenset({"one", "two"}))
         world = observe(truth)
         assert view(world).resting is not None
         stray = MemberFact(id=0x90, replica="", learner=False, health=Health.DOWN)

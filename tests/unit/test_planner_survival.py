@@ -13,18 +13,18 @@ from model.worlds import FORMER, changing, settled
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change
+from quarterdeck.model.components import ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import BalancerFact, EdgeFact, World
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.survival import Answer, Failure, Survival, survivals
+from quarterdeck.planner.survival import FailureDomain, Survivability, Survival, survivals
 from quarterdeck.planner.view import view
 
-MACHINE, HOST, ZONE, EDGE, DNS, SITE = Failure
-YES, NO, UNKNOWN = Answer
+MACHINE, HOST, ZONE, EDGE, DNS, SITE = FailureDomain
+YES, NO, UNKNOWN = Survivability
 
 
 def served(*replicas: Seen, count: int = 3, servers: int | None = 2) -> World:
@@ -41,15 +41,15 @@ def on(one: Seen, machine: str, zone: str) -> Seen:
     return replace(one, slot=Slot(site="east", zone=zone))
 
 
-def answers(world: World) -> dict[Failure, Answer]:
+def answers(world: World) -> dict[FailureDomain, Survivability]:
     return {each.failure: each.answer for each in survivals(view(world))}
 
 
-def of(world: World, failure: Failure) -> Survival:
+def of(world: World, failure: FailureDomain) -> Survival:
     return next(each for each in survivals(view(world)) if each.failure is failure)
 
 
-def why(world: World, failure: Failure) -> list[str]:
+def why(world: World, failure: FailureDomain) -> list[str]:
     return list(of(world, failure).why)
 
 
@@ -67,7 +67,7 @@ def test_three_replicas_in_three_zones_survive_a_machine_a_host_and_a_zone_but_n
 
 def test_one_replica_survives_nothing_but_a_dns_server(golden: Golden) -> None:
     world = served(Seen("east-1"), count=1)
-    assert answers(world) == dict.fromkeys(Failure, NO) | {DNS: YES}
+    assert answers(world) == dict.fromkeys(FailureDomain, NO) | {DNS: YES}
     golden(why(world, MACHINE))
     golden(why(world, ZONE))
 
@@ -144,7 +144,7 @@ def test_a_zone_and_a_host_take_the_load_balancer_along_that_stands_there(golden
     ("leads", "answer"), [(True, YES), (False, NO), (None, NO)], ids=["leads", "leads nowhere", "does not answer"]
 )
 def test_of_two_edges_one_may_be_lost_if_the_other_leads_somewhere(
-    leads: bool | None, answer: Answer, golden: Golden
+    leads: bool | None, answer: Survivability, golden: Golden
 ) -> None:
     edges = EdgeFact(name="one", zone="b"), EdgeFact(name="two", zone="c", leads=leads)
     world = served(*THREE)
@@ -180,7 +180,7 @@ def test_an_apiserver_counts_only_behind_a_load_balancer_that_finds_it_well(miss
 
 def test_a_load_balancer_that_leads_nowhere_survives_nothing_at_all(golden: Golden) -> None:
     world = with_balancers(served(*THREE), BalancerFact(site="east", running=True))
-    assert answers(world) == dict.fromkeys(Failure, NO)
+    assert answers(world) == dict.fromkeys(FailureDomain, NO)
     golden(why(world, MACHINE))
 
 
@@ -192,7 +192,7 @@ def test_every_load_balancer_counts_whose_address_a_client_may_hold(golden: Gold
 
 def test_a_name_that_leads_nowhere_survives_nothing_at_all(golden: Golden) -> None:
     world = replace(served(*THREE), record=None)
-    assert answers(world) == dict.fromkeys(Failure, NO)
+    assert answers(world) == dict.fromkeys(FailureDomain, NO)
     golden(why(world, ZONE)[0])
 
 
@@ -232,7 +232,7 @@ def test_a_plane_without_etcd_says_so(golden: Golden) -> None:
 
 
 @pytest.mark.parametrize(("servers", "answer"), [(None, UNKNOWN), (0, YES), (1, NO), (2, YES), (3, YES)])
-def test_of_dns_servers_it_is_the_number_that_counts(servers: int | None, answer: Answer) -> None:
+def test_of_dns_servers_it_is_the_number_that_counts(servers: int | None, answer: Survivability) -> None:
     assert of(served(*THREE, servers=servers), DNS).answer is answer
 
 
@@ -245,7 +245,7 @@ def test_a_plane_that_is_just_asked_for_survives_nothing() -> None:
 
 
 def apart() -> World:
-    return observe(settled(replace(changing(3, 3, Change(), apart=frozenset({FORMER})), revision=FORMER)))
+    return observe(settled(replace(changing(3, 3, ReplicaChange(), apart=frozenset({FORMER})), revision=FORMER)))
 
 
 def test_the_events_cluster_is_to_keep_its_quorum_as_well(golden: Golden) -> None:

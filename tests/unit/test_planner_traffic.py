@@ -162,7 +162,7 @@ def name_has_moved() -> World:
     """Clients have forgotten the source's address, and the source still holds the quorum."""
     truth = until(moving(3, 3), lambda now, _: now.memory.served_site == "west")
     world = observe(truth)
-    assert view(world).home == "east"
+    assert view(world).quorum_site == "east"
     return replace(world, now=world.now + 100)
 
 

@@ -12,15 +12,15 @@ from support.golden import Golden
 
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.model.bounds import Settings
-from quarterdeck.model.components import NAMED, Change, Component
+from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.units import NoteUnready, RejectRevision
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.resting import rest
-from quarterdeck.planner.rules.rolling import reject, watch
+from quarterdeck.planner.rolling_restart import rest
+from quarterdeck.planner.rules.rollout import reject, watch
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.view import view
 
@@ -31,7 +31,7 @@ START = Settings().start
 @cache
 def stuck(component: Component) -> World:
     """The first replica runs another revision now, of which a program has just been noted not to be ready."""
-    truth = changing(3, 3, Change(restart=frozenset({component})), hangs=component)
+    truth = changing(3, 3, ReplicaChange(restart=frozenset({component})), hangs=component)
     truth = until(truth, lambda now, _: bool(now.memory.unready))
     return replace(observe(truth), settings=Settings())
 
@@ -159,7 +159,7 @@ def test_what_is_ready_in_the_end_or_was_with_another_replica_is_not_given_up() 
 
 def test_nothing_is_noted_of_a_program_that_the_change_does_not_touch_or_where_nothing_is_given_up() -> None:
     world = stuck(APISERVER)
-    assert noted(replace(world, changes=((FORMER, NEW, Change(restart=frozenset({ETCD}))),))) == ()
+    assert noted(replace(world, changes=((FORMER, NEW, ReplicaChange(restart=frozenset({ETCD}))),))) == ()
     assert noted(replace(world, settings=replace(world.settings, goes_back=False))) == ()
 
 

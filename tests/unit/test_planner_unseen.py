@@ -13,7 +13,7 @@ from quarterdeck.model.components import NAMED
 from quarterdeck.model.membership import Health, MemberFact
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.members import RemoveMember, Swap
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.model.units import MachineState, UnitState

@@ -27,7 +27,7 @@ from model.worlds import changing, empty, moving, moving_apart, settled
 from support.golden import Golden
 
 from quarterdeck.model.clusters import Cluster, Full
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Step
@@ -44,7 +44,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.world import World
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.upkeep import AGAIN, make_room
 from quarterdeck.planner.simulated import apply, observe, tick
@@ -87,7 +87,7 @@ def with_power(truth: Truth, power: Power, replica: str) -> Truth:
     )
 
 
-def does(world: World) -> Outcome:
+def does(world: World) -> RuleOutcome:
     return make_room(view(world))
 
 
@@ -161,7 +161,7 @@ def test_a_dry_run_says_how_the_room_is_made() -> None:
     assert kinds == [NoteFull, Compact, Defragment, Disarm]
 
 
-ETCD_RESTARTS = Change(restart=frozenset({Component.ETCD}))
+ETCD_RESTARTS = ReplicaChange(restart=frozenset({Component.ETCD}))
 
 
 def test_a_larger_quota_reaches_the_only_member_by_a_restart_in_place_while_the_alarm_is_on() -> None:
@@ -215,7 +215,7 @@ def test_a_learner_is_promoted_where_a_voter_can_take_its_larger_quota_only_then
 
 
 def test_a_change_that_makes_no_room_does_not_stop_the_only_apiserver_while_the_alarm_is_on() -> None:
-    (truth,) = runs_out(changing(1, 1, Change(restart=frozenset({Component.APISERVER})), roomy=True))
+    (truth,) = runs_out(changing(1, 1, ReplicaChange(restart=frozenset({Component.APISERVER})), roomy=True))
     for _ in range(30):
         now = plan(observe(truth)).now
         assert not [each for each in names(now).split(", ") if each.startswith("StopUnit")]
@@ -264,15 +264,15 @@ def test_a_quota_that_is_too_small_is_said_and_history_is_not_forgotten_over_and
 @pytest.mark.parametrize(
     ("change", "cordoned"),
     [
-        (Change(restart=frozenset({Component.ETCD})), False),
-        (Change(restart=frozenset({Component.CONTROLLER_MANAGER})), True),
-        (Change(restart=frozenset({Component.ETCD})), True),
-        (Change(exchange=True), True),
-        (Change(exchange=True), False),
+        (ReplicaChange(restart=frozenset({Component.ETCD})), False),
+        (ReplicaChange(restart=frozenset({Component.CONTROLLER_MANAGER})), True),
+        (ReplicaChange(restart=frozenset({Component.ETCD})), True),
+        (ReplicaChange(exchange=True), True),
+        (ReplicaChange(exchange=True), False),
     ],
 )
 def test_a_revision_that_is_not_taken_up_is_named_with_what_holds_it_up(
-    change: Change, cordoned: bool, golden: Golden
+    change: ReplicaChange, cordoned: bool, golden: Golden
 ) -> None:
     """It may have the larger quota already."""
     once = replace(NOTED, compacted=True, since=-AGAIN, defragmented=("east-1",))
@@ -386,8 +386,8 @@ def test_nobody_is_defragmented_while_a_member_copies_and_a_learner_without_room
 def test_nothing_is_touched_while_members_disagree() -> None:
     world = full(CRAMPED, CRAMPED, CRAMPED)
     both = ("memberID:1 alarm:NOSPACE ", "memberID:2 alarm:CORRUPT ")
-    assert does(with_membership(world, alarms=both)) == Outcome()
-    assert does(full(CRAMPED, CRAMPED, CRAMPED, alarm="CORRUPT", noted=None)) == Outcome()
+    assert does(with_membership(world, alarms=both)) == RuleOutcome()
+    assert does(full(CRAMPED, CRAMPED, CRAMPED, alarm="CORRUPT", noted=None)) == RuleOutcome()
 
 
 # --- what is remembered ---------------------------------------------------------------------------------------------

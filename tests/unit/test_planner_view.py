@@ -148,7 +148,7 @@ def test_in_doubt_is_a_voter_that_is_neither_well_nor_known_to_be_down(
 
 
 @pytest.mark.parametrize(
-    ("health", "home", "likely"),
+    ("health", "quorum_site", "likely"),
     [
         (Health.HEALTHY, "west", "west"),
         (Health.SUSPECT, None, "west"),
@@ -157,12 +157,12 @@ def test_in_doubt_is_a_voter_that_is_neither_well_nor_known_to_be_down(
     ],
 )
 def test_a_site_may_hold_the_quorum_although_we_do_not_see_it(
-    health: Health, home: str | None, likely: str | None
+    health: Health, quorum_site: str | None, likely: str | None
 ) -> None:
     """But not with members that are down: then a swap was broken off, and is to be finished."""
     west = (Seen("west-1"), Seen("west-2"), Seen("west-3", health=health))
     now = viewed(*east(2), *west, to="west", count=3)
-    assert (now.home, now.likely_home) == (home, likely)
+    assert (now.quorum_site, now.likely_quorum_site) == (quorum_site, likely)
 
 
 # --- who carries the traffic ----------------------------------------------------------------------------------------
@@ -206,14 +206,14 @@ def test_amid_a_swap_no_learner_is_waited_for() -> None:
     """No site holds a quorum, so nobody is promoted but by the swap."""
     dead = Seen("east-3", health=Health.DOWN, machine=DOWN)
     now = viewed(*east(2), dead, *coming()[3:], to="west", count=3)
-    assert now.home is None
+    assert now.quorum_site is None
     assert now.takeover
 
 
-def test_a_promotion_keeps_home_when_the_same_site_holds_the_quorum_after_it() -> None:
+def test_a_promotion_keeps_the_quorum_site_when_the_same_site_holds_the_quorum_after_it() -> None:
     few, many = (*coming()[:4], learner("west-2")), coming()
     for replicas, keeps in ((few, True), (many, False), ((Seen("east-1"), learner("east-2")), True)):
-        assert viewed(*replicas, to="west", count=3).keeps_home(replicas[-1].record) is keeps
+        assert viewed(*replicas, to="west", count=3).keeps_quorum_site(replicas[-1].record) is keeps
 
 
 # --- where to go ----------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def test_a_promotion_keeps_home_when_the_same_site_holds_the_quorum_after_it() -
 
 def test_a_plane_whose_membership_is_not_known_goes_where_it_is_wanted() -> None:
     now = view(replace(seen(*coming(), to="west", count=3), membership=None))
-    assert (now.home, now.heading, names(now)) == (None, "west", ["west-1", "west-2", "west-3"])
+    assert (now.quorum_site, now.heading, names(now)) == (None, "west", ["west-1", "west-2", "west-3"])
     assert [record.name for record in now.unwanted] == ["east-1", "east-2", "east-3"]
     one = view(replace(seen(*east(1), Seen("west-1"), to="west", count=1), membership=None))
     assert not one.missing, "nothing is lent before it is known who is a member"
@@ -304,7 +304,7 @@ def test_where_none_of_two_other_sites_holds_the_quorum_the_stronger_one_is_to(
 ) -> None:
     world = seen(*replicas, to="north", count=3)
     now = view(with_memory(world, served_site=served))
-    assert now.home is None
+    assert now.quorum_site is None
     assert now.heading == heading
 
 

@@ -8,16 +8,16 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
-from quarterdeck.probe.ledger import Ledger, Slot
+from quarterdeck.probe.ledger import Ledger, ObjectSlot
 from quarterdeck.probe.order import EventCheck
 from quarterdeck.probe.result import QUIET
 from quarterdeck.probe.tally import Histogram, SampleStore, Tally
-from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeSettings
+from quarterdeck.probe.target import DEFAULT_CLIENTS, ClientKind, ProbeSettings
 
-A, B = Slot(0, 0), Slot(0, 1)
+A, B = ObjectSlot(0, 0), ObjectSlot(0, 1)
 
 
-def wrote(check: EventCheck, *numbers: int, slot: Slot = A) -> None:
+def wrote(check: EventCheck, *numbers: int, slot: ObjectSlot = A) -> None:
     for number in numbers:
         check.begun(slot, number, started=float(number))
         check.acknowledged(slot, number)
@@ -163,11 +163,11 @@ def test_quantiles_are_exact_to_two_percent() -> None:
 
 
 def success(tally: Tally, started: float, ended: float, client: str = "c") -> None:
-    tally.success(client, Kind.READER, started, ended, address="a")
+    tally.success(client, ClientKind.READER, started, ended, address="a")
 
 
 def failure(tally: Tally, started: float, ended: float, client: str = "c") -> None:
-    tally.failure(client, Kind.READER, started, ended, request="GET /x", reason="status 429", address="a")
+    tally.failure(client, ClientKind.READER, started, ended, request="GET /x", reason="status 429", address="a")
 
 
 def test_a_stall_lasts_from_the_first_failure_to_the_next_success() -> None:
@@ -216,7 +216,7 @@ def test_the_probes_own_lag_is_told_per_period() -> None:
 
 def test_news_is_a_wait_but_no_request() -> None:
     tally = Tally(0.0)
-    tally.news("w", Kind.WATCHER, 1.0, 1.25, address="a")
+    tally.news("w", ClientKind.WATCHER, 1.0, 1.25, address="a")
     figures = tally.overall()
     assert (figures.requests, figures.stall_ms) == (0, pytest.approx(250))
 
@@ -225,14 +225,14 @@ def test_samples_are_bounded_and_keep_maxima_and_failures() -> None:
     store = SampleStore(limit=100)
     for number in range(5_000):
         worst, failed = number == 1_234, number == 2_345
-        store.add(number / 10, Kind.READER, 900.0 if worst else 1.0, "a", ok=not failed)
-        store.add(number / 10, Kind.WRITER, 2.0, f"address {number % 3}", ok=True)
+        store.add(number / 10, ClientKind.READER, 900.0 if worst else 1.0, "a", ok=not failed)
+        store.add(number / 10, ClientKind.WRITER, 2.0, f"address {number % 3}", ok=True)
     samples = store.samples()
     assert len(samples.at) < 100
     assert max(samples.ms) == 900.0
     assert samples.ok.count(False) == 1
     assert list(samples.at) == sorted(samples.at)
-    assert {samples.kinds[kind] for kind in samples.kind} == {Kind.READER, Kind.WRITER}
+    assert {samples.kinds[kind] for kind in samples.kind} == {ClientKind.READER, ClientKind.WRITER}
     assert len(samples.addresses) == 4
 
 
@@ -263,6 +263,6 @@ def test_settings_that_cannot_be_are_refused(changes: dict[str, object]) -> None
 
 def test_the_default_load_measures_and_does_not_weigh() -> None:
     settings = ProbeSettings(id="x")
-    requests = settings.rate * sum(count for kind, count in DEFAULT_CLIENTS if kind is not Kind.WATCHER)
+    requests = settings.rate * sum(count for kind, count in DEFAULT_CLIENTS if kind is not ClientKind.WATCHER)
     assert 100 <= requests <= 200
-    assert {kind for kind, _ in DEFAULT_CLIENTS} == set(Kind)
+    assert {kind for kind, _ in DEFAULT_CLIENTS} == set(ClientKind)

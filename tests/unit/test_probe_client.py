@@ -12,16 +12,16 @@ from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.probe.client import Client
-from quarterdeck.probe.dial import Dialer, Http, tls_context
+from quarterdeck.probe.dial import Dialer, HttpVersion, tls_context
 from quarterdeck.probe.http2 import FrameSplitter, GoAway
-from quarterdeck.probe.ledger import Slot
+from quarterdeck.probe.ledger import ObjectSlot
 from quarterdeck.probe.network import Direct
 from quarterdeck.probe.objects import Requests
 from quarterdeck.probe.resolve import PinnedResolver, resolver_for
 from quarterdeck.probe.target import ProbeTarget
 
 REQUESTS = Requests("ns", "t")
-READ = REQUESTS.read(Slot(0, 0))
+READ = REQUESTS.read(ObjectSlot(0, 0))
 
 
 @pytest.fixture
@@ -32,7 +32,12 @@ async def server() -> AsyncIterator[FakeApiserver]:
 
 
 def client_of(
-    target: ProbeTarget, http: Http = Http.ONE, *, pinned: bool = False, keep: bool = True, timeout: float = 5.0
+    target: ProbeTarget,
+    http: HttpVersion = HttpVersion.ONE,
+    *,
+    pinned: bool = False,
+    keep: bool = True,
+    timeout: float = 5.0,
 ) -> Client:
     resolver = resolver_for(target, time.monotonic, Direct())
     dialer = Dialer(
@@ -56,8 +61,10 @@ def once(act: Act):
     return lambda exchange: left.pop() if left else None
 
 
-@pytest.mark.parametrize("http", Http)
-async def test_a_connection_is_kept_for_as_long_as_the_server_keeps_it(server: FakeApiserver, http: Http) -> None:
+@pytest.mark.parametrize("http", HttpVersion)
+async def test_a_connection_is_kept_for_as_long_as_the_server_keeps_it(
+    server: FakeApiserver, http: HttpVersion
+) -> None:
     client = client_of(server.target(), http)
     assert [(await client.call(READ)).status for _ in range(5)] == [200] * 5
     assert server.connections == 1
@@ -79,10 +86,10 @@ async def test_connection_close_is_obeyed_and_is_no_failure(server: FakeApiserve
     await client.drop()
 
 
-@pytest.mark.parametrize("http", Http)
+@pytest.mark.parametrize("http", HttpVersion)
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_a_reused_connection_that_ends_unanswered_is_resent_once_and_said_so(
-    server: FakeApiserver, act: Act, http: Http
+    server: FakeApiserver, act: Act, http: HttpVersion
 ) -> None:
     server.act = on_turn(2, act)
     client = client_of(server.target(), http)
@@ -92,9 +99,9 @@ async def test_a_reused_connection_that_ends_unanswered_is_resent_once_and_said_
     await client.drop()
 
 
-@pytest.mark.parametrize("http", Http)
+@pytest.mark.parametrize("http", HttpVersion)
 async def test_a_new_connection_that_ends_unanswered_is_a_failure(
-    server: FakeApiserver, http: Http, golden: Golden
+    server: FakeApiserver, http: HttpVersion, golden: Golden
 ) -> None:
     server.act = once(Act.CLOSE)
     client = client_of(server.target(), http)
@@ -120,19 +127,19 @@ async def test_what_is_not_idempotent_is_never_resent(server: FakeApiserver) -> 
     server.act = on_turn(2, Act.CLOSE)
     client = client_of(server.target())
     assert (await client.call(READ)).ok
-    outcome = await client.call(REQUESTS.create(Slot(0, 1)))
+    outcome = await client.call(REQUESTS.create(ObjectSlot(0, 1)))
     assert (outcome.ok, outcome.resent) == (False, False)
     await client.drop()
 
 
-@pytest.mark.parametrize("http", Http)
-async def test_half_a_response_is_a_failure_and_not_resent(server: FakeApiserver, http: Http) -> None:
+@pytest.mark.parametrize("http", HttpVersion)
+async def test_half_a_response_is_a_failure_and_not_resent(server: FakeApiserver, http: HttpVersion) -> None:
     server.act = on_turn(2, Act.HALF)
     client = client_of(server.target(), http)
     assert (await client.call(READ)).ok
     outcome = await client.call(READ)
     assert (outcome.ok, outcome.resent) == (False, False)
-    assert ("broke off" if http is Http.ONE else "closed the connection") in outcome.reason
+    assert ("broke off" if http is HttpVersion.ONE else "closed the connection") in outcome.reason
     assert (await client.call(READ)).ok
     await client.drop()
 
@@ -146,8 +153,8 @@ async def test_one_byte_of_a_response_is_enough_for_a_request_never_to_be_resent
     await client.drop()
 
 
-@pytest.mark.parametrize("http", Http)
-async def test_429_is_a_failure(server: FakeApiserver, http: Http) -> None:
+@pytest.mark.parametrize("http", HttpVersion)
+async def test_429_is_a_failure(server: FakeApiserver, http: HttpVersion) -> None:
     server.act = once(Act.REFUSE)
     client = client_of(server.target(), http)
     outcome = await client.call(READ)
@@ -156,9 +163,9 @@ async def test_429_is_a_failure(server: FakeApiserver, http: Http) -> None:
     await client.drop()
 
 
-@pytest.mark.parametrize("http", Http)
+@pytest.mark.parametrize("http", HttpVersion)
 async def test_a_server_that_never_answers_is_a_failure_at_the_deadline(
-    server: FakeApiserver, http: Http, golden: Golden
+    server: FakeApiserver, http: HttpVersion, golden: Golden
 ) -> None:
     server.act = once(Act.HANG)
     client = client_of(server.target(), http, timeout=2.0)
@@ -181,7 +188,7 @@ async def test_an_idle_connection_that_was_closed_is_seen_and_nothing_is_resent(
 
 
 async def test_goaway_lets_the_open_stream_end_and_moves_the_next_request(server: FakeApiserver) -> None:
-    client = client_of(server.target(), Http.TWO)
+    client = client_of(server.target(), HttpVersion.TWO)
     assert (await client.open(REQUESTS.watch(0))).ok
     pieces = client.pieces()
     assert b"ADDED" in await anext(pieces)
@@ -201,7 +208,7 @@ async def test_goaway_lets_the_open_stream_end_and_moves_the_next_request(server
 
 
 async def test_what_goaway_says_was_not_processed_is_resent(server: FakeApiserver) -> None:
-    client = client_of(server.target(), Http.TWO)
+    client = client_of(server.target(), HttpVersion.TWO)
     server.act = once(Act.HANG)
     call = asyncio.create_task(client.call(READ))
     await until(lambda: len(server.requests) == 1)
@@ -276,7 +283,7 @@ async def test_a_server_that_another_ca_signed_is_not_trusted(server: FakeApiser
 async def test_broken_pems_are_refused_before_anything_is_tried(server: FakeApiserver) -> None:
     for change in ({"ca_pem": "no"}, {"ca_pem": ""}, {"client_key_pem": "no"}, {"client_cert_pem": pems().ca}):
         with pytest.raises(InvalidInput, match="certificates"):
-            tls_context(server.target(**change), Http.ONE)
+            tls_context(server.target(**change), HttpVersion.ONE)
 
 
 def test_secrets_are_not_printed() -> None:

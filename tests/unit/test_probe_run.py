@@ -17,8 +17,8 @@ from support.golden import Golden
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.result import FailedRequest, ProbeResult
-from quarterdeck.probe.run import Probe
-from quarterdeck.probe.target import DEFAULT_CLIENTS, Kind, ProbeConfig, ProbeSettings, SourceLost
+from quarterdeck.probe.run import ProbeRun
+from quarterdeck.probe.target import DEFAULT_CLIENTS, ClientKind, ProbeConfig, ProbeSettings, SourceLost
 
 #: Long enough for a machine that is busy with other things: only the tests of what never comes wait less.
 SETTINGS = ProbeSettings(id="t", rate=50, timeout=20.0, slots=4)
@@ -27,7 +27,7 @@ SETTINGS = ProbeSettings(id="t", rate=50, timeout=20.0, slots=4)
 class Lab:
     """A server, a probe that runs against it, and its result after the block."""
 
-    def __init__(self, server: FakeApiserver, probe: Probe, failures: list[FailedRequest]) -> None:
+    def __init__(self, server: FakeApiserver, probe: ProbeRun, failures: list[FailedRequest]) -> None:
         self.server = server
         self.probe = probe
         self.failures = failures
@@ -49,7 +49,7 @@ class Lab:
 async def lab(settings: ProbeSettings = SETTINGS, network: Network | None = None) -> AsyncIterator[Lab]:
     failures: list[FailedRequest] = []
     async with FakeApiserver() as server:
-        probe = Probe(
+        probe = ProbeRun(
             ProbeConfig(target=server.target(), settings=settings),
             network=network or Direct(),
             now=time.monotonic,
@@ -97,13 +97,13 @@ async def test_a_good_server_gets_a_clean_result_from_every_kind() -> None:
     assert clean(result)
     assert [period.label for period in result.periods] == ["quiet", "migrate"]
     for period in result.periods:
-        assert set(period.kinds) == set(Kind)
+        assert set(period.kinds) == set(ClientKind)
         assert period.overall.p50_ms <= period.overall.p99_ms <= period.overall.stall_ms
     assert result.watches.events == 2 * result.writes.acknowledged
     assert result.requests == sum(f.requests for period in result.periods for f in period.kinds.values())
     opened = result.connections
-    assert opened[Kind.NEW_CONNECTION] > 10
-    assert all(opened[kind] == count for kind, count in DEFAULT_CLIENTS if kind is not Kind.NEW_CONNECTION)
+    assert opened[ClientKind.NEW_CONNECTION] > 10
+    assert all(opened[kind] == count for kind, count in DEFAULT_CLIENTS if kind is not ClientKind.NEW_CONNECTION)
     assert len(result.samples.at) > result.requests
 
 
@@ -127,7 +127,7 @@ async def test_a_forgotten_write_is_lost_and_stays_so_when_it_is_overwritten(gol
 async def test_a_write_that_vanishes_after_its_read_back_is_found_by_the_audit(golden: Golden) -> None:
     async with lab() as it:
         await until(lambda: it.probe.summary().acknowledged > 20)
-        await it.probe.retire(Kind.WRITER)
+        await it.probe.retire(ClientKind.WRITER)
         it.server.store.objects["writer-0-001"] = it.server.store.before["writer-0-001"]
     assert it.result.writes.lost == 1
     golden.hide(r"writer-\d-\d+|(?<=number )\d+", "N")
@@ -135,7 +135,7 @@ async def test_a_write_that_vanishes_after_its_read_back_is_found_by_the_audit(g
 
 
 async def test_a_stale_read_is_caught() -> None:
-    async with lab(replace(SETTINGS, clients=((Kind.WRITER, 1), (Kind.HTTP2, 1)))) as it:
+    async with lab(replace(SETTINGS, clients=((ClientKind.WRITER, 1), (ClientKind.HTTP2, 1)))) as it:
         await it.writes(8)
         # What was there before is not stale while the write after it is not acknowledged: one answer may be right.
         it.server.act = first(lambda exchange: exchange.http2, Act.OLD, times=8)
@@ -180,7 +180,7 @@ async def test_a_closed_idle_connection_costs_no_failure() -> None:
         it.server.act = lambda exchange: Act.LAST if exchange.turn % 5 == 0 else None
         await it.writes(20)
     assert clean(it.result)
-    assert it.result.connections[Kind.KEEP_ALIVE] > 1
+    assert it.result.connections[ClientKind.KEEP_ALIVE] > 1
 
 
 async def test_a_reset_under_a_request_is_resent_and_shown_apart() -> None:
@@ -209,7 +209,7 @@ async def test_an_event_left_out_is_caught() -> None:
 
 
 async def test_events_in_the_wrong_order_are_caught() -> None:
-    async with lab(replace(SETTINGS, clients=((Kind.WRITER, 1), (Kind.WATCHER, 1)))) as it:
+    async with lab(replace(SETTINGS, clients=((ClientKind.WRITER, 1), (ClientKind.WATCHER, 1)))) as it:
         held: list[dict] = []
 
         def swap(events: list[dict]) -> list[dict]:
@@ -229,7 +229,7 @@ async def test_events_in_the_wrong_order_are_caught() -> None:
 
 async def test_watches_that_end_or_are_cut_go_on_from_where_they_were() -> None:
     """A client that opens a connection for each request may be cut in the first of it, and sends nothing twice."""
-    kept = tuple(each for each in SETTINGS.clients if each[0] is not Kind.NEW_CONNECTION)
+    kept = tuple(each for each in SETTINGS.clients if each[0] is not ClientKind.NEW_CONNECTION)
     async with lab(replace(SETTINGS, clients=kept)) as it:
         it.server.end_watches()
         await it.writes(10)
@@ -262,7 +262,7 @@ async def test_a_dead_server_makes_every_kind_fail_and_stall_until_it_is_back() 
     async with lab() as it:
         server = it.server
         await server.stop()
-        await until(lambda: {failure.kind for failure in it.failures} == set(Kind))
+        await until(lambda: {failure.kind for failure in it.failures} == set(ClientKind))
         await it.stack.enter_async_context(FakeApiserver(server.address, server.store, server.port))
         await it.writes(10)
     (period,) = it.result.periods
@@ -274,19 +274,19 @@ async def test_a_dead_server_makes_every_kind_fail_and_stall_until_it_is_back() 
 
 async def test_retired_clients_send_nothing_any_more() -> None:
     async with lab() as it:
-        await it.probe.retire(Kind.PINNED)
+        await it.probe.retire(ClientKind.PINNED)
         it.probe.mark("after")
         await it.writes(10)
-    assert Kind.PINNED in it.result.periods[0].kinds
-    assert Kind.PINNED not in it.result.periods[1].kinds
+    assert ClientKind.PINNED in it.result.periods[0].kinds
+    assert ClientKind.PINNED not in it.result.periods[1].kinds
 
 
 @asynccontextmanager
-async def lone(settings: ProbeSettings, act: Callable[[Exchange], Act | None]) -> AsyncIterator[Probe]:
+async def lone(settings: ProbeSettings, act: Callable[[Exchange], Act | None]) -> AsyncIterator[ProbeRun]:
     """A probe that has not begun, at a server that does so; its patience runs out at once."""
     async with FakeApiserver() as server:
         server.act = act
-        yield Probe(
+        yield ProbeRun(
             ProbeConfig(target=server.target(), settings=settings),
             network=Direct(),
             now=iter(range(0, 10_000, 20)).__next__,
@@ -371,7 +371,7 @@ async def test_every_object_is_there_before_a_client_starts_and_is_made_once() -
         await probe.prepare()
         await probe.abandon()
     objects = [each for each in made if each.path.endswith("/configmaps")]
-    assert len(objects) == 32 * settings.count(Kind.WRITER)
+    assert len(objects) == 32 * settings.count(ClientKind.WRITER)
     assert {each.turn for each in objects} <= set(range(1, 9)), "eight connections share the work"
 
 

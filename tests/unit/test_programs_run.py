@@ -9,7 +9,7 @@ import pytest
 from support.conditions import eventually
 
 from quarterdeck.errors import TimedOut
-from quarterdeck.runner import Ended, run, run_blocking, start
+from quarterdeck.runner import ProcessResult, run, run_blocking, start
 
 
 def shell(text: str) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ async def all_gone(file: Path) -> bool:
 
 async def test_it_is_told_how_a_program_ended_and_what_it_wrote() -> None:
     ended = await run(shell("cat; echo no >&2; exit 3"), doing="it", deadline=10, given=b"yes")
-    assert ended == Ended(3, "yes", "no\n")
+    assert ended == ProcessResult(3, "yes", "no\n")
     assert (ended.how, ended.last_words) == ("ended with 3", "no")
     killed = await run(shell("kill -9 $$"), doing="it", deadline=10)
     assert (killed.code, killed.last_words) == (-9, "was killed by signal 9")
@@ -38,7 +38,7 @@ async def test_it_is_told_how_a_program_ended_and_what_it_wrote() -> None:
 
 
 async def test_without_anything_given_its_input_is_empty() -> None:
-    assert await run(("/bin/cat",), doing="it", deadline=10) == Ended(0, "", "")
+    assert await run(("/bin/cat",), doing="it", deadline=10) == ProcessResult(0, "", "")
 
 
 async def test_it_is_started_where_and_with_what_it_is_told(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ async def test_what_it_left_behind_keeps_nobody_waiting_and_ends_with_it_if_aske
 
 
 def test_without_a_loop_it_is_the_same() -> None:
-    assert run_blocking(shell("cat; echo no >&2; exit 3"), doing="it", deadline=10, given="yes") == Ended(
+    assert run_blocking(shell("cat; echo no >&2; exit 3"), doing="it", deadline=10, given="yes") == ProcessResult(
         3, "yes", "no\n"
     )
     with pytest.raises(TimedOut, match=r"doing it: /bin/sh has not ended within 0.2 s: it was killed \(soon\)"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.planner.quorum import Change, Voter, after, has_quorum, home, margin, quorum, shortest_swap
+from quarterdeck.planner.quorum import Voter, VoterChange, after, has_quorum, margin, quorum, quorum_site, shortest_swap
 
 
 def voters(**sites: int) -> frozenset[Voter]:
@@ -34,11 +34,11 @@ def test_margin_is_how_many_more_may_fail() -> None:
     assert margin([Voter("a", "x", True), Voter("b", "x", False), Voter("c", "x", False)]) == -1
 
 
-def test_home_is_the_site_that_needs_no_other() -> None:
-    assert home(voters(east=3, west=2)) == "east"
-    assert home(voters(east=2, west=3)) == "west"
-    assert home(voters(east=3, west=3)) is None
-    assert home(()) is None
+def test_the_quorum_site_is_the_one_that_needs_no_other() -> None:
+    assert quorum_site(voters(east=3, west=2)) == "east"
+    assert quorum_site(voters(east=2, west=3)) == "west"
+    assert quorum_site(voters(east=3, west=3)) is None
+    assert quorum_site(()) is None
 
 
 def test_three_to_three_swaps_by_one_promotion_and_one_removal() -> None:
@@ -81,11 +81,11 @@ def _homeless(
     """How often no site holds the quorum on this way (None: it does not get there, or the quorum is lost)."""
     homeless = 0
     for remove in order:
-        now = after(now, Change(remove, next(leaving if remove else coming)))
+        now = after(now, VoterChange(remove, next(leaving if remove else coming)))
         if not has_quorum(now):
             return None
-        homeless += home(now) is None
-    return homeless if home(now) == "w" else None
+        homeless += quorum_site(now) is None
+    return homeless if quorum_site(now) == "w" else None
 
 
 @pytest.mark.parametrize("east", ["e", "ee", "eee"])
@@ -110,8 +110,8 @@ def test_a_swap_is_the_shortest_of_all_ways(east: str, west: str, coming: str, s
 def test_a_change_leaves_all_other_voters_as_they_are() -> None:
     both = frozenset(some("stays", "ew"))
     one, new = some("stays", "e")[0], Voter("new", "w")
-    assert after(both, Change(False, new)) == both | {new}
-    assert after(both, Change(True, one)) == both - {one}
+    assert after(both, VoterChange(False, new)) == both | {new}
+    assert after(both, VoterChange(True, one)) == both - {one}
 
 
 @given(
@@ -130,4 +130,4 @@ def test_a_swap_never_passes_a_state_without_a_healthy_quorum(
     for change in path or ():
         now = after(now, change)
         assert has_quorum(now)
-    assert path is None or home(now) == "west"
+    assert path is None or quorum_site(now) == "west"

@@ -20,8 +20,8 @@ from quarterdeck.report.build import build
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.downsample import downsampled
 from quarterdeck.report.html import render_html
-from quarterdeck.report.schema import Moment, Role, Verdict
-from quarterdeck.report.spans import Look, Span, member_spans
+from quarterdeck.report.schema import Moment, PromiseVerdict, Role
+from quarterdeck.report.spans import Span, SpanStyle, member_spans
 from quarterdeck.report.text import render_text
 
 HOSTILE = "</script><script>alert('1')</script><img src=x onerror=alert(2)> & \"quoted\""
@@ -176,10 +176,10 @@ def test_the_figure_is_a_plotly_figure() -> None:
 def test_spans_hold_until_the_next_change() -> None:
     spans = member_spans(report().timeline, 14.2)
     fourth = [span for span in spans if span.row == "demo-4 · west"]
-    assert [span.look for span in fourth] == [Look.LEARNER, Look.VOTER, Look.LEADER]
+    assert [span.look for span in fourth] == [SpanStyle.LEARNER, SpanStyle.VOTER, SpanStyle.LEADER]
     assert [(span.start, span.end) for span in fourth] == [(0.25, 3.63), (3.63, 11.05), (11.05, 14.2)]
     first = [span for span in spans if span.row == "demo-1 · east"]
-    assert first == [Span("demo-1 · east", Look.VOTER, 0.05, pytest.approx(11.123), "east")]
+    assert first == [Span("demo-1 · east", SpanStyle.VOTER, 0.05, pytest.approx(11.123), "east")]
 
 
 def test_a_learner_that_was_never_healthy_is_joining_and_one_that_was_is_sick() -> None:
@@ -190,7 +190,7 @@ def test_a_learner_that_was_never_healthy_is_joining_and_one_that_was_is_sick() 
         return first.model_copy(update={"at": time, "members": (learner.model_copy(update={"healthy": healthy}),)})
 
     spans = member_spans((at(0, healthy=False), at(1, healthy=True), at(2, healthy=False)), 3)
-    assert [span.look for span in spans] == [Look.JOINING, Look.LEARNER, Look.ILL]
+    assert [span.look for span in spans] == [SpanStyle.JOINING, SpanStyle.LEARNER, SpanStyle.ILL]
 
 
 def test_downsampling_keeps_every_failure_and_every_kinds_slowest() -> None:
@@ -232,7 +232,7 @@ def test_the_terminal_shows_the_same(golden: Golden) -> None:
 
 
 def test_an_aim_that_a_busy_machine_missed_is_marked_and_breaks_no_promise() -> None:
-    missed = Verdict(claim="clients wait little", measured="long", holds=False, promised=False)
+    missed = PromiseVerdict(claim="clients wait little", measured="long", holds=False, promised=False)
     made = report().model_copy(update={"verdicts": (*report().verdicts, missed)})
     assert made.holds
     console = Console(width=100, record=True)

@@ -11,8 +11,8 @@ from support.golden import Golden
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import Fence, Machine, MachineState
-from quarterdeck.sites.former import former_site
-from quarterdeck.sites.port import Faults, Holds, Site
+from quarterdeck.sites.former_site import former_site
+from quarterdeck.sites.port import Faults, Holds, SitePort
 
 KNOWN = Machine(name="east-a1", site="east", zone="a", address="127.0.0.1", state=MachineState.UNREACHABLE)
 
@@ -22,7 +22,7 @@ ANSWERED = {"machines", "facts", "storage_classes"}
 
 
 def calls() -> Iterator[str]:
-    for port in (Site, Holds):
+    for port in (SitePort, Holds):
         for name, call in vars(port).items():
             if inspect.iscoroutinefunction(call) and name not in ANSWERED:
                 yield name

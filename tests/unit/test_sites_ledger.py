@@ -12,21 +12,21 @@ from support.golden import Golden
 
 from quarterdeck.components.ports import LAST_BLOCK, ports_of, seat_at, seat_with
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
-from quarterdeck.model.seats import Endpoint, Seat, TakenSeat
+from quarterdeck.model.seats import HostPort, Seat, TakenSeat
 from quarterdeck.model.units import UnitStatus
-from quarterdeck.sites.base.seating import Ledger
-from quarterdeck.sites.local.kept import change_ledger, read_ledger
+from quarterdeck.sites.base.seats import SeatLedger
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
 from quarterdeck.sites.local.site import LocalSite, open_local_site
+from quarterdeck.sites.local.site_files import change_ledger, read_ledger
 
 HOST = "10.0.0.1"
 #: Each process takes ten seats, as fast as it can.
 MANY = """
 import sys
 from pathlib import Path
-from quarterdeck.sites.local.kept import change_ledger
+from quarterdeck.sites.local.site_files import change_ledger
 for number in range(10):
     change_ledger(Path(sys.argv[1]), lambda ledger: ledger.allocated(
         machine="m",
@@ -39,15 +39,17 @@ for number in range(10):
 """
 
 
-def allocated(ledger: Ledger, replica: str, *, listening: frozenset[Endpoint] = frozenset()) -> tuple[Ledger, Seat]:
+def allocated(
+    ledger: SeatLedger, replica: str, *, listening: frozenset[HostPort] = frozenset()
+) -> tuple[SeatLedger, Seat]:
     return ledger.allocated(
         machine="m", hosts=[HOST], plane="p", replica=replica, ports=ports_of(0), listening=listening
     )
 
 
-def full() -> Ledger:
+def full() -> SeatLedger:
     seats = (seat_at("m", HOST, block) for block in range(LAST_BLOCK + 1))
-    return Ledger(taken=tuple(TakenSeat(plane="p", replica=f"r{at}", seat=seat) for at, seat in enumerate(seats)))
+    return SeatLedger(taken=tuple(TakenSeat(plane="p", replica=f"r{at}", seat=seat) for at, seat in enumerate(seats)))
 
 
 def test_when_all_blocks_are_taken_that_is_said_and_one_that_is_let_go_is_found(golden: Golden) -> None:
@@ -59,14 +61,14 @@ def test_when_all_blocks_are_taken_that_is_said_and_one_that_is_let_go_is_found(
 def test_ports_of_different_kinds_never_meet() -> None:
     """The peers of an etcd of events in block 406 would be at the port of the apiserver of block 0."""
     events = seat_with("m", HOST, ports_of(406, ("events-peer",)))
-    ledger = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=events),))
-    assert allocated(Ledger(), "r2")[1] == seat_at("m", HOST, 0)
+    ledger = SeatLedger(taken=(TakenSeat(plane="p", replica="r1", seat=events),))
+    assert allocated(SeatLedger(), "r2")[1] == seat_at("m", HOST, 0)
     assert allocated(ledger, "r2")[1] == seat_at("m", HOST, LAST_BLOCK)
 
 
 def test_where_a_machine_has_more_addresses_replicas_that_share_it_have_the_same_ports() -> None:
     """Kubernetes keeps one list of ports for all apiservers of a plane. Blocks come when no address is left."""
-    hosts, ledger, seats = (HOST, "100.64.0.1", "100.64.0.2"), Ledger(), list[Seat]()
+    hosts, ledger, seats = (HOST, "100.64.0.1", "100.64.0.2"), SeatLedger(), list[Seat]()
     for number in range(3):
         ledger, seat = ledger.allocated(
             machine="m",
@@ -74,14 +76,14 @@ def test_where_a_machine_has_more_addresses_replicas_that_share_it_have_the_same
             plane="p",
             replica=f"r{number}",
             ports=ports_of(4),
-            listening={Endpoint("100.64.0.1", ports_of(4)["etcd-peer"])},
+            listening={HostPort("100.64.0.1", ports_of(4)["etcd-peer"])},
         )
         seats.append(seat)
     assert seats == [seat_at("m", HOST, 4), seat_at("m", "100.64.0.2", 4), seat_at("m", HOST, LAST_BLOCK)]
 
 
 def test_a_name_that_no_port_has_is_refused(golden: Golden) -> None:
-    taken = Ledger(taken=(TakenSeat(plane="p", replica="r1", seat=seat_with("m", HOST, {"konnectivity": 8132})),))
+    taken = SeatLedger(taken=(TakenSeat(plane="p", replica="r1", seat=seat_with("m", HOST, {"konnectivity": 8132})),))
     with golden.raises(InvalidInput):
         taken.allocated(machine="m", hosts=[HOST], plane="p", replica="r", ports={"konnectivity": 8132}, listening=())
 
@@ -97,7 +99,7 @@ def test_two_processes_at_once_give_nobody_the_same(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_is_read_as_it_was(tmp_path: Path) -> None:
-    (ledger, seat), folder = allocated(Ledger(fences={"demo": 7}), "r1"), tmp_path / "m"
+    (ledger, seat), folder = allocated(SeatLedger(fences={"demo": 7}), "r1"), tmp_path / "m"
     moved = replace(seat.ports[0], advertised=replace(seat.ports[0].advertised, host="gateway.test"))
     ledger = ledger.occupied(TakenSeat(plane="q", replica="r1", seat=replace(seat, ports=(moved,))))
     change_ledger(folder, lambda _: (ledger, None))

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 from quarterdeck.sites.kernel import listening_ends
 
 HERE = "127.9.2.1"
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(sys.byteorder == "big", reason="the rows are as 
     ],
 )
 def test_a_listener_at_the_address_or_at_all_addresses_takes_the_port(local: str) -> None:
-    assert listening_ends(table(local), [HERE]) == {Endpoint(HERE, 2375)}
+    assert listening_ends(table(local), [HERE]) == {HostPort(HERE, 2375)}
 
 
 @pytest.mark.parametrize("local", ["0202097F:0947", "00000000000000000000000001000000:0947"])
@@ -46,4 +46,4 @@ def test_a_connection_is_not_a_listener(state: str) -> None:
 
 def test_the_tables_may_follow_each_other() -> None:
     both = table("0102097F:0001") + table("00000000000000000000000000000000:0002")
-    assert listening_ends(both, [HERE]) == {Endpoint(HERE, 1), Endpoint(HERE, 2)}
+    assert listening_ends(both, [HERE]) == {HostPort(HERE, 1), HostPort(HERE, 2)}

@@ -9,9 +9,9 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, Unavailable
-from quarterdeck.sites.isolation import Place
-from quarterdeck.sites.local.kept import site_number
+from quarterdeck.sites.isolation import MachinePlace
 from quarterdeck.sites.local.loopback import HIGHEST, Loopback, open_loopback
+from quarterdeck.sites.local.site_files import site_number
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def home(tmp_path: Path, name: str = "home") -> Path:
 
 
 def test_an_address_is_made_of_the_numbers_of_home_site_and_machine() -> None:
-    place = Place(site="east", site_number=2, machine="east-a1", machine_number=3, zone="a")
+    place = MachinePlace(site="east", site_number=2, machine="east-a1", machine_number=3, zone="a")
     assert Loopback(77).address(place) == "127.77.2.3"
 
 

@@ -9,8 +9,8 @@ from support.golden import Golden
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.settings import LocalSiteSettings, stands
+from quarterdeck.sites.local.site_files import site_number
 
 
 def numbers(settings: LocalSiteSettings) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.golden import Golden
 
-from quarterdeck.sites.local.fault.tracing import cannot_trace, why_forbidden
+from quarterdeck.sites.local.fault.strace import cannot_trace, why_forbidden
 
 
 @pytest.mark.parametrize(("scope", "privileged"), [(0, False), (0, True), (1, True), (2, True)])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.sites.local.attaching import end_users, uses
+from quarterdeck.sites.local.attachment import end_users, uses
 from quarterdeck.sites.local.processes import MARK
 
 Run = Callable[..., subprocess.Popen[bytes]]

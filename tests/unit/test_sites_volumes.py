@@ -12,13 +12,13 @@ from support.golden import Golden
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.files import write_atomic
 from quarterdeck.sites.local import class_roots
-from quarterdeck.sites.local.settings import StorageClass
+from quarterdeck.sites.local.settings import LocalStorageClass
 from quarterdeck.sites.local.volumes import VolumeFolders
 
 
-def volumes(tmp_path: Path, machine: str = "east-a1", **classes: StorageClass) -> VolumeFolders:
+def volumes(tmp_path: Path, machine: str = "east-a1", **classes: LocalStorageClass) -> VolumeFolders:
     (tmp_path / "ssd").mkdir(exist_ok=True)
-    found = {"standard": StorageClass(), "fast": StorageClass(folder=tmp_path / "ssd")} | classes
+    found = {"standard": LocalStorageClass(), "fast": LocalStorageClass(folder=tmp_path / "ssd")} | classes
     return VolumeFolders.of(machine, tmp_path / machine, PurePosixPath("east", machine), found)
 
 
@@ -97,7 +97,7 @@ def test_a_deletion_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_space_is_never_less_than_none(tmp_path: Path) -> None:
-    found = volumes(tmp_path, tiny=StorageClass(limit_bytes=10_000))
+    found = volumes(tmp_path, tiny=LocalStorageClass(limit_bytes=10_000))
     assert found.free("tiny") == 10_000
     Path(found.create("data", "tiny").path, "file").write_bytes(b"x" * 50_000)
     assert found.free("tiny") == 0
@@ -173,7 +173,10 @@ def test_another_disk_in_its_place_is_not_taken_for_the_one_that_was_used(tmp_pa
     found.create("data", "fast")
     unmounted(tmp_path)
     stranger = VolumeFolders.of(
-        "east-a1", tmp_path / "home-2", PurePosixPath("east/east-a1"), {"fast": StorageClass(folder=tmp_path / "ssd")}
+        "east-a1",
+        tmp_path / "home-2",
+        PurePosixPath("east/east-a1"),
+        {"fast": LocalStorageClass(folder=tmp_path / "ssd")},
     )
     stranger.create("data", "fast")
     with golden.raises(Unavailable):

@@ -11,13 +11,13 @@ import pytest
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.capabilities import ClockOffset, DiskSync, FreeMemory, Job, RoundTrip, Search
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
 
 JUNK = b"warning: disk\tfull \xff\x1b[31m" + b"!" * 5000
 ROLES = (MachineRole.CONTROL,)
-HOST = Host(name="one", address="192.0.2.1", zone="z", roles=ROLES, login=Login(host="one"))
+HOST = SshHost(name="one", address="192.0.2.1", zone="z", roles=ROLES, login=Login(host="one"))
 MACHINE = HOST.machine(MachineRole.CONTROL)
 
 

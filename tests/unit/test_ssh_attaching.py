@@ -10,7 +10,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings, SshStorageClass, VolumeCommands
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings, SshStorageClass, VolumeCommands
 from quarterdeck.sites.ssh.programs import Sender
 from quarterdeck.sites.ssh.site import SshSite
 
@@ -97,7 +97,7 @@ def lab(tmp_path: Path) -> Lab:
     settings = SshSettings(
         name="rack",
         hosts=tuple(
-            Host(name=name, address="192.0.2.1", zone="z", roles=(MachineRole.CONTROL,), login=Login(host=name))
+            SshHost(name=name, address="192.0.2.1", zone="z", roles=(MachineRole.CONTROL,), login=Login(host=name))
             for name in lab.hosts
         ),
         storage_classes=(SshStorageClass(name="standard"), SshStorageClass(name="san", commands=commands)),

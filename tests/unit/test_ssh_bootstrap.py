@@ -15,7 +15,7 @@ from support.golden import Golden
 from quarterdeck.app.site.hosts import bootstrap_script
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import _unreached, logged_in
+from quarterdeck.sites.ssh.login import _unreached, logged_in
 from quarterdeck.sites.ssh.wire import script
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0 ann@desk"

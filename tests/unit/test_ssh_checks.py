@@ -22,8 +22,8 @@ from quarterdeck.sites.ssh.checks import (
     ports_of_host,
     summary,
 )
-from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way, read_facts, read_listening, read_ways
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Reachability, read_facts, read_listening, read_ways
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 
 HERE = Here(architecture="x86_64", owner="ours")
 SAID = """\
@@ -57,9 +57,9 @@ WELL = HostFacts(
 )
 
 
-def host(name: str, *roles: MachineRole) -> Host:
+def host(name: str, *roles: MachineRole) -> SshHost:
     address = f"192.0.2.{name[-1]}"
-    return Host(name=name, address=address, zone="a", roles=roles, login=Login(host=address))
+    return SshHost(name=name, address=address, zone="a", roles=roles, login=Login(host=address))
 
 
 ONE = host("one1", MachineRole.CONTROL, MachineRole.EDGE)
@@ -221,21 +221,23 @@ def test_hosts_need_of_each_other_what_their_roles_ask_for() -> None:
 
 
 def test_a_firewall_is_named_by_pair_and_port(golden: Golden) -> None:
-    way = Way(ports={2380: "open", 2383: "silent", 16443: "refused"}, round_trip=0.001, bulk=True)
+    way = Reachability(ports={2380: "open", 2383: "silent", 16443: "refused"}, round_trip=0.001, bulk=True)
     found = [*judge_way("one1", "two2", (2380, 2383, 16443), way)]
     assert said(found) == [("one1 -> two2", "firewall", "refuse")] * 2
     golden([each.finding.seen for each in found])
 
 
 def test_a_way_that_loses_large_packets_alone_is_named() -> None:
-    assert said(judge_way("a", "b", (2380,), Way(ports={2380: "open"}, bulk=False))) == [("a -> b", "mtu", "refuse")]
-    closed = Way(ports={2380: "silent"}, bulk=False)
+    assert said(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, bulk=False))) == [
+        ("a -> b", "mtu", "refuse")
+    ]
+    closed = Reachability(ports={2380: "silent"}, bulk=False)
     assert said(judge_way("a", "b", (2380,), closed)) == [("a -> b", "firewall", "refuse")], "nothing arrives there"
 
 
 def test_hosts_of_one_site_are_near_each_other() -> None:
     def far(seconds: float) -> list[tuple[str, str, str]]:
-        return said(judge_way("a", "b", (2380,), Way(ports={2380: "open"}, round_trip=seconds, bulk=True)))
+        return said(judge_way("a", "b", (2380,), Reachability(ports={2380: "open"}, round_trip=seconds, bulk=True)))
 
     assert far(0.019) == []
     assert far(0.05) == [("a -> b", "distance", "warn")]
@@ -267,11 +269,11 @@ def test_ways_are_read_with_their_shortest_round_trip() -> None:
     assert found["one"].ports == {2380: "open", 2383: "open"}
     assert found["one"].round_trip == pytest.approx(0.002)
     assert found["one"].bulk is True
-    assert found["two"] == Way(ports={2380: "silent"})
+    assert found["two"] == Reachability(ports={2380: "silent"})
 
 
 def test_the_summary_counts(golden: Golden) -> None:
     found = [*judge_way("a", "b", (1,), None), *judge_listening(SITE, DNS, (), {})]
-    ways = {("a", "b"): Way(ports={}, round_trip=0.0042)}
+    ways = {("a", "b"): Reachability(ports={}, round_trip=0.0042)}
     golden(summary(3, ways, found))
     golden(summary(1, {}, []))

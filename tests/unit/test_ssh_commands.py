@@ -10,9 +10,9 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import TimedOut, Unavailable
-from quarterdeck.sites.ssh.hosts import Asked, filled, run_command
+from quarterdeck.sites.ssh.hosts import VolumeRequest, filled, run_command
 
-ASKED = Asked(volume="v1", storage_class="san", host="h1", address="10.0.0.1", path="/mnt/san/v1")
+ASKED = VolumeRequest(volume="v1", storage_class="san", host="h1", address="10.0.0.1", path="/mnt/san/v1")
 
 
 def script(tmp_path: Path, text: str) -> str:
@@ -35,13 +35,13 @@ def test_a_command_is_told_all_that_it_is_about() -> None:
         "a b",
     )
     assert filled(argv, ASKED) == ("x", "v1@h1", "san", "10.0.0.1:/mnt/san/v1", "no", "", "{}", "{other}", "a b")
-    made = Asked(volume="v1", storage_class="san", host="h1", address="a", path="p", make=True, snapshot="s")
+    made = VolumeRequest(volume="v1", storage_class="san", host="h1", address="a", path="p", make=True, snapshot="s")
     assert filled(("{make}", "{snapshot}"), made) == ("yes", "s")
 
 
 async def test_no_shell_reads_what_a_command_is_told(tmp_path: Path, golden: Golden) -> None:
     told = tmp_path / "told"
-    odd = Asked(volume="v1", storage_class="$(id)", host="h; id", address="*", path="a b")
+    odd = VolumeRequest(volume="v1", storage_class="$(id)", host="h; id", address="*", path="a b")
     argv = (script(tmp_path, f'printf "%s|" "$@" > {told}'), "{storageClass}", "{host}", "{address}", "{path}")
     assert await run_command("attaching", argv, odd)
     golden(told.read_text())

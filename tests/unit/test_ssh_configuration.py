@@ -14,7 +14,7 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.sites.ssh import configuration
 from quarterdeck.sites.ssh.configuration import client_configuration, known_hosts_of
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import logged_in
+from quarterdeck.sites.ssh.login import logged_in
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="it takes an ssh client")
 

@@ -13,7 +13,7 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.sites.ssh.connections import Connection
+from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.hosts import Login
 
 Serve = Callable[[asyncssh.SSHServerProcess[bytes]], Awaitable[None]]
@@ -131,7 +131,7 @@ async def is_old(process: asyncssh.SSHServerProcess[bytes]) -> None:
     process.exit(0)
 
 
-async def asked(connection: Connection) -> bytes:
+async def asked(connection: HostConnection) -> bytes:
     return await connection.ask("ping", doing="asking", deadline=5)
 
 
@@ -143,7 +143,7 @@ async def test_a_connection_that_breaks_while_it_is_made_is_an_outage_and_the_ne
 ) -> None:
     monkeypatch.setattr("quarterdeck.sites.ssh.connections._PAUSE", 0.0)
     host.serves = [*serves]
-    connection = Connection(host.login, "test")
+    connection = HostConnection(host.login, "test")
     try:
         with golden.raises(Unavailable):
             await asked(connection)
@@ -158,7 +158,7 @@ async def test_a_connection_that_breaks_while_a_path_is_allowed_is_an_outage(
     host: Host, serve: Serve, golden: Golden
 ) -> None:
     host.serves = [has_nothing_allowed, serve]
-    connection = Connection(host.login, "test")
+    connection = HostConnection(host.login, "test")
     try:
         with golden.raises(Unavailable):
             await connection.allow("allowing", ("/srv",))

@@ -10,7 +10,7 @@ from support.golden import Golden
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.hosts import Host, Login
+from quarterdeck.sites.ssh.hosts import Login, SshHost
 from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, judge_machines, read_identity
 
 SAID = """\
@@ -27,9 +27,9 @@ ONE = Identity(machine_id="m1", boot_id="b1", host_keys=frozenset({"k1"}), addre
 TWO = Identity(machine_id="m2", boot_id="b2", host_keys=frozenset({"k2"}), addresses=frozenset({"192.0.2.2"}))
 
 
-def host(number: int, zone: str = "a") -> Host:
+def host(number: int, zone: str = "a") -> SshHost:
     address = f"192.0.2.{number}"
-    return Host(
+    return SshHost(
         name=f"host{number}", address=address, zone=zone, roles=(MachineRole.CONTROL,), login=Login(host=address)
     )
 

@@ -10,14 +10,14 @@ from support.golden import Golden
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.asking import SshHosts
 from quarterdeck.sites.ssh.facts import HostFacts, read_facts
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.host_queries import SshHosts
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 from quarterdeck.sites.ssh.limits import instances_needed, judge_limits, require_instances
 
 
-def host(name: str, *roles: MachineRole) -> Host:
-    return Host(name=name, address="192.0.2.1", zone="a", roles=roles, login=Login(host=name))
+def host(name: str, *roles: MachineRole) -> SshHost:
+    return SshHost(name=name, address="192.0.2.1", zone="a", roles=roles, login=Login(host=name))
 
 
 ONE = host("one", MachineRole.CONTROL)

@@ -19,12 +19,12 @@ import pytest
 from support.golden import Golden
 
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.sites.ssh import connections, probing, shells
+from quarterdeck.sites.ssh import connections, host_survey, shells
 from quarterdeck.sites.ssh.bootstrap import bootstrap_script
-from quarterdeck.sites.ssh.connections import Connection
+from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import Client
-from quarterdeck.sites.ssh.shells import Link, command_of
+from quarterdeck.sites.ssh.login import LoginClient
+from quarterdeck.sites.ssh.shells import HostLink, command_of
 from quarterdeck.sites.ssh.wire import script
 
 Process = asyncssh.SSHServerProcess[bytes]
@@ -159,29 +159,29 @@ async def hangs(process: Process) -> None:
 
 
 @pytest.fixture
-async def connection(host: FakeHost) -> AsyncIterator[Connection]:
-    made = Connection(host.login, "test")
+async def connection(host: FakeHost) -> AsyncIterator[HostConnection]:
+    made = HostConnection(host.login, "test")
     yield made
     await made.close()
 
 
-async def asked(connection: Connection, deadline: float = 5.0) -> bytes:
+async def asked(connection: HostConnection, deadline: float = 5.0) -> bytes:
     return await connection.ask("ping", doing="asking", deadline=deadline)
 
 
-async def refusal(connection: Connection) -> QuarterdeckError:
+async def refusal(connection: HostConnection) -> QuarterdeckError:
     with pytest.raises(QuarterdeckError) as caught:
         await asked(connection)
     return caught.value
 
 
 async def test_what_a_login_shell_prints_is_not_taken_for_an_answer(host: FakeHost) -> None:
-    link = await Link.made(host.login)
+    link = await HostLink.made(host.login)
     try:
         text = 'cat; printf "%s," "$@" "$LC_ALL"; echo well >&2; exit 3'
         words = ("a b", "it's", "new\nline", "x!y", "$HOME", "")
         done = await link.run(text, words, doing="trying", deadline=20, body=b"body ")
-        assert done == shells.Ended(code=3, stdout="body a b,it's,new\nline,x!y,$HOME,,C,", stderr="well")
+        assert done == shells.ScriptResult(code=3, stdout="body a b,it's,new\nline,x!y,$HOME,,C,", stderr="well")
     finally:
         link.abort()
 
@@ -194,13 +194,13 @@ def test_a_command_has_nothing_that_a_login_shell_treats_specially() -> None:
     assert all(re.fullmatch(r"[A-Za-z0-9+/]+=*", each) and len(each) <= 400 for each in pieces.split())
 
 
-async def test_lines_that_are_no_answers_are_passed_over(host: FakeHost, connection: Connection) -> None:
+async def test_lines_that_are_no_answers_are_passed_over(host: FakeHost, connection: HostConnection) -> None:
     host.shell = answers(b"still here", b"7 0 nothing", b"999 0 1.0 of nobody", b"")
     assert await asked(connection) == b"well"
 
 
 async def test_a_host_that_says_only_other_things_is_quoted(
-    host: FakeHost, connection: Connection, golden: Golden
+    host: FakeHost, connection: HostConnection, golden: Golden
 ) -> None:
     async def babbles(process: Process) -> None:
         process.stdout.write(b"\n" + marker_of(process) + b"\n" + HELLO)
@@ -222,7 +222,7 @@ async def test_a_host_that_says_only_other_things_is_quoted(
     ],
 )
 async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(
-    host: FakeHost, connection: Connection, shell: Shell, golden: Golden
+    host: FakeHost, connection: HostConnection, shell: Shell, golden: Golden
 ) -> None:
     host.shell = shell
     error = await refusal(connection)
@@ -233,8 +233,8 @@ async def test_a_shell_that_runs_nothing_is_named_with_what_it_said(
 
 async def test_a_forced_command_is_named_by_the_line_that_has_it(host: FakeHost, golden: Golden) -> None:
     host.shell = ends(0, b"backup done\n")
-    client = Client(remarks=["/home/deck/.ssh/authorized_keys:1: key options: command user-rc"])
-    link = await Link.made(host.login, client)
+    client = LoginClient(remarks=["/home/deck/.ssh/authorized_keys:1: key options: command user-rc"])
+    link = await HostLink.made(host.login, client)
     try:
         with golden.raises(PreconditionFailed):
             await link.start("true")
@@ -243,7 +243,7 @@ async def test_a_forced_command_is_named_by_the_line_that_has_it(host: FakeHost,
 
 
 async def test_a_shell_that_does_not_come_to_an_end_is_named(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(shells, "STARTING", 0.5)
     host.shell = hangs
@@ -253,7 +253,7 @@ async def test_a_shell_that_does_not_come_to_an_end_is_named(
 
 
 async def test_a_shell_that_prints_without_end_is_named(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(shells, "MOST_NOISE", 2**20)
     host.shell = ends(0, NOISE)  # it leaves no process behind that outlives the test
@@ -264,7 +264,7 @@ async def test_a_shell_that_prints_without_end_is_named(
 
 async def test_one_session_at_a_time_suffices(host: FakeHost) -> None:
     host.most_sessions = 1
-    link = await Link.made(host.login)
+    link = await HostLink.made(host.login)
     try:
         host.shell = answers()
         first, second = await link.start("true"), await link.start("true")
@@ -276,7 +276,7 @@ async def test_one_session_at_a_time_suffices(host: FakeHost) -> None:
 
 
 async def test_an_sshd_that_grants_no_session_is_named_and_once_it_does_the_same_connection_serves(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "_PAUSE", 0.0)
     host.most_sessions, host.shell = 0, answers()
@@ -303,7 +303,7 @@ class Tries:
         self.at.append(self._now)
         await self._shell(process)
 
-    async def ask_for(self, seconds: int, connection: Connection) -> list[float]:
+    async def ask_for(self, seconds: int, connection: HostConnection) -> list[float]:
         """Seconds from each try to the next one, rounded up to the half second of the question."""
         self.at.clear()
         for _ in range(2 * seconds):
@@ -327,7 +327,7 @@ async def is_cut(process: Process) -> None:
 
 
 async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_once_it_does(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     tries = Tries(host, sudo_refuses, monkeypatch)
     assert await tries.ask_for(75, connection) == [1, 2, 4, 8, 16, 20, 20]
@@ -339,7 +339,7 @@ async def test_after_refusals_a_host_is_tried_less_and_less_often_and_served_onc
 
 
 async def test_a_host_whose_connection_is_lost_is_tried_each_second(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tries = Tries(host, is_cut, monkeypatch)
     assert await tries.ask_for(6, connection) == [1, 1, 1, 1, 1]
@@ -347,7 +347,7 @@ async def test_a_host_whose_connection_is_lost_is_tried_each_second(
 
 @pytest.mark.parametrize("slow", ["login", "sudo"])
 async def test_a_host_that_is_slow_to_let_the_user_in_is_waited_for_and_named(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, slow: str
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
     monkeypatch.setattr(connections, "SLOW", 0.5)
@@ -358,7 +358,7 @@ async def test_a_host_that_is_slow_to_let_the_user_in_is_waited_for_and_named(
 
 
 async def test_a_host_that_is_slower_than_anybody_waits_is_said_to_be_alive_and_to_do_what(
-    host: FakeHost, connection: Connection, monkeypatch: pytest.MonkeyPatch, golden: Golden
+    host: FakeHost, connection: HostConnection, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(connections, "PATIENCE", 0.3)
     monkeypatch.setattr(connections, "PATIENCE_ALIVE", 0.4)
@@ -377,7 +377,7 @@ async def test_a_port_that_accepts_and_says_nothing_is_not_waited_for_longer(
     server = await asyncio.start_server(_says_nothing, "127.0.0.1", 0)
     async with server:
         login = Login(host="127.0.0.1", port=server.sockets[0].getsockname()[1], user="deck")
-        connection, began = Connection(login, "test"), time.monotonic()
+        connection, began = HostConnection(login, "test"), time.monotonic()
         with golden.raises(Unavailable):
             await asked(connection)
         assert time.monotonic() - began < 3
@@ -401,7 +401,7 @@ async def _says_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     ],
 )
 async def test_an_answer_that_is_no_session_is_shown_as_the_host_gave_it(
-    host: FakeHost, connection: Connection, said: bytes, kind: type[QuarterdeckError], golden: Golden
+    host: FakeHost, connection: HostConnection, said: bytes, kind: type[QuarterdeckError], golden: Golden
 ) -> None:
     async def serve(process: Process) -> None:
         marker = marker_of(process)
@@ -423,14 +423,14 @@ exec env -i PATH="$PATH" "$@"
 """
 
 
-@pytest.mark.parametrize("runs_it", [probing._TRY_RIGHTS, probing._RUN])
+@pytest.mark.parametrize("runs_it", [host_survey._TRY_RIGHTS, host_survey._RUN])
 def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_environment(
     tmp_path: Path, runs_it: str
 ) -> None:
     for name, text in {"sudo": SUDO, "id": "#!/bin/sh\necho 1000\n"}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    piece = f'{probing._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
+    piece = f'{host_survey._piece()}\nprintenv LC_ALL; printf "%s\\n" "${{OUTSIDE-reset}}"'
     done = subprocess.run(
         ["/bin/sh", "-c", runs_it, "sh", piece, "sudo"],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "POSIX", "OUTSIDE": "kept"},
@@ -443,7 +443,7 @@ def test_pieces_of_the_check_have_the_locale_also_behind_a_sudo_that_resets_the_
 
 
 def test_every_script_for_hosts_sets_the_locale_before_it_runs_anything() -> None:
-    scripts = {name: probing._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
+    scripts = {name: host_survey._piece(name) for name in (each.stem for each in CHECKS.glob("*.sh"))}
     scripts["host"] = script().decode()
     scripts["bootstrap"] = bootstrap_script(user="deck", keys=(), script="true\n")
     scripts["installation"] = connections._PUT.partition("/bin/sh -c '")[2]

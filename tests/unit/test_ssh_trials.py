@@ -15,10 +15,10 @@ from support.host_script import functions
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.ssh import facts
-from quarterdeck.sites.ssh.facts import Failure, Trials, judge_trials, read_trials
-from quarterdeck.sites.ssh.hosts import Host, Login
+from quarterdeck.sites.ssh.facts import FileFailure, TrialFacts, judge_trials, read_trials
+from quarterdeck.sites.ssh.hosts import Login, SshHost
 
-HOST = Host(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
+HOST = SshHost(name="one", address="192.0.2.1", zone="a", roles=(MachineRole.CONTROL,), login=Login(host="one"))
 SAID = """\
 rights\tsudo
 trial\texecute\t/var/lib\tprograms\tbash: a file in /var/lib: Permission denied
@@ -31,17 +31,17 @@ class\tstandard\t/var/lib\tyes\t1
 
 
 def test_the_words_of_the_host_are_kept() -> None:
-    assert read_trials(SAID) == Trials(
+    assert read_trials(SAID) == TrialFacts(
         failures=(
-            Failure(
+            FileFailure(
                 how="execute", folder="/var/lib", what="programs", said="bash: a file in /var/lib: Permission denied"
             ),
-            Failure(how="write", folder="/etc", what="accounts", said="mktemp: failed: Read-only file system"),
+            FileFailure(how="write", folder="/etc", what="accounts", said="mktemp: failed: Read-only file system"),
         ),
         environment=("HTTPS_PROXY", "GODEBUG"),
         enforcing=True,
     )
-    assert read_trials("") == Trials()
+    assert read_trials("") == TrialFacts()
 
 
 @pytest.mark.parametrize(
@@ -56,29 +56,29 @@ def test_the_words_of_the_host_are_kept() -> None:
     ],
 )
 def test_what_cannot_be_done_stands_in_the_way(how: str, words: str, golden: Golden) -> None:
-    failure = Failure(how=how, folder="/var/lib", what="programs", said=words)
-    (found,) = judge_trials(HOST, Trials(failures=(failure,)))
+    failure = FileFailure(how=how, folder="/var/lib", what="programs", said=words)
+    (found,) = judge_trials(HOST, TrialFacts(failures=(failure,)))
     assert found.finding.verdict is Verdict.REFUSE
     golden(found.finding.seen)
     golden(found.finding.next_step)
 
 
 def test_a_denial_of_selinux_is_told_from_a_mount_option() -> None:
-    failure = Failure(
+    failure = FileFailure(
         how="execute", folder="/var/lib", what="programs", said="systemd cannot execute it (exit code 203)"
     )
-    found = [*judge_trials(HOST, Trials(failures=(failure,), enforcing=True))]
+    found = [*judge_trials(HOST, TrialFacts(failures=(failure,), enforcing=True))]
     assert [each.finding.verdict for each in found] == [Verdict.REFUSE, Verdict.WARN]
     assert "ausearch" in found[0].finding.next_step
     assert "semanage fcontext" in found[1].finding.next_step
 
 
 def test_variables_that_systemd_gives_to_services_are_named_proxies_first(golden: Golden) -> None:
-    (found,) = judge_trials(HOST, Trials(environment=("GODEBUG", "https_proxy", "NO_PROXY")))
+    (found,) = judge_trials(HOST, TrialFacts(environment=("GODEBUG", "https_proxy", "NO_PROXY")))
     assert found.finding.verdict is Verdict.WARN
     golden(found.finding.seen)
     assert "DefaultEnvironment=" in found.finding.next_step
-    assert [*judge_trials(HOST, replace(Trials(), environment=()))] == []
+    assert [*judge_trials(HOST, replace(TrialFacts(), environment=()))] == []
 
 
 def run(code: str, *argv: str) -> str:

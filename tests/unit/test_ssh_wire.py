@@ -18,7 +18,7 @@ from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Fence, MachineRole, Priority, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh import wire
-from quarterdeck.sites.ssh.hosts import Host, Login, SshSettings
+from quarterdeck.sites.ssh.hosts import Login, SshHost, SshSettings
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.unit_archive import (
     UNITS,
@@ -75,7 +75,7 @@ def test_a_word_that_would_be_two_is_refused(word: str) -> None:
 
 
 def test_an_answer_is_read() -> None:
-    assert wire.answer(b"7 0 55.31 a b\n") == wire.Answer(id=7, code=0, uptime=55.31, text=b"a b")
+    assert wire.answer(b"7 0 55.31 a b\n") == wire.ReplyLine(id=7, code=0, uptime=55.31, text=b"a b")
     assert wire.answer(b"7 0 55.31 \n").text == b""
     assert wire.answer(b"7 - 55.31 a\n").code is None
     for line in (b"\n", b"7 0 120\n", b"seven 0 1 1\n"):
@@ -216,7 +216,7 @@ def test_volumes_are_read() -> None:
 
 
 def test_a_host_is_a_machine_for_each_of_its_roles() -> None:
-    host = Host(
+    host = SshHost(
         name="m1",
         address="10.0.0.1",
         zone="a",

@@ -18,7 +18,7 @@ from quarterdeck.model.steps.base import Note, OfCluster, OfUnit, Step
 from quarterdeck.model.steps.clusters import WithdrawConsent
 from quarterdeck.model.steps.healing import CordonMachine
 from quarterdeck.model.steps.members import AddLearner, Promote, ReaddressMember, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.traffic import SetRecord, StopBalancer
 from quarterdeck.model.steps.units import RejectRevision, ReloadUnit, StartUnit, StopUnit
 from quarterdeck.planner.simulated import EFFECTS

@@ -17,7 +17,7 @@ from quarterdeck.api.belongings import AddonContent, AddonManifests, PlaneSecret
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.site import Site, default_sites
 from quarterdeck.errors import Corrupt, PreconditionFailed
-from quarterdeck.stores.sealing import Key, random_key, read_key, reseal
+from quarterdeck.stores.key_seal import Key, random_key, read_key, reseal
 from quarterdeck.stores.sqlite import SqliteStore
 
 SECRET = "-----BEGIN PRIVATE KEY----- of the plane"
@@ -26,7 +26,7 @@ SECRET = "-----BEGIN PRIVATE KEY----- of the plane"
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key costs 0.1 s on purpose; each seal says itself what it cost."""
-    monkeypatch.setattr("quarterdeck.stores.sealing._COST", {"n": 2**8, "r": 8, "p": 1})
+    monkeypatch.setattr("quarterdeck.stores.key_seal._COST", {"n": 2**8, "r": 8, "p": 1})
 
 
 @pytest.fixture

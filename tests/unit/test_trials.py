@@ -28,7 +28,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 from quarterdeck.upstream.upstream import Upstream
 from quarterdeck.yaml_text.streams import first_document
 
@@ -120,7 +120,7 @@ def test_files_of_machines_are_no_part_of_what_is_tried() -> None:
 class Programs:
     """The upstream programs, which nobody runs here."""
 
-    async def ensure(self, programs: tuple[Program, ...], versions: object) -> dict[Program, Path]:
+    async def ensure(self, programs: tuple[UpstreamProgram, ...], versions: object) -> dict[UpstreamProgram, Path]:
         del versions
         return {each: Path("/programs") / each for each in programs}
 

@@ -13,7 +13,7 @@ from support.upstream_lab import AMD64, elf, sha256
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
 V = Version(3, 6, 16)
@@ -28,12 +28,12 @@ async def store(cache: Cache, content: bytes) -> Entry:
     async with cache.work_folder(Project.ETCD, V, pytest.fail) as folder:
         file = folder / "anything"
         file.write_bytes(content)
-        return cache.put(Program.ETCD, V, file, "release")
+        return cache.put(UpstreamProgram.ETCD, V, file, "release")
 
 
 async def test_what_was_stored_is_ready_where_the_layout_says(cache: Cache) -> None:
     entry = await store(cache, elf(b"etcd"))
-    assert entry == cache.look(Program.ETCD, V)
+    assert entry == cache.look(UpstreamProgram.ETCD, V)
     assert entry.state is State.READY
     assert entry.source == "release"
     assert entry.path == cache.root / "upstream/etcd/3.6.16/linux-amd64/etcd"
@@ -48,8 +48,8 @@ async def test_a_program_whose_content_changed_in_its_place_is_seen_before_it_is
     entry = await store(cache, elf(b"etcd"))
     assert cache.checked(entry) == entry
     entry.path.write_bytes(elf(b"evil"))
-    assert cache.look(Program.ETCD, V).state is State.READY, "its size and headers tell nothing"
-    seen = cache.checked(cache.look(Program.ETCD, V))
+    assert cache.look(UpstreamProgram.ETCD, V).state is State.READY, "its size and headers tell nothing"
+    seen = cache.checked(cache.look(UpstreamProgram.ETCD, V))
     assert seen.state is State.BROKEN
     golden(seen.why)
 
@@ -72,7 +72,7 @@ async def test_a_program_is_read_again_only_if_it_may_have_changed(
 
 
 async def test_what_was_never_stored_is_missing(cache: Cache) -> None:
-    assert cache.look(Program.ETCD, V).state is State.MISSING
+    assert cache.look(UpstreamProgram.ETCD, V).state is State.MISSING
     assert cache.entries() == ()
 
 
@@ -80,13 +80,13 @@ async def test_the_cache_lists_what_it_has_for_this_machine(cache: Cache) -> Non
     await store(cache, elf())
     (cache.root / "upstream/etcd/not-a-version/linux-amd64").mkdir(parents=True)
     (cache.root / "upstream/kubectl/1.36.3/linux-arm64").mkdir(parents=True)
-    assert [(entry.program, entry.version) for entry in cache.entries()] == [(Program.ETCD, V)]
+    assert [(entry.program, entry.version) for entry in cache.entries()] == [(UpstreamProgram.ETCD, V)]
 
 
 async def test_a_program_cut_short_in_the_cache_is_seen(cache: Cache, golden: Golden) -> None:
     entry = await store(cache, elf(bytes(1000)))
     entry.path.write_bytes(elf(bytes(1000))[:500])
-    seen = cache.look(Program.ETCD, V)
+    seen = cache.look(UpstreamProgram.ETCD, V)
     assert seen.state == State.BROKEN
     golden(seen.why)
 
@@ -94,7 +94,7 @@ async def test_a_program_cut_short_in_the_cache_is_seen(cache: Cache, golden: Go
 async def test_a_program_of_another_architecture_in_the_cache_is_seen(cache: Cache) -> None:
     entry = await store(cache, elf())
     entry.path.write_bytes(elf(machine=183))
-    seen = cache.look(Program.ETCD, V)
+    seen = cache.look(UpstreamProgram.ETCD, V)
     assert seen.state is State.BROKEN
     assert "wrong architecture (arm64, this machine is amd64)" in seen.why
 
@@ -103,15 +103,15 @@ async def test_lost_or_unreadable_facts_are_seen(cache: Cache) -> None:
     entry = await store(cache, elf())
     facts = entry.path.parent / "facts.json"
     facts.write_text("{")
-    assert cache.look(Program.ETCD, V).state is State.BROKEN
+    assert cache.look(UpstreamProgram.ETCD, V).state is State.BROKEN
     facts.unlink()
-    assert cache.look(Program.ETCD, V).why == "is incomplete"
+    assert cache.look(UpstreamProgram.ETCD, V).why == "is incomplete"
 
 
 async def test_a_program_that_may_not_be_executed_is_seen(cache: Cache, golden: Golden) -> None:
     entry = await store(cache, elf())
     entry.path.chmod(0o644)
-    golden(cache.look(Program.ETCD, V).why)
+    golden(cache.look(UpstreamProgram.ETCD, V).why)
 
 
 async def test_a_broken_program_is_replaced(cache: Cache) -> None:
@@ -125,7 +125,7 @@ async def test_a_broken_program_is_replaced(cache: Cache) -> None:
 async def test_what_is_no_whole_program_for_this_machine_is_never_stored(cache: Cache, content: bytes) -> None:
     with pytest.raises(Corrupt, match=r"storing etcd 3\.6\.16"):
         await store(cache, content)
-    assert cache.look(Program.ETCD, V).state is State.MISSING
+    assert cache.look(UpstreamProgram.ETCD, V).state is State.MISSING
 
 
 async def test_nothing_stays_in_the_work_folder(cache: Cache) -> None:
@@ -165,7 +165,7 @@ async def test_only_one_at_a_time_fetches_a_release(cache: Cache) -> None:
 async def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "file").write_text("not a folder")
     cache = Cache(tmp_path / "file" / "cache", AMD64)
-    assert cache.look(Program.ETCD, V).state is State.MISSING
+    assert cache.look(UpstreamProgram.ETCD, V).state is State.MISSING
     with golden.raises(PreconditionFailed):
         await store(cache, elf())
 

@@ -7,7 +7,7 @@ from support.golden import Golden
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.upstream.build import build_module, executable, linker_flags, module, parse_go
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions, is_supported
+from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions, is_supported
 from quarterdeck.upstream.releases import mirrored, published_sum, release_files
 from quarterdeck.upstream.sources import Target
 
@@ -62,23 +62,23 @@ def test_the_defaults_are_the_ones_promised() -> None:
 
 
 def test_a_control_plane_needs_no_bench_tools() -> None:
-    assert Program.KWOK not in CONTROL_PLANE
-    assert set(Program) - set(CONTROL_PLANE) == {Program.KWOK, Program.KWOKCTL}
+    assert UpstreamProgram.KWOK not in CONTROL_PLANE
+    assert set(UpstreamProgram) - set(CONTROL_PLANE) == {UpstreamProgram.KWOK, UpstreamProgram.KWOKCTL}
 
 
 def test_release_addresses_are_the_official_ones() -> None:
-    (scheduler,) = release_files(Project.KUBERNETES, Version(1, 36, 3), [Program.KUBE_SCHEDULER], ARM64)
+    (scheduler,) = release_files(Project.KUBERNETES, Version(1, 36, 3), [UpstreamProgram.KUBE_SCHEDULER], ARM64)
     assert scheduler.url == "https://dl.k8s.io/v1.36.3/bin/linux/arm64/kube-scheduler"
     assert scheduler.checksum_url == f"{scheduler.url}.sha256"
-    (etcd,) = release_files(Project.ETCD, Version(3, 6, 16), [Program.ETCD, Program.ETCDUTL], AMD64)
+    (etcd,) = release_files(Project.ETCD, Version(3, 6, 16), [UpstreamProgram.ETCD, UpstreamProgram.ETCDUTL], AMD64)
     base = "https://github.com/etcd-io/etcd/releases/download/v3.6.16"
     assert etcd.url == f"{base}/etcd-v3.6.16-linux-amd64.tar.gz"
     assert etcd.checksum_url == f"{base}/SHA256SUMS"
     assert etcd.members == {
-        Program.ETCD: "etcd-v3.6.16-linux-amd64/etcd",
-        Program.ETCDUTL: "etcd-v3.6.16-linux-amd64/etcdutl",
+        UpstreamProgram.ETCD: "etcd-v3.6.16-linux-amd64/etcd",
+        UpstreamProgram.ETCDUTL: "etcd-v3.6.16-linux-amd64/etcdutl",
     }
-    (coredns,) = release_files(Project.COREDNS, Version(1, 15, 0), [Program.COREDNS], AMD64)
+    (coredns,) = release_files(Project.COREDNS, Version(1, 15, 0), [UpstreamProgram.COREDNS], AMD64)
     assert coredns.url.endswith("/coredns/releases/download/v1.15.0/coredns_1.15.0_linux_amd64.tgz")
 
 
@@ -104,7 +104,9 @@ replace (
 	example.org/forked v1.0.0 => example.org/fork v1.0.1 // why
 )
 """
-    text = build_module(Project.KUBERNETES, Version(1, 35, 4), [Program.KUBE_APISERVER, Program.KUBECTL], upstream)
+    text = build_module(
+        Project.KUBERNETES, Version(1, 35, 4), [UpstreamProgram.KUBE_APISERVER, UpstreamProgram.KUBECTL], upstream
+    )
     assert "\tk8s.io/kubernetes/cmd/kube-apiserver\n\tk8s.io/kubernetes/cmd/kubectl\n" in text
     assert text.count("k8s.io/kubernetes v1.35.4") == 1
     golden(text)
@@ -112,7 +114,10 @@ replace (
 
 def test_etcds_own_modules_come_in_the_version_that_is_required(golden: Golden) -> None:
     text = build_module(
-        Project.ETCD, Version(3, 6, 16), [Program.ETCD, Program.ETCDCTL], "replace go.etcd.io/etcd/api/v3 => ../api\n"
+        Project.ETCD,
+        Version(3, 6, 16),
+        [UpstreamProgram.ETCD, UpstreamProgram.ETCDCTL],
+        "replace go.etcd.io/etcd/api/v3 => ../api\n",
     )
     golden(text)
     assert "replace" not in text
@@ -126,11 +131,11 @@ def test_kubernetes_versions_are_stamped_in_both_places() -> None:
 
 
 def test_go_names_a_program_after_the_last_part_that_is_no_major_version() -> None:
-    assert executable(Program.ETCD) == "server"
-    assert executable(Program.ETCDCTL) == "etcdctl"
-    assert executable(Program.COREDNS) == "coredns"
-    assert executable(Program.KUBE_CONTROLLER_MANAGER) == "kube-controller-manager"
-    assert module(Program.KUBECTL) == "k8s.io/kubernetes"
+    assert executable(UpstreamProgram.ETCD) == "server"
+    assert executable(UpstreamProgram.ETCDCTL) == "etcdctl"
+    assert executable(UpstreamProgram.COREDNS) == "coredns"
+    assert executable(UpstreamProgram.KUBE_CONTROLLER_MANAGER) == "kube-controller-manager"
+    assert module(UpstreamProgram.KUBECTL) == "k8s.io/kubernetes"
 
 
 @pytest.mark.parametrize(

@@ -14,22 +14,22 @@ from support.upstream_lab import AMD64, Heard, elf
 from quarterdeck.errors import Corrupt, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.progress import Progress
 from quarterdeck.upstream.cache import Cache, State
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Version, Versions
-from quarterdeck.upstream.sources import CannotGive, Order
+from quarterdeck.upstream.catalog import CONTROL_PLANE, UpstreamProgram, Version, Versions
+from quarterdeck.upstream.sources import CannotGive, ProgramRequest
 from quarterdeck.upstream.upstream import Upstream, cache_root
 
-ETCD = (Program.ETCD, Program.ETCDCTL)
+ETCD = (UpstreamProgram.ETCD, UpstreamProgram.ETCDCTL)
 
 
 class Shelf:
     """A source that has everything, unless ``trouble`` says otherwise."""
 
-    def __init__(self, name: str, trouble: Callable[[Order], Exception] | None = None) -> None:
+    def __init__(self, name: str, trouble: Callable[[ProgramRequest], Exception] | None = None) -> None:
         self.name = name
-        self.orders: list[Order] = []
+        self.orders: list[ProgramRequest] = []
         self._trouble = trouble
 
-    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+    async def fetch(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
         self.orders.append(order)
         await asyncio.sleep(0)
         for program in order.programs:
@@ -39,11 +39,11 @@ class Shelf:
         return {program: order.folder / program for program in order.programs}
 
 
-def absent(_: Order) -> Exception:
+def absent(_: ProgramRequest) -> Exception:
     return CannotGive("no such release here", absent=True)
 
 
-def unreachable(_: Order) -> Exception:
+def unreachable(_: ProgramRequest) -> Exception:
     return CannotGive("no way there", absent=False)
 
 
@@ -54,24 +54,24 @@ def door(root: Path, *sources: Shelf, given: Path | None = None, heard: Heard | 
 async def test_missing_programs_of_a_project_are_ordered_together_and_only_once(tmp_path: Path) -> None:
     shelf = Shelf("release")
     upstream = door(tmp_path, shelf)
-    first = await upstream.ensure((*ETCD, Program.COREDNS, Program.ETCD), Versions())
-    assert sorted(order.programs for order in shelf.orders) == [(Program.COREDNS,), ETCD]
-    assert first[Program.ETCDCTL].read_bytes() == elf(b"etcdctl")
-    assert await upstream.ensure((*ETCD, Program.COREDNS), Versions()) == first
+    first = await upstream.ensure((*ETCD, UpstreamProgram.COREDNS, UpstreamProgram.ETCD), Versions())
+    assert sorted(order.programs for order in shelf.orders) == [(UpstreamProgram.COREDNS,), ETCD]
+    assert first[UpstreamProgram.ETCDCTL].read_bytes() == elf(b"etcdctl")
+    assert await upstream.ensure((*ETCD, UpstreamProgram.COREDNS), Versions()) == first
     assert len(shelf.orders) == 2
-    assert upstream.path(Program.ETCD, Versions().etcd) == first[Program.ETCD]
+    assert upstream.path(UpstreamProgram.ETCD, Versions().etcd) == first[UpstreamProgram.ETCD]
 
 
 async def test_another_version_is_another_program(tmp_path: Path) -> None:
     shelf = Shelf("release")
     upstream = door(tmp_path, shelf)
-    new = await upstream.ensure([Program.ETCD], Versions())
-    old = await upstream.ensure([Program.ETCD], Versions.parse(etcd="3.5.31"))
+    new = await upstream.ensure([UpstreamProgram.ETCD], Versions())
+    old = await upstream.ensure([UpstreamProgram.ETCD], Versions.parse(etcd="3.5.31"))
     assert new != old
     assert len(shelf.orders) == 2
     rows = upstream.list(Versions())
     assert [(row.program, row.version, row.state) for row in rows[len(CONTROL_PLANE) :]] == [
-        (Program.ETCD, Version(3, 5, 31), State.READY)
+        (UpstreamProgram.ETCD, Version(3, 5, 31), State.READY)
     ]
 
 
@@ -80,7 +80,7 @@ async def test_the_next_source_is_asked_when_one_cannot_give(tmp_path: Path) -> 
     upstream = door(tmp_path, closed, build)
     await upstream.ensure(ETCD, Versions())
     assert len(closed.orders) == len(build.orders) == 1
-    (entry,) = [entry for entry in upstream.list(Versions()) if entry.program is Program.ETCD]
+    (entry,) = [entry for entry in upstream.list(Versions()) if entry.program is UpstreamProgram.ETCD]
     assert (entry.state, entry.source, entry.size) == (State.READY, "build", len(elf(b"etcd")))
 
 
@@ -112,11 +112,11 @@ async def test_a_full_disk_leaves_nothing_half_done(tmp_path: Path, golden: Gold
 async def test_a_cached_program_whose_content_changed_is_never_handed_out(tmp_path: Path) -> None:
     shelf, heard = Shelf("release"), Heard()
     paths = await door(tmp_path, shelf).ensure(ETCD, Versions())
-    paths[Program.ETCD].write_bytes(elf(b"evil"))
+    paths[UpstreamProgram.ETCD].write_bytes(elf(b"evil"))
     later = door(tmp_path, shelf, heard=heard)
-    assert later.path(Program.ETCD, Versions().etcd) is None
+    assert later.path(UpstreamProgram.ETCD, Versions().etcd) is None
     assert await later.ensure(ETCD, Versions()) == paths
-    assert paths[Program.ETCD].read_bytes() == elf(b"etcd")
+    assert paths[UpstreamProgram.ETCD].read_bytes() == elf(b"etcd")
     assert any("the cached etcd 3.6.16 has changed" in note for note in heard.notes)
 
 
@@ -124,12 +124,12 @@ async def test_a_broken_cached_program_is_fetched_again_with_a_word(tmp_path: Pa
     shelf, heard = Shelf("release"), Heard()
     upstream = door(tmp_path, shelf, heard=heard)
     paths = await upstream.ensure(ETCD, Versions())
-    paths[Program.ETCD].write_bytes(elf(b"etcd")[:-1])
-    assert upstream.path(Program.ETCD, Versions().etcd) is None
+    paths[UpstreamProgram.ETCD].write_bytes(elf(b"etcd")[:-1])
+    assert upstream.path(UpstreamProgram.ETCD, Versions().etcd) is None
     assert await upstream.ensure(ETCD, Versions()) == paths
-    assert shelf.orders[1].programs == (Program.ETCD,)
+    assert shelf.orders[1].programs == (UpstreamProgram.ETCD,)
     golden(heard.notes)
-    assert paths[Program.ETCD].read_bytes() == elf(b"etcd")
+    assert paths[UpstreamProgram.ETCD].read_bytes() == elf(b"etcd")
 
 
 async def test_two_at_once_fetch_only_once(tmp_path: Path, golden: Golden) -> None:
@@ -152,15 +152,15 @@ async def test_a_read_only_cache_serves_what_it_has(tmp_path: Path, golden: Gold
     again = door(tmp_path, shelf)
     assert set(await again.ensure(ETCD, Versions())) == set(ETCD)
     with golden.raises(PreconditionFailed):
-        await again.ensure([Program.COREDNS], Versions())
+        await again.ensure([UpstreamProgram.COREDNS], Versions())
 
 
 async def test_the_first_failure_ends_the_other_downloads(tmp_path: Path) -> None:
-    def only_coredns(order: Order) -> Exception:
+    def only_coredns(order: ProgramRequest) -> Exception:
         return Corrupt("downloading", f"wrong sum of {order.project}")
 
     with pytest.raises(Corrupt):
-        await door(tmp_path, Shelf("release", only_coredns)).ensure((*ETCD, Program.COREDNS), Versions())
+        await door(tmp_path, Shelf("release", only_coredns)).ensure((*ETCD, UpstreamProgram.COREDNS), Versions())
     assert Cache(tmp_path, AMD64).entries() == ()
 
 
@@ -176,7 +176,7 @@ async def test_a_wrong_given_program_is_refused_not_replaced(tmp_path: Path, con
     with pytest.raises(PreconditionFailed, match=rf"using the given .*/etcd: it {why}"):
         await upstream.ensure(ETCD, Versions())
     assert shelf.orders == []
-    (row,) = [entry for entry in upstream.list(Versions()) if entry.program is Program.ETCD]
+    (row,) = [entry for entry in upstream.list(Versions()) if entry.program is UpstreamProgram.ETCD]
     assert (row.state, row.source) == (State.BROKEN, "given")
     assert why in row.why
 
@@ -195,16 +195,16 @@ def test_settings_that_make_no_sense_are_refused_by_name(tmp_path: Path, name: s
 
 async def test_envoy_comes_with_its_package_through_the_same_door(tmp_path: Path) -> None:
     upstream = door(tmp_path)
-    paths = await upstream.ensure([Program.ENVOY], Versions())
-    assert paths[Program.ENVOY].stat().st_size > 1_000_000
-    (row,) = [entry for entry in upstream.list(Versions()) if entry.program is Program.ENVOY]
-    assert (row.state, row.source, row.path) == (State.READY, "package", paths[Program.ENVOY])
+    paths = await upstream.ensure([UpstreamProgram.ENVOY], Versions())
+    assert paths[UpstreamProgram.ENVOY].stat().st_size > 1_000_000
+    (row,) = [entry for entry in upstream.list(Versions()) if entry.program is UpstreamProgram.ENVOY]
+    assert (row.state, row.source, row.path) == (State.READY, "package", paths[UpstreamProgram.ENVOY])
 
 
 def test_the_list_shows_what_is_missing(tmp_path: Path) -> None:
     rows = door(tmp_path).list(Versions())
     assert [row.program for row in rows] == list(CONTROL_PLANE)
-    assert {row.state for row in rows if row.program is not Program.ENVOY} == {State.MISSING}
+    assert {row.state for row in rows if row.program is not UpstreamProgram.ENVOY} == {State.MISSING}
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path: Path) -> None:

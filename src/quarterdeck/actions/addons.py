@@ -15,7 +15,7 @@ from quarterdeck.addons.applyset import (
     MANAGER,
     NAMESPACE,
     PART_OF,
-    Parent,
+    ApplySetParent,
     as_member,
     fields_digest,
     ours,
@@ -23,17 +23,17 @@ from quarterdeck.addons.applyset import (
     parent_of,
 )
 from quarterdeck.addons.content import Content
-from quarterdeck.addons.objects import CRD, GroupKind, Manifest, Ref, Wanted, defined
+from quarterdeck.addons.objects import CRD, DesiredObject, GroupKind, Manifest, Ref, defined
 from quarterdeck.addons.order import established, for_removal, has_ready, in_order, rank, services, unestablished
 from quarterdeck.addons.rbac import for_locks
 from quarterdeck.components.controller.sets import locks
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, ApiResource, Discovered, Meta, Refusal, Refused
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 
-_CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
-_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+_CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+_SLICES = ApiResource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
 _NAMESPACE = GroupKind("", "Namespace")
 #: Of what is told at once, so much.
 _TOLD = 3
@@ -48,7 +48,7 @@ class NeedsAPerson(QuarterdeckError):
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedAddon:
     """An add-on as a whole: how many objects, and a digest of what quarterdeck owns of them."""
 
     objects: int
@@ -64,11 +64,11 @@ class Addons:
     plane: Plane
     apiserver: Address
     served: Discovered
-    wanted: Sequence[Wanted] = ()
-    parents: dict[str, Parent] = field(default_factory=dict)
+    wanted: Sequence[DesiredObject] = ()
+    parents: dict[str, ApplySetParent] = field(default_factory=dict)
 
     @classmethod
-    async def seen(cls, plane: Plane, apiserver: Address, wanted: Sequence[Wanted]) -> Addons:
+    async def seen(cls, plane: Plane, apiserver: Address, wanted: Sequence[DesiredObject]) -> Addons:
         """What is there now. Raises Unavailable."""
         served = await plane.kube.discover(apiserver)
         found = await plane.kube.metadata(apiserver, _CONFIG_MAP, ID)
@@ -81,21 +81,21 @@ class Addons:
             parents={each.addon: each for each in parents if each},
         )
 
-    async def apply(self, content: Content, before: Content | None) -> Applied:
+    async def apply(self, content: Content, before: Content | None) -> AppliedAddon:
         """Have all objects of an add-on as they are wanted, and those that it had and does not want gone. ``before`` is
         what was last applied as a whole: fields of that are taken back from whoever changed them, no others.
 
         Raises Waits, NeedsAPerson, Unavailable.
         """
-        parent = self.parents.get(content.addon, Parent(content.addon))
+        parent = self.parents.get(content.addon, ApplySetParent(content.addon))
         widened = parent.widened(content.refs)
         await self._write_parent(widened)
         earlier = {each.ref: each.manifest for each in before.objects} if before is not None else {}
         owned = await self._apply_all(content, widened, earlier)
         await self._prune(widened)
-        exact = Parent(content.addon).widened(owned)
+        exact = ApplySetParent(content.addon).widened(owned)
         await self._write_parent(exact)
-        return Applied(len(content.objects), fields_digest(owned))
+        return AppliedAddon(len(content.objects), fields_digest(owned))
 
     async def remove(self, addon: str) -> None:
         """Have all of an add-on gone, what needs others first, and its set last. Raises Waits, Unavailable."""
@@ -121,7 +121,7 @@ class Addons:
     # applying
 
     async def _apply_all(
-        self, content: Content, parent: Parent, before: Mapping[Ref, Manifest]
+        self, content: Content, parent: ApplySetParent, before: Mapping[Ref, Manifest]
     ) -> dict[Ref, JsonValue]:
         owned: dict[Ref, JsonValue] = {}
         waiting: list[str] = []
@@ -139,7 +139,7 @@ class Addons:
             raise Waits(f"applying add-on {content.addon}", _few(waiting))
         return owned
 
-    async def _reason_to_wait(self, wanted: Wanted, before: Mapping[Ref, Manifest]) -> str:
+    async def _reason_to_wait(self, wanted: DesiredObject, before: Mapping[Ref, Manifest]) -> str:
         """Why an object is not applied yet: its kind is not served, or a webhook of it would refuse all requests."""
         if self._resource(wanted) is None:
             kind = wanted.ref.kind
@@ -157,7 +157,7 @@ class Addons:
         return ""
 
     async def _apply_one(
-        self, wanted: Wanted, parent: Parent, before: Manifest | None, owned: dict[Ref, JsonValue]
+        self, wanted: DesiredObject, parent: ApplySetParent, before: Manifest | None, owned: dict[Ref, JsonValue]
     ) -> str:
         """Apply one object. What is waited for; "" once it is applied. Raises NeedsAPerson."""
         resource = self._resource(wanted)
@@ -172,7 +172,9 @@ class Addons:
             return _told(wanted, error)
         return ""
 
-    async def _take_back(self, wanted: Wanted, path: str, manifest: Manifest, owned: dict[Ref, JsonValue]) -> str:
+    async def _take_back(
+        self, wanted: DesiredObject, path: str, manifest: Manifest, owned: dict[Ref, JsonValue]
+    ) -> str:
         try:
             owned[wanted.ref] = owned_fields((await self._send(path, manifest, force=True)).managed)
         except Refused as error:
@@ -183,7 +185,7 @@ class Addons:
         await self.plane.check()
         return await self.plane.kube.apply(self.apiserver, path, manifest, manager=MANAGER, force=force)
 
-    async def _unestablished(self, group: Iterable[Wanted]) -> list[str]:
+    async def _unestablished(self, group: Iterable[DesiredObject]) -> list[str]:
         """The definitions of kinds among these that do not count yet, in words. What is served is looked at anew."""
         definitions = [each for each in group if each.ref.kind.kind == CRD and defined(each.manifest)]
         words = []
@@ -196,17 +198,17 @@ class Addons:
             self.served = await self.plane.kube.discover(self.apiserver)
         return words
 
-    def _resource(self, wanted: Wanted) -> Resource | None:
+    def _resource(self, wanted: DesiredObject) -> ApiResource | None:
         return self._served(wanted.ref.kind, wanted.version)
 
-    def _served(self, kind: GroupKind, version: str = "") -> Resource | None:
+    def _served(self, kind: GroupKind, version: str = "") -> ApiResource | None:
         """How a kind is served, in that version or in the one that its group prefers."""
         for each in self.served.resources:
             if (each.group, each.kind) == (kind.group, kind.kind) and version in ("", each.version):
                 return each
         return None
 
-    def _placed(self, wanted: Wanted) -> Wanted:
+    def _placed(self, wanted: DesiredObject) -> DesiredObject:
         """An object where it is: of a kind that was defined by others only the apiserver knows that it is in no
         namespace.
         """
@@ -215,18 +217,18 @@ class Addons:
             return wanted
         return replace(wanted, ref=replace(wanted.ref, namespace=""))
 
-    async def _write_parent(self, parent: Parent) -> None:
+    async def _write_parent(self, parent: ApplySetParent) -> None:
         if self.parents.get(parent.addon) != parent:
             await self._send(_CONFIG_MAP.path(NAMESPACE, parent.name), parent.manifest(), force=True)
             self.parents[parent.addon] = parent
 
     # pruning
 
-    async def _members(self, parent: Parent, kinds: Iterable[GroupKind]) -> dict[Ref, tuple[Meta, Resource]]:
+    async def _members(self, parent: ApplySetParent, kinds: Iterable[GroupKind]) -> dict[Ref, tuple[Meta, ApiResource]]:
         """The objects of these kinds that quarterdeck applied for a set. (Controllers copy labels to what they make:
         the label alone makes no member.) What is not served is not there, unless its apiserver is silent: raises Waits.
         """
-        found: dict[Ref, tuple[Meta, Resource]] = {}
+        found: dict[Ref, tuple[Meta, ApiResource]] = {}
         for kind in sorted(kinds):
             resource = self._served(kind)
             if resource is None:
@@ -238,7 +240,7 @@ class Addons:
                     found[Ref(kind, meta.namespace, meta.name)] = meta, resource
         return found
 
-    async def _prune(self, parent: Parent) -> None:
+    async def _prune(self, parent: ApplySetParent) -> None:
         """Have the members that are not wanted gone: what needs others first, the others once that is gone."""
         wanted = {self._placed(each).ref for each in self.wanted}
         while gone := {
@@ -251,7 +253,7 @@ class Addons:
             for ref in first:
                 await self._delete(ref, *gone[ref])
 
-    async def _delete(self, ref: Ref, meta: Meta, resource: Resource) -> None:
+    async def _delete(self, ref: Ref, meta: Meta, resource: ApiResource) -> None:
         path = resource.path(ref.namespace, ref.name)
         await self.plane.check()
         try:
@@ -263,7 +265,7 @@ class Addons:
             raise Waits(f"removing {ref}", error.seen) from error
 
 
-def _told(wanted: Wanted, error: Refused) -> str:
+def _told(wanted: DesiredObject, error: Refused) -> str:
     """What is waited for after a refusal. Raises NeedsAPerson for one that stays."""
     if error.why is Refusal.LATER:
         return f"{wanted.ref}: {error.seen}"

@@ -17,7 +17,7 @@ from quarterdeck.components.apiserver import AUDIT_LOG
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import Search
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 _DAY = 86_400.0
 
@@ -135,7 +135,7 @@ async def _at(
 
 async def _read(
     plane: Plane,
-    site: Site,
+    site: SitePort,
     machine: str,
     volume: str,
     texts: tuple[str, ...],

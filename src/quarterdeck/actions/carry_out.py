@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quarterdeck.actions import clusters, healing, members, placing, traffic, units
+from quarterdeck.actions import clusters, healing, members, placement, traffic, units
 from quarterdeck.actions.handlers import Detail, Handlers, Preparations
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
@@ -11,14 +11,14 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
 
 HANDLERS: Handlers = {
-    **placing.HANDLERS,
+    **placement.HANDLERS,
     **clusters.HANDLERS,
     **healing.HANDLERS,
     **members.HANDLERS,
     **units.HANDLERS,
     **traffic.HANDLERS,
 }
-PREPARED: Preparations = {**placing.PREPARED, **units.PREPARED}
+PREPARED: Preparations = {**placement.PREPARED, **units.PREPARED}
 
 
 async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:

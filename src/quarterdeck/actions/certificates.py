@@ -11,12 +11,12 @@ from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.components.catalogue import programs_of
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import ReplicaSecrets, SharedSecrets
 from quarterdeck.components.settings import service_ip
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import ReplicaNames, has_all, with_replica, without_program, without_replica
+from quarterdeck.pki.issuance import ReplicaNames, has_all, with_replica, without_program, without_replica
 
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
@@ -67,7 +67,7 @@ async def forget_program(plane: Plane, record: Replica, program: Component) -> N
         await _write_secrets(plane, lambda secrets: without_program(secrets, record.name, program))
 
 
-async def _write_secrets(plane: Plane, change: Callable[[PlaneSecrets], PlaneSecrets]) -> None:
+async def _write_secrets(plane: Plane, change: Callable[[SharedSecrets], SharedSecrets]) -> None:
     async with plane.writing:
         stored = await plane.store.get(SecretsResource, plane.name)
         secrets = decode(stored.data.get_secret_value())

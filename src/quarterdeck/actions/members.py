@@ -14,7 +14,7 @@ from quarterdeck.actions.addresses import candidates, client_url, client_urls, m
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.together import beside, cut_off, together
+from quarterdeck.actions.tasks import beside, cut_off, together
 from quarterdeck.actions.units import favour
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import AlarmKind
@@ -33,7 +33,7 @@ from quarterdeck.model.steps.members import (
 )
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
-from quarterdeck.planner.quorum import Change, Voter, after, home
+from quarterdeck.planner.quorum import Voter, VoterChange, after, quorum_site
 
 #: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
 _QUIET = 1.0
@@ -172,11 +172,11 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
             ended = _now()
         else:
             ended = await _removed(plane, change.member, urls, _others_at_home(plane, step.cluster, now, urls[:1]))
-        if home(now) is None and lost_at is None:
+        if quorum_site(now) is None and lost_at is None:
             # A promotion is acknowledged as soon as it is applied. A removal is acknowledged later: all of the call
             # counts.
             lost_at = ended if isinstance(change, Promote) else asked
-        elif home(now) is not None and lost_at is not None:
+        elif quorum_site(now) is not None and lost_at is not None:
             homeless += ended - lost_at
             lost_at = None
         done.append((change.kind, change.replica, ended - began))
@@ -185,7 +185,7 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
 
 def _others_at_home(plane: Plane, cluster: Cluster, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
     """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
-    where = home(now)
+    where = quorum_site(now)
     urls = [client_url(plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 
@@ -214,10 +214,10 @@ async def _gone(plane: Plane, url: str, member: int) -> float:
         return math.inf
 
 
-def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> Change:
+def _as_change(plane: Plane, change: Promote | RemoveMember, now: frozenset[Voter]) -> VoterChange:
     if isinstance(change, Promote):
-        return Change(False, Voter(change.replica, plane.memory.replica(change.replica).site, healthy=True))
-    return Change(True, next(voter for voter in now if voter.replica == change.replica))
+        return VoterChange(False, Voter(change.replica, plane.memory.replica(change.replica).site, healthy=True))
+    return VoterChange(True, next(voter for voter in now if voter.replica == change.replica))
 
 
 def healthy_urls(

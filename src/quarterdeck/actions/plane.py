@@ -10,19 +10,19 @@ from pathlib import PurePosixPath
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.settings import unit_name
 from quarterdeck.components.template import Revisions
 from quarterdeck.endpoint.port import Dns, LoadBalancer
 from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Kube
 from quarterdeck.model.components import Component
-from quarterdeck.model.endpoints import Claim
+from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
 
@@ -48,14 +48,14 @@ class Plane:
     resource: ControlPlane
     store: Store
     guard: LeaseGuard | None
-    sites: Mapping[str, Site]
+    sites: Mapping[str, SitePort]
     machines: Mapping[tuple[str, str], Machine]
-    etcd: Etcd
+    etcd: EtcdCluster
     kube: Kube
     balancers: Mapping[str, Mapping[str, LoadBalancer]]
     dns: Dns
     revisions: Revisions
-    secrets: PlaneSecrets = field(repr=False)
+    secrets: SharedSecrets = field(repr=False)
     programs: Mapping[Component, PurePosixPath]
     clock: Callable[[], float]
     steady: Callable[[], float]
@@ -89,9 +89,9 @@ class Plane:
         return self.steady() + timeline.ahead
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> RecordClaim:
         """In whose name this process changes the plane's DNS record."""
-        return Claim(
+        return RecordClaim(
             owner=f"{self.name}/{self.resource.metadata.uid}",
             token=self.guard.lease.token if self.guard is not None else 0,
             addresses=self.addresses | self._seats | self._led,
@@ -107,7 +107,7 @@ class Plane:
         """What a replica's units are rendered from: its own revision, whatever is wanted by now. Raises Corrupt."""
         return self.revisions.template(record.revision)
 
-    def site(self, name: str) -> Site:
+    def site(self, name: str) -> SitePort:
         """A site by name; raises NotFound."""
         try:
             return self.sites[name]

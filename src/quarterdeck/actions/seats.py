@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.together import together
+from quarterdeck.actions.tasks import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.plane.memory import memory_from_status

@@ -13,7 +13,7 @@ from quarterdeck.actions.certificates import certificates_of, forget_program
 from quarterdeck.actions.handlers import Handlers, Preparations
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.together import beside, together
+from quarterdeck.actions.tasks import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE

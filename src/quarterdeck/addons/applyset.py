@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from quarterdeck.addons.objects import GroupKind, Manifest, Ref, Wanted, items, mapping
+from quarterdeck.addons.objects import DesiredObject, GroupKind, Manifest, Ref, items, mapping
 
 #: Where the parents are. The apiserver lets nobody delete it.
 NAMESPACE = "kube-system"
@@ -35,7 +35,7 @@ _ADDON = "quarterdeck.dev/addon"
 
 
 @dataclass(frozen=True, slots=True)
-class Parent:
+class ApplySetParent:
     """What the parent object of an add-on's set says: of which kinds members may be, and in which namespaces."""
 
     addon: str
@@ -53,11 +53,11 @@ class Parent:
         digest = hashlib.sha256(f"{self.name}.{NAMESPACE}.ConfigMap.".encode()).digest()
         return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
-    def widened(self, refs: Iterable[Ref]) -> Parent:
+    def widened(self, refs: Iterable[Ref]) -> ApplySetParent:
         """With room for these as well: said before the first of them comes, so that none is ever forgotten."""
         refs = tuple(refs)
         kinds = self.kinds | {each.kind for each in refs}
-        return Parent(self.addon, kinds, self.namespaces | {each.namespace for each in refs if each.namespace})
+        return ApplySetParent(self.addon, kinds, self.namespaces | {each.namespace for each in refs if each.namespace})
 
     def manifest(self) -> Manifest:
         """The object itself."""
@@ -78,17 +78,17 @@ class Parent:
         }
 
 
-def parent_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Parent | None:
+def parent_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> ApplySetParent | None:
     """What a ConfigMap says as the parent of a set; None if it is none of quarterdeck's."""
     addon = labels.get(_ADDON, "")
     if annotations.get(_TOOL) != TOOLING or not addon:
         return None
     kinds = frozenset(GroupKind.parse(each) for each in annotations.get(_KINDS, "").split(",") if each)
     namespaces = frozenset(each for each in annotations.get(_NAMESPACES, "").split(",") if each)
-    return Parent(addon, kinds, namespaces)
+    return ApplySetParent(addon, kinds, namespaces)
 
 
-def as_member(wanted: Wanted, parent: Parent) -> dict[str, JsonValue]:
+def as_member(wanted: DesiredObject, parent: ApplySetParent) -> dict[str, JsonValue]:
     """What is applied of an object: its manifest, with its namespace and the label of the set."""
     metadata = dict(mapping(wanted.manifest.get("metadata")))
     metadata["labels"] = {**mapping(metadata.get("labels")), PART_OF: parent.id}

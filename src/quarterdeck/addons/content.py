@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from quarterdeck.addons.applyset import IMMORTAL, PART_OF
-from quarterdeck.addons.objects import GroupKind, Manifest, Ref, Wanted, defined, mapping, wanted_of
+from quarterdeck.addons.objects import DesiredObject, GroupKind, Manifest, Ref, defined, mapping, wanted_of
 from quarterdeck.errors import InvalidInput
 
 #: Bytes of an object as JSON: etcd takes no larger requests (its --max-request-bytes).
@@ -24,7 +24,7 @@ class Content:
     """The objects of one add-on, by what they are called."""
 
     addon: str
-    objects: tuple[Wanted, ...]
+    objects: tuple[DesiredObject, ...]
 
     @property
     def refs(self) -> frozenset[Ref]:
@@ -50,10 +50,10 @@ def decoded(addon: str, text: str) -> Content:
     return Content(addon, tuple(objects))
 
 
-def _kept(manifest: Manifest, namespace: str, scopes: Mapping[GroupKind, bool]) -> Wanted:
+def _kept(manifest: Manifest, namespace: str, scopes: Mapping[GroupKind, bool]) -> DesiredObject:
     """One of them, in the namespace that was decided on when it was read."""
     found = wanted_of(manifest, namespace, scopes)
-    return Wanted(Ref(found.ref.kind, namespace, found.ref.name), found.version, manifest)
+    return DesiredObject(Ref(found.ref.kind, namespace, found.ref.name), found.version, manifest)
 
 
 def contents(read: Sequence[tuple[str, str, Sequence[Manifest]]], plane: str) -> tuple[Content, ...]:
@@ -88,7 +88,7 @@ def _scopes(manifests: Iterable[Manifest]) -> dict[GroupKind, bool]:
     return dict(each for each in map(defined, manifests) if each is not None)
 
 
-def _require_possible(wanted: Wanted, doing: str) -> None:
+def _require_possible(wanted: DesiredObject, doing: str) -> None:
     size = len(json.dumps(wanted.manifest, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass"))
     if size > OBJECT_MAX:
         raise InvalidInput(doing, f"{wanted.ref} has {size:,} bytes, and etcd takes no object over {OBJECT_MAX:,}")

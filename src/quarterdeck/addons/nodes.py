@@ -19,7 +19,7 @@ from quarterdeck.addons.content import Content
 from quarterdeck.addons.objects import Manifest, wanted_of
 from quarterdeck.addons.rbac import RBAC, binding
 from quarterdeck.api.plane.addons import NODES_ADDON
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 from quarterdeck.yaml_text import dumped
 
 #: Whom a token lets in: a group that may ask for a node's certificate, and little else.
@@ -27,7 +27,7 @@ GROUP = "system:bootstrappers:kubeadm:default-node-token"
 
 _NODES = "system:nodes"
 _ANONYMOUS = "system:anonymous"
-#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuing``).
+#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuance``).
 _APISERVER = "kube-apiserver-kubelet-client"
 _APPROVED = "system:certificates.k8s.io:certificatesigningrequests"
 #: Which address of the service CIDR the cluster's DNS has (kubernetes: constants.GetDNSIP).
@@ -49,7 +49,7 @@ class Joined:
     service_cidr: str
     cluster_domain: str
     kubelet: str = "{}"
-    beside: tuple[Endpoint, ...] = ()
+    beside: tuple[HostPort, ...] = ()
 
 
 @lru_cache(maxsize=64)

@@ -83,7 +83,7 @@ class Ref:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredObject:
     """An object that an add-on has. ``version`` is that of its API, ``manifest`` all that is to be applied."""
 
     ref: Ref
@@ -127,7 +127,7 @@ def defined(manifest: Manifest) -> tuple[GroupKind, bool] | None:
     return kind, spec.get("scope") == "Namespaced"
 
 
-def wanted_of(manifest: Manifest, namespace: str, scopes: Mapping[GroupKind, bool]) -> Wanted:
+def wanted_of(manifest: Manifest, namespace: str, scopes: Mapping[GroupKind, bool]) -> DesiredObject:
     """The object that a manifest declares. ``namespace``: where it is if it names none; ``scopes``: whether objects of
     a kind are in one, as the definitions beside it say.
     """
@@ -138,4 +138,4 @@ def wanted_of(manifest: Manifest, namespace: str, scopes: Mapping[GroupKind, boo
     upstream = "." not in kind.group or kind.group.endswith(".k8s.io")
     within = scopes.get(kind, not (upstream and kind.kind in _CLUSTER_WIDE))
     where = (text_of(metadata.get("namespace")) or namespace) if within else ""
-    return Wanted(Ref(kind, where, text_of(metadata.get("name"))), version, manifest)
+    return DesiredObject(Ref(kind, where, text_of(metadata.get("name"))), version, manifest)

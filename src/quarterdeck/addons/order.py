@@ -11,7 +11,7 @@ from itertools import groupby
 from pydantic import JsonValue
 
 from quarterdeck.addons.lease_webhooks import GROUP, KINDS
-from quarterdeck.addons.objects import CRD, Manifest, Ref, Wanted, group_kind, items, mapping, text_of
+from quarterdeck.addons.objects import CRD, DesiredObject, Manifest, Ref, group_kind, items, mapping, text_of
 
 #: Kinds, those first that others need. All that are not named are workloads, or objects of other kinds, and come after
 #: the last but one: before what stands in everybody's way.
@@ -46,7 +46,7 @@ def rank(ref: Ref) -> int:
     return _RANK.get(ref.kind.kind, _OTHERS)
 
 
-def in_order(wanted: Iterable[Wanted]) -> tuple[tuple[Wanted, ...], ...]:
+def in_order(wanted: Iterable[DesiredObject]) -> tuple[tuple[DesiredObject, ...], ...]:
     """Objects as they are applied: in groups, of which each needs only those before it."""
     ordered = sorted(wanted, key=lambda each: (rank(each.ref), each.ref))
     return tuple(tuple(group) for _, group in groupby(ordered, key=lambda each: rank(each.ref)))

@@ -32,7 +32,7 @@ def binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, t
     }
 
 
-#: The name in its certificate (``pki.issuing``).
+#: The name in its certificate (``pki.issuance``).
 _CLOUD_USER = "system:cloud-controller-manager"
 
 #: API group, resources, what may be done to them.
@@ -71,7 +71,7 @@ def for_cloud() -> Content:
 
 
 _NAME, _NAMESPACE = "quarterdeck:controller-locks", "kube-system"
-#: The name in its certificate (``pki.issuing``).
+#: The name in its certificate (``pki.issuance``).
 _MANAGER = "system:kube-controller-manager"
 
 

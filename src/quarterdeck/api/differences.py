@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldDifference:
     """A field (``spec.etcd.quotaBytes``), and its values as documents have them; None where it is not set."""
 
     path: str
@@ -27,9 +27,9 @@ class Difference:
         return f"{self.path}: {shown(self.before)} → {shown(self.after)}"
 
 
-def differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
+def differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[FieldDifference, ...]:
     """Every field that differs, in the order of the spec. Lists are compared as a whole."""
-    return tuple(Difference(*each) for each in leaves("spec", _plain(before), _plain(after)))
+    return tuple(FieldDifference(*each) for each in leaves("spec", _plain(before), _plain(after)))
 
 
 def shown(value: JsonValue) -> str:

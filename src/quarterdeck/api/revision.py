@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import Certificates, ControlPlane, Encryption,
 from quarterdeck.api.names import PLANE_NAME_MAX
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
-from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSet
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSetSpec
 from quarterdeck.api.values import EtcdVersion, KubernetesVersion, StorageClassName
 
 #: Hexadecimal digits of the content's hash in a name.
@@ -56,7 +56,7 @@ class Guard(StrEnum):
     NONE = "none"  # they do not run: nobody has them for now
 
 
-class ControllerSetTemplate(ControllerSet):
+class ControllerSetTemplate(ControllerSetSpec):
     """A set on replicas of a revision: its owner runs it under that lock, and the other manager does not run it."""
 
     guard: Guard

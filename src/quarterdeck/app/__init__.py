@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from quarterdeck.app.controllers import SetHeld
     from quarterdeck.app.drains import Drain
     from quarterdeck.app.drill.plans import DrillPlan
-    from quarterdeck.app.driving import Hand
+    from quarterdeck.app.drive import Hand
     from quarterdeck.app.etcd.alarms import Disarming
     from quarterdeck.app.etcd.data import MemberHash
-    from quarterdeck.app.etcd.recovering import LostQuorum, Survivor
+    from quarterdeck.app.etcd.recovery import LostQuorum, Survivor
     from quarterdeck.app.etcd.strays import MemberRemoval
     from quarterdeck.app.face import Quarterdeck, asker
-    from quarterdeck.app.following import Onlooker
-    from quarterdeck.app.looking import Looks
+    from quarterdeck.app.looks import Looks
     from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
-    from quarterdeck.app.piped import Parent
+    from quarterdeck.app.operation_progress import Onlooker
+    from quarterdeck.app.pipes import Parent
     from quarterdeck.app.programs import Programs
     from quarterdeck.app.replicas import ReplicaFacts
-    from quarterdeck.app.verifying import Verification
+    from quarterdeck.app.verification import Verification
     from quarterdeck.drills.aim import Wish
     from quarterdeck.drivers.networks import inside_argv
     from quarterdeck.engine.notices.watchers import Unwatched, Watcher
@@ -113,7 +113,7 @@ _PLACES = {
     "app.etcd.data": ("MemberHash",),
     "app.drains": ("Drain",),
     "app.drill.plans": ("DrillPlan",),
-    "app.driving": ("Hand",),
+    "app.drive": ("Hand",),
     "engine.preflight.requests": (
         "Abort",
         "Apply",
@@ -132,23 +132,23 @@ _PLACES = {
         "Quarterdeck",
         "asker",
     ),
-    "app.following": ("Onlooker",),
-    "app.looking": ("Looks",),
+    "app.operation_progress": ("Onlooker",),
+    "app.looks": ("Looks",),
     "app.nodes": (
         "NewToken",
         "NodeFacts",
         "TokenFacts",
     ),
     "app.onlookers": ("Onlookers",),
-    "app.piped": ("Parent",),
+    "app.pipes": ("Parent",),
     "app.programs": ("Programs",),
-    "app.etcd.recovering": (
+    "app.etcd.recovery": (
         "LostQuorum",
         "Survivor",
     ),
     "app.replicas": ("ReplicaFacts",),
     "app.etcd.strays": ("MemberRemoval",),
-    "app.verifying": ("Verification",),
+    "app.verification": ("Verification",),
     "drills.aim": ("Wish",),
     "drivers.networks": ("inside_argv",),
     "model.findings": (

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.engine.controller_sets.declared import warnings_of
+from quarterdeck.engine.controller_sets.declarations import warnings_of
 from quarterdeck.engine.preflight.admission import admit
-from quarterdeck.engine.preflight.inplace import (
+from quarterdeck.engine.preflight.local_changes import (
     compared,
     compared_addons,
     examined_hand_back,

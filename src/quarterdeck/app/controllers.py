@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.api.plane.controllers import Manager
-from quarterdeck.engine.controller_sets.sets_held import SetHeld as Seen
-from quarterdeck.engine.controller_sets.sets_held import sets_held
+from quarterdeck.api.plane.controllers import ControllerProgram
+from quarterdeck.engine.controller_sets.set_holders import HeldSet, sets_held
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 
@@ -24,9 +23,9 @@ class SetHeld:
     name: str
     lock: str
     controllers: tuple[str, ...]
-    owner: Manager
+    owner: ControllerProgram
     guarded_by: str
-    manager: Manager | None
+    manager: ControllerProgram | None
     replica: str
     identity: str
     since: datetime | None
@@ -42,7 +41,7 @@ async def held(home: Home, name: str) -> tuple[SetHeld, ...]:
         return tuple(map(_told, await sets_held(plane)))
 
 
-def _told(seen: Seen) -> SetHeld:
+def _told(seen: HeldSet) -> SetHeld:
     return SetHeld(
         name=seen.declared.name,
         lock=seen.declared.lock,

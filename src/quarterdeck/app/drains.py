@@ -10,7 +10,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import cordons
 from quarterdeck.app.changes import put_down
-from quarterdeck.engine.preflight.inplace import examined_exchange
+from quarterdeck.engine.preflight.local_changes import examined_exchange
 from quarterdeck.engine.preflight.preview import forecast
 from quarterdeck.engine.preflight.requests import Examined
 from quarterdeck.engine.reconcile.drive import Engine

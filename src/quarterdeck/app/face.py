@@ -15,18 +15,18 @@ from typing_extensions import override
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import certificates, changes, cordons, drains, driving, logs, serving
+from quarterdeck.app import certificates, changes, cordons, drains, drive, logs, service
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
-from quarterdeck.app.driving import Hand
-from quarterdeck.app.etcd import recovering
+from quarterdeck.app.drive import Hand
+from quarterdeck.app.etcd import recovery
 from quarterdeck.app.etcd.care import EtcdCare
-from quarterdeck.app.etcd.recovering import LostQuorum
-from quarterdeck.app.following import Onlooker
+from quarterdeck.app.etcd.recovery import LostQuorum
 from quarterdeck.app.logs import Tail
-from quarterdeck.app.looking import Looks, opened
-from quarterdeck.app.nodes import Nodes
-from quarterdeck.app.piped import Parent
+from quarterdeck.app.looks import Looks, opened
+from quarterdeck.app.nodes import WorkerNodes
+from quarterdeck.app.operation_progress import Onlooker
+from quarterdeck.app.pipes import Parent
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers import networks
 from quarterdeck.drivers.trials import LocalTrials
@@ -43,8 +43,8 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.model.components import Component
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.progress import Progress
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import this_process
-from quarterdeck.stores.sealing import Key
 from quarterdeck.upstream.upstream import Upstream
 
 if TYPE_CHECKING:  # probes and reports take long to load, and most commands need neither
@@ -91,7 +91,7 @@ class Quarterdeck(Looks):
         self._progress = progress
         self._trials = trials or NoTrials()
         self.sites = Sites(home, asker, lambda: self._engine().name_server())
-        self.nodes = Nodes(home)
+        self.nodes = WorkerNodes(home)
         self.etcd = EtcdCare(home, asker)
 
     @classmethod
@@ -187,7 +187,7 @@ class Quarterdeck(Looks):
         Raises PreconditionFailed where others may still serve somebody, unless it is to be done all the same: they are
         stopped as soon as they can be reached; Conflict where another epoch has begun meanwhile.
         """
-        await recovering.consent(self._home, lost, even_if_others_live=even_if_others_live)
+        await recovery.consent(self._home, lost, even_if_others_live=even_if_others_live)
 
     async def cordon(self, name: str, replica: str) -> bool:
         """Have a replica left as it is: healing does not touch it, nor does anything that can wait. Whether that is
@@ -226,7 +226,7 @@ class Quarterdeck(Looks):
         does not end (see ``follow`` and ``alone``). Raises Conflict that names it, Paused, and what no retry mends; all
         else that fails is told and tried again.
         """
-        await driving.carried_out(self._engine(watchers), name, wait=wait)
+        await drive.carried_out(self._engine(watchers), name, wait=wait)
 
     def alone(self, name: str) -> AbstractAsyncContextManager[None]:
         """Have a manager that keeps a plane leave it to this process for the block, for who must be told of each step
@@ -234,7 +234,7 @@ class Quarterdeck(Looks):
 
         Raises Conflict when another driver than a manager has it, or wants it.
         """
-        return driving.alone(self._engine(), name)
+        return drive.alone(self._engine(), name)
 
     async def follow(
         self,
@@ -250,7 +250,7 @@ class Quarterdeck(Looks):
         what the other one does. Raises what the operation under way failed with, Paused, Unavailable after ``timeout``
         seconds.
         """
-        await driving.followed(
+        await drive.followed(
             self._home,
             name,
             timeout=timeout,
@@ -280,10 +280,10 @@ class Quarterdeck(Looks):
         """
         engine = self._engine()
         made = tuple(
-            serving.Outpost(engine=engine, network=where, argv=argv, log=log)
+            service.Outpost(engine=engine, network=where, argv=argv, log=log)
             for where, argv in (outposts or {}).items()
         )
-        await serving.served(engine, network, outposts=made, log=log, alive=alive, metrics=metrics, parent=parent)
+        await service.served(engine, network, outposts=made, log=log, alive=alive, metrics=metrics, parent=parent)
 
     def probing(
         self,

@@ -17,7 +17,7 @@ from quarterdeck.components.kubeconfig import Server, token_kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.engine.background import certificates
 from quarterdeck.engine.background.certificates import Decided
-from quarterdeck.engine.observation.asking import ready_apiserver
+from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
@@ -72,7 +72,7 @@ class NodeFacts:
     since: datetime | None
 
 
-class Nodes:
+class WorkerNodes:
     """The worker nodes of the planes of an open home. All calls raise Gone when there is no plane of that name, and
     Unavailable when none of its apiservers is ready.
     """

@@ -24,7 +24,7 @@ from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.probe.result import ProbeResult, Summary
 from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
-from quarterdeck.probe.target import Kind, ProbeSettings, Source
+from quarterdeck.probe.target import ClientKind, ProbeSettings, Source
 
 #: The periods of a probe that looks on; before them is the quiet plane.
 DURING = "change"
@@ -95,7 +95,7 @@ class Onlookers(Unwatched, Watcher):
     @override
     async def begins(self, step: Step) -> None:
         if isinstance(step, StopBalancer):
-            await self._probe.retire(Kind.PINNED)
+            await self._probe.retire(ClientKind.PINNED)
 
     async def result(self) -> ProbeResult:
         """What they saw, once they have looked on for a moment after the change."""

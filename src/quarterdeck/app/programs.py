@@ -8,7 +8,7 @@ from pathlib import Path
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.progress import Progress
 from quarterdeck.upstream.cache import Entry
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Version, Versions
+from quarterdeck.upstream.catalog import CONTROL_PLANE, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.upstream import Upstream, version_of
 
 
@@ -32,7 +32,7 @@ class Programs:
 
     async def fetch(
         self, programs: Sequence[str] = (), *, kubernetes: str | None = None, etcd: str | None = None
-    ) -> Mapping[Program, Path]:
+    ) -> Mapping[UpstreamProgram, Path]:
         """Get programs, or all that a plane needs, unless they are there. Raises what ``Upstream.ensure`` does."""
         wanted = [_program(each) for each in programs] or list(CONTROL_PLANE)
         return await self._upstream.ensure(wanted, Versions.parse(kubernetes=kubernetes, etcd=etcd))
@@ -49,9 +49,9 @@ class Programs:
         return found
 
 
-def _program(name: str) -> Program:
+def _program(name: str) -> UpstreamProgram:
     try:
-        return Program(name)
+        return UpstreamProgram(name)
     except ValueError:
-        known = ", ".join(str(each) for each in Program)
+        known = ", ".join(str(each) for each in UpstreamProgram)
         raise InvalidInput(f"looking for program {name!r}", "there is no such program", f"programs: {known}") from None

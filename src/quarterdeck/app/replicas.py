@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.api.site import told
 from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.world import World
 
 

@@ -8,7 +8,7 @@ from quarterdeck.drivers.stores import store_file
 from quarterdeck.engine.workspace.home_folder import require_own
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.files import write_secret
-from quarterdeck.stores.sealing import KEY_FILE, Key, random_key, read_key, reseal
+from quarterdeck.stores.key_seal import KEY_FILE, Key, random_key, read_key, reseal
 
 __all__ = ["KEY_FILE", "Key", "make_key_file", "read_key", "rekey", "seal", "unseal"]
 

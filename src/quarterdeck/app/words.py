@@ -11,7 +11,7 @@ from quarterdeck.engine.status import Status, leading, summary
 from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
-from quarterdeck.planner.quorum import home, margin
+from quarterdeck.planner.quorum import margin, quorum_site
 
 __all__ = [
     "Status",
@@ -40,7 +40,7 @@ def quorum(world: World) -> str:
     if world.membership is None:
         return ""
     now = voters(world)
-    return quorum_of(len(now), margin(now), home(now))
+    return quorum_of(len(now), margin(now), quorum_site(now))
 
 
 def quorum_of(voters: object, may_fail: object, site: object) -> str:

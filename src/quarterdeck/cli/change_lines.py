@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from quarterdeck.app.watching import Watched
+from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.words import list_of, quorum_of, rows_of, survival
 from quarterdeck.cli.plane_text import state
 
@@ -20,7 +20,7 @@ class ChangeLines:
     def __init__(self) -> None:
         self._told: dict[str, dict[tuple[str, str], str]] = {}
 
-    def lines(self, seen: tuple[Watched, ...]) -> Iterator[str]:
+    def lines(self, seen: tuple[WatchedPlane, ...]) -> Iterator[str]:
         """What is otherwise than when it was last told; of a plane that is new, all that is to be said."""
         for plane in seen:
             before, now = self._told.get(plane.name, {}), _said(plane)
@@ -41,7 +41,7 @@ def _title(key: tuple[str, str]) -> str:
     return kind if kind in _SENTENCES else f"{kind} {name}".rstrip()
 
 
-def _said(plane: Watched) -> dict[tuple[str, str], str]:
+def _said(plane: WatchedPlane) -> dict[tuple[str, str], str]:
     """Everything that is told of a plane, by what it is about."""
     said: dict[tuple[str, str], str] = {}
     if plane.trouble:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import home_folder, home_key, inside_argv
-from quarterdeck.app.looking import Looks
+from quarterdeck.app.looks import Looks
 from quarterdeck.errors import NotFound
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def here() -> Path:
 
 def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
     """Open the home, and return what ``ask`` finds there: ``look(lambda looks: looks.events(name))``. For a command
-    that changes something see ``opening.call``.
+    that changes something see ``open_home.call``.
     """
 
     async def found() -> T:

@@ -47,7 +47,7 @@ _PANELS = {
         "report": "history",
         "history": "history",
     },
-    "Recover": {"abort": "moves", "recover": "recovering", "etcd": "etcd", "drill": "drills"},
+    "Recover": {"abort": "moves", "recover": "recovery", "etcd": "etcd", "drill": "drills"},
     "Sites": {"site": "sites"},
     "Run": {"serve": "serve", "service": "services", "home": "homes", "upstream": "upstreams"},
 }

@@ -133,12 +133,12 @@ def print_forecast(forecast: DryRun, output: Output) -> None:
     if not rows and not forecast.stuck_on:
         out.print("nothing to do")
         return
-    homes = {each.home for each in forecast.steps}
-    stays = len(homes) == 1 and None not in homes and output is Output.TABLE
+    quorum_sites = {each.quorum_site for each in forecast.steps}
+    stays = len(quorum_sites) == 1 and None not in quorum_sites and output is Output.TABLE
     where = () if stays else ("quorum at",)
     show(rows, ("#", "step", "voters", "may fail", *where, "undo"), output, wide=("site", "why"))
     if stays:
-        out.print(f"the quorum stays at {homes.pop()}")
+        out.print(f"the quorum stays at {quorum_sites.pop()}")
     for reason in forecast.stuck_on:
         out.print(f"[yellow]then it would wait for {escape(str(reason))}[/yellow]")
 
@@ -154,7 +154,7 @@ def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:
                 "step": each.step.words,
                 "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
                 "may fail": each.margin,
-                "quorum at": each.home,
+                "quorum at": each.quorum_site,
                 "undo": "yes" if each.step.undoable else "no",
                 "site": each.step.site,
                 "why": each.step.why,

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from quarterdeck.app.watching import Event, Watched
+from quarterdeck.app.plane_watch import Event, WatchedPlane
 from quarterdeck.app.words import list_of, rows_of, survived
 from quarterdeck.cli.output import made_table
 from quarterdeck.cli.plane_text import age, health, status_lines
@@ -22,7 +22,7 @@ _EVENTS = 6
 _MEMBERS = ("replica", "machine", "machineState", "member", "health", "lag", "apiserver")
 
 
-def screen(seen: Sequence[Watched], *, one: bool) -> RenderableType:
+def screen(seen: Sequence[WatchedPlane], *, one: bool) -> RenderableType:
     """All that is told; ``one``: of one plane everything, of several a line each."""
     ends = _line(f"[dim]{time.strftime('%H:%M:%S')}  Ctrl-C ends this[/dim]")
     if one:
@@ -43,7 +43,7 @@ def _line(markup: str) -> Text:
     return Text.from_markup(markup, overflow="fold")
 
 
-def _plane(plane: Watched) -> Iterator[RenderableType]:
+def _plane(plane: WatchedPlane) -> Iterator[RenderableType]:
     if plane.trouble:
         yield _line(f"[red]not seen now:[/red] {escape(plane.trouble)}")
     if plane.facts is None:
@@ -59,7 +59,7 @@ def _plane(plane: Watched) -> Iterator[RenderableType]:
     yield _events(plane.events, ("last seen", "type", "message"))
 
 
-def _conditions(plane: Watched) -> list[dict[str, JsonValue]]:
+def _conditions(plane: WatchedPlane) -> list[dict[str, JsonValue]]:
     return [
         {
             "condition": each.type,
@@ -85,7 +85,7 @@ def _events(events: Sequence[Event], columns: Sequence[str]) -> RenderableType:
     return _table(rows, columns) if rows else ""
 
 
-def _row(plane: Watched) -> dict[str, JsonValue]:
+def _row(plane: WatchedPlane) -> dict[str, JsonValue]:
     fact = plane.facts
     if fact is None:
         return {"name": plane.name, "state": "[red]not seen[/red]", "now": escape(plane.trouble)}

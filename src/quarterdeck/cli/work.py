@@ -18,7 +18,7 @@ from rich.console import Console
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Hand, Quarterdeck, Watcher
 from quarterdeck.cli.context import Output, err, here, look, out
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.errors import Conflict, QuarterdeckError

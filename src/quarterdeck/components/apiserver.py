@@ -14,7 +14,7 @@ from quarterdeck.api.plane.authentication import JwtAuthenticator
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import NEEDED, admission_configuration, plugins
 from quarterdeck.components.arguments import Arguments, Folder, boolean, seconds, suites
-from quarterdeck.components.credentials import MASTERS, Certificate, EncryptionKey, Kind, Signer
+from quarterdeck.components.credentials import MASTERS, CertificateKind, CertificateSpec, EncryptionKey, Signer
 from quarterdeck.components.record import ComponentSpec, Flags, Port, Stopping
 from quarterdeck.components.refusals import APISERVER_FLAGS, APISERVER_VALUES
 from quarterdeck.components.settings import CLUSTER_DOMAIN, Inputs
@@ -37,29 +37,29 @@ AUDIT_LOG = "audit.log"
 #: shutdown for a minute, and be cut.
 _WATCH_GRACE = 5.0
 
-_SERVING = Certificate(
-    name="apiserver", purpose="kube-apiserver to its clients", kind=Kind.APISERVER, signer=Signer.KUBERNETES
+_SERVING = CertificateSpec(
+    name="apiserver", purpose="kube-apiserver to its clients", kind=CertificateKind.APISERVER, signer=Signer.KUBERNETES
 )
-_TO_ETCD = Certificate(
+_TO_ETCD = CertificateSpec(
     name="etcd_client",
     purpose="kube-apiserver to etcd",
-    kind=Kind.CLIENT,
+    kind=CertificateKind.CLIENT,
     signer=Signer.ETCD,
     user="kube-apiserver-etcd-client",
 )
-_TO_KUBELETS = Certificate(
+_TO_KUBELETS = CertificateSpec(
     name="kubelet_client",
     purpose="kube-apiserver to kubelets",
-    kind=Kind.CLIENT,
+    kind=CertificateKind.CLIENT,
     signer=Signer.KUBERNETES,
     user="kube-apiserver-kubelet-client",
     groups=(MASTERS,),
 )
 #: Its peers believe it as well.
-_TO_AGGREGATED = Certificate(
+_TO_AGGREGATED = CertificateSpec(
     name="front_proxy",
     purpose="kube-apiserver to aggregated apiservers",
-    kind=Kind.CLIENT,
+    kind=CertificateKind.CLIENT,
     signer=Signer.FRONT_PROXY,
     user="front-proxy-client",
 )

@@ -67,13 +67,13 @@ class ReplicaSecrets:
 
     pairs: Mapping[str, KeyPair]
 
-    def of(self, certificate: Certificate) -> KeyPair:
+    def of(self, certificate: CertificateSpec) -> KeyPair:
         """One of them; raises KeyError for one that was not issued."""
         return self.pairs[certificate.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaneSecrets:
+class SharedSecrets:
     """What is made once per plane and must be equal on all its replicas.
 
     ``encryption_keys``: the first writes, all read. ``manager`` and ``etcd_manager`` are quarterdeck's own
@@ -104,14 +104,14 @@ class PlaneSecrets:
 
 
 class Signer(StrEnum):
-    """The authority of a plane that signs a certificate: the name of its field in ``PlaneSecrets``."""
+    """The authority of a plane that signs a certificate: the name of its field in ``SharedSecrets``."""
 
     KUBERNETES = "kubernetes_ca"
     ETCD = "etcd_ca"
     FRONT_PROXY = "front_proxy_ca"
 
 
-class Kind(Enum):
+class CertificateKind(Enum):
     """What a certificate is shown for."""
 
     CLIENT = auto()  # a user towards a server
@@ -121,14 +121,14 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Certificate:
+class CertificateSpec:
     """A certificate that each replica with a program has. ``name`` is its key in stored secrets, ``purpose`` is for
     people. ``user`` and ``groups`` are whom it names (of a member: the replica, whatever is given).
     """
 
     name: str
     purpose: str
-    kind: Kind
+    kind: CertificateKind
     signer: Signer
     user: str = ""
     groups: tuple[str, ...] = ()
@@ -138,17 +138,19 @@ class Certificate:
 MASTERS = "system:masters"
 
 
-def serving(program: str, name: str) -> Certificate:
+def serving(program: str, name: str) -> CertificateSpec:
     """What a program shows those who ask its port, on the addresses of its replica."""
-    return Certificate(name=name, purpose=f"{program} serves", kind=Kind.SERVER, signer=Signer.KUBERNETES, user=program)
+    return CertificateSpec(
+        name=name, purpose=f"{program} serves", kind=CertificateKind.SERVER, signer=Signer.KUBERNETES, user=program
+    )
 
 
-def asking(program: str, name: str) -> Certificate:
+def asking(program: str, name: str) -> CertificateSpec:
     """What a program shows its own apiserver: the user ``system:PROGRAM``."""
-    return Certificate(
+    return CertificateSpec(
         name=name,
         purpose=f"{program} to its apiserver",
-        kind=Kind.CLIENT,
+        kind=CertificateKind.CLIENT,
         signer=Signer.KUBERNETES,
         user=f"system:{program}",
     )

@@ -17,7 +17,7 @@ from quarterdeck.api.revision import Guard, ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller.sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 
 #: Longer values are told by their hash: policies, certificates.
 _SHORT = 60
@@ -124,7 +124,7 @@ def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple
     )
 
 
-def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
+def change(before: ReplicaTemplate, after: ReplicaTemplate) -> ReplicaChange:
     """What a replica of revision ``before`` needs to be one of ``after``.
 
     An apiserver has its own members alone: when one of them is started anew, so is the apiserver.
@@ -134,10 +134,11 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> Change:
     if restart.intersection(Component.APISERVER.depends):
         restart.add(Component.APISERVER)
     reload = frozenset(component for each in found for component in each.reload)
-    return Change(
+    return ReplicaChange(
         exchange=any(each.needs is Need.EXCHANGE for each in found),
         restart=frozenset(restart),
-        reload=reload - Programs(tuple(CATALOGUE)).with_dependents(restart),  # what starts anew reads all of its files
+        reload=reload
+        - ReplicaPrograms(tuple(CATALOGUE)).with_dependents(restart),  # what starts anew reads all of its files
     )
 
 

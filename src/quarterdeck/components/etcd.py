@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Arguments, Folder, boolean, suites
-from quarterdeck.components.credentials import Certificate, Kind, Signer
+from quarterdeck.components.credentials import CertificateKind, CertificateSpec, Signer
 from quarterdeck.components.record import ComponentSpec, Flags, Port
 from quarterdeck.components.refusals import ETCD_FLAGS, ETCD_VALUES
 from quarterdeck.components.settings import InitialCluster, Inputs
@@ -50,8 +50,10 @@ PORTS: Mapping[Cluster, MemberPorts] = {
 }
 
 
-_SERVER = Certificate(name="etcd_server", purpose="etcd to its clients", kind=Kind.MEMBER, signer=Signer.ETCD)
-_PEER = Certificate(name="etcd_peer", purpose="etcd to its peers", kind=Kind.MEMBER, signer=Signer.ETCD)
+_SERVER = CertificateSpec(
+    name="etcd_server", purpose="etcd to its clients", kind=CertificateKind.MEMBER, signer=Signer.ETCD
+)
+_PEER = CertificateSpec(name="etcd_peer", purpose="etcd to its peers", kind=CertificateKind.MEMBER, signer=Signer.ETCD)
 
 
 def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Cluster.MAIN) -> UnitSpec:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from quarterdeck.components.catalogue import seat_ports
 from quarterdeck.errors import InvalidInput
-from quarterdeck.model.seats import Endpoint, PortName, Seat, SeatPort
+from quarterdeck.model.seats import HostPort, PortName, Seat, SeatPort
 
 #: Ports of two blocks differ by this much, so that many replicas can sit on a machine.
 STRIDE = 10
@@ -49,7 +49,7 @@ def beside_balancers(ports: Mapping[str, int]) -> dict[str, int]:
 
 def seat_with(machine: str, host: str, ports: Mapping[str, int]) -> Seat:
     """A seat with these ports on a machine whose programs listen, and are reached, at ``host``."""
-    ends = {name: Endpoint(host, port) for name, port in ports.items()}
+    ends = {name: HostPort(host, port) for name, port in ports.items()}
     return Seat(
         machine=machine, ports=tuple(SeatPort(name=name, listen=end, advertised=end) for name, end in ends.items())
     )

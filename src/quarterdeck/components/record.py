@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.revision import ReplicaTemplate
-from quarterdeck.components.credentials import Certificate
+from quarterdeck.components.credentials import CertificateSpec
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Program, UnitSpec
@@ -75,7 +75,7 @@ class ComponentSpec:
     program: str
     build: Build
     ports: tuple[Port, ...]
-    certificates: tuple[Certificate, ...]
+    certificates: tuple[CertificateSpec, ...]
     made_from: tuple[str, ...]
     present: Callable[[ReplicaTemplate], bool] = always
     given: Callable[[ReplicaTemplate], Program] | None = None

@@ -13,8 +13,8 @@ from quarterdeck.components.credentials import (
     Authority,
     EncryptionKey,
     KeyPair,
-    PlaneSecrets,
     ReplicaSecrets,
+    SharedSecrets,
     SigningKey,
     SigningKeys,
 )
@@ -63,7 +63,7 @@ def sample_units(plane: str, template: ReplicaTemplate, *, portable: bool = Fals
         folders={each: root / each for each in CATALOGUE},
         programs={each: root / each for each in CATALOGUE},
     )
-    secrets = PlaneSecrets(
+    secrets = SharedSecrets(
         kubernetes_ca=Authority(nothing),
         etcd_ca=Authority(nothing),
         front_proxy_ca=Authority(nothing),

@@ -9,9 +9,9 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from quarterdeck.api.revision import EventsTemplate, ReplicaTemplate
-from quarterdeck.components.credentials import PlaneSecrets, ReplicaSecrets
+from quarterdeck.components.credentials import ReplicaSecrets, SharedSecrets
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import Endpoint, Seat
+from quarterdeck.model.seats import HostPort, Seat
 
 #: The domain of a plane's Services, which its certificates and nodes have, too.
 CLUSTER_DOMAIN = "cluster.local"
@@ -71,7 +71,7 @@ class Inputs:
     plane: str
     template: ReplicaTemplate
     replica: ReplicaSettings
-    secrets: PlaneSecrets
+    secrets: SharedSecrets
     certificates: ReplicaSecrets
     initial: InitialCluster
     events: EventsTemplate | None = None
@@ -98,4 +98,4 @@ def service_ip(template: ReplicaTemplate) -> str:
 
 def url(address: str, port: int, *, scheme: str = "https") -> str:
     """``https://10.0.0.1:6443``, with brackets around IPv6 addresses."""
-    return Endpoint(address, port).url(scheme)
+    return HostPort(address, port).url(scheme)

@@ -14,7 +14,7 @@ from quarterdeck.components.controller.sets import apart
 from quarterdeck.components.difference import change
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.errors import Corrupt
-from quarterdeck.model.components import Change, Programs
+from quarterdeck.model.components import ReplicaChange, ReplicaPrograms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +47,10 @@ class Revisions:
         return next((each.etcd.events for each in known if each.etcd.events is not None), None)
 
     @cached_property
-    def programs(self) -> Programs:
+    def programs(self) -> ReplicaPrograms:
         """Which programs replicas of each of them have."""
         by_revision = ((name, programs_of(each)) for name, each in sorted(self.templates.items()))
-        return Programs(tuple(CATALOGUE), tuple(by_revision))
+        return ReplicaPrograms(tuple(CATALOGUE), tuple(by_revision))
 
     @cached_property
     def apart(self) -> frozenset[frozenset[str]]:
@@ -59,7 +59,7 @@ class Revisions:
         return frozenset(frozenset(each) for each in pairs if apart(*(self.templates[name] for name in each)))
 
     @cached_property
-    def changes(self) -> tuple[tuple[str, str, Change], ...]:
+    def changes(self) -> tuple[tuple[str, str, ReplicaChange], ...]:
         """What it takes to bring a replica from each of them to each other one."""
         pairs = ((before, after) for before in self.templates for after in self.templates if before != after)
         return tuple((before, after, change(self.templates[before], self.templates[after])) for before, after in pairs)

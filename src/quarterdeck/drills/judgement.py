@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.world import World
-from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.survival import Survivability, survivals
 from quarterdeck.planner.view import view
 
 
@@ -36,7 +36,7 @@ class Answered:
 
 def sight(world: World, *, at: float, done: bool, troubles: Iterable[str], told: frozenset[str]) -> Sight:
     """What there is to be seen of a world, with what its manager has ``told``."""
-    found = frozenset(str(each.failure) for each in survivals(view(world)) if each.answer is Answer.YES)
+    found = frozenset(str(each.failure) for each in survivals(view(world)) if each.answer is Survivability.YES)
     return Sight(at=at, done=done, troubles=told.union(troubles), told=told, survives=found)
 
 
@@ -93,7 +93,7 @@ def last_failed_sent(answers: Sequence[Answered], struck: float) -> float | None
 
 def verdict(
     fail: Fail,
-    found: Finding,
+    found: Detection,
     *,
     detected_after: float | None,
     redundant_after: float | None,
@@ -135,7 +135,7 @@ _READ = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Detection:
     """``told``: it is found when a manager tells of it, and by nothing else that looks show meanwhile. ``sought``: what
     must be found for a drill to be passed, in words ("": nothing in particular). ``notes``: how it comes to be found,
     in sentences.
@@ -151,14 +151,14 @@ def hold_of(fail: Fail) -> float:
     return _HOLDS.get(fail, HOLD)
 
 
-def finding(fail: Fail, *, hold: float, manager: str, known: bool) -> Finding:
+def finding(fail: Fail, *, hold: float, manager: str, known: bool) -> Detection:
     """What is to be found of a failure that lasts for at most ``hold`` seconds. ``manager`` keeps the plane ("":
     nobody); ``known``: it was said of the plane already.
     """
     if fail is Fail.CORRUPT:
-        return Finding(sought="that a member has other data", notes=(_COMPARED,))
+        return Detection(sought="that a member has other data", notes=(_COMPARED,))
     if fail is not Fail.SLOW_DISK:
-        return Finding()
+        return Detection()
     if not manager:
-        return Finding(told=True, notes=(_UNKEPT,))
-    return Finding(told=True, sought="that a disk is slow" if hold >= _FOUND and not known else "", notes=(_READ,))
+        return Detection(told=True, notes=(_UNKEPT,))
+    return Detection(told=True, sought="that a disk is slow" if hold >= _FOUND and not known else "", notes=(_READ,))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quarterdeck.model.faults import Fail
-from quarterdeck.planner.survival import Answer, Loss, outlives
+from quarterdeck.planner.survival import Loss, Survivability, outlives
 from quarterdeck.planner.view import View
 
 #: What nobody but a manager mends, or what is about none else: it must be there.
@@ -62,7 +62,7 @@ def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool = False, orphan
 
 def _words(name: str, seen: View, loss: Loss, *, dns: bool) -> Iterable[str]:
     answer, why = outlives(seen, loss, dns=dns)
-    if answer is Answer.NO:
+    if answer is Survivability.NO:
         yield f"plane {name} would not survive it: {'; '.join(why)}"
-    elif answer is Answer.UNKNOWN:
+    elif answer is Survivability.UNKNOWN:
         yield f"whether plane {name} would survive it is not known: {'; '.join(why)}"

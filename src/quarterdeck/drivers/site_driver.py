@@ -8,13 +8,13 @@ from typing import Protocol
 from quarterdeck.api.site import AddressSpace
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.model.findings import Checked
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 
 class SiteDriver(Protocol):
     """Opens the sites of one kind for one home."""
 
-    def open(self, resource: SiteResource) -> Site:
+    def open(self, resource: SiteResource) -> SitePort:
         """The site as it is declared."""
         ...
 
@@ -22,7 +22,7 @@ class SiteDriver(Protocol):
         """Raise Unavailable where such a site cannot be: for who is about to declare it."""
         ...
 
-    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> Site:
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SitePort:
         """Where what the planes of an address space share runs: a site that nobody declares, made of what the
         ``declared`` sites have for it.
         """
@@ -32,7 +32,7 @@ class SiteDriver(Protocol):
         """Those whose hub was ever opened in this home, and not closed since."""
         ...
 
-    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+    async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
         """Take down what runs at a hub."""
         ...
 

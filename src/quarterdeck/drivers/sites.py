@@ -12,7 +12,7 @@ from quarterdeck.drivers.site_driver import SiteDriver
 from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.model.findings import Checked
 from quarterdeck.progress import Telling
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 #: How a driver is opened: it is given the home's folder, and who is told of what takes long.
 OpenDriver = Callable[[Path, Telling], SiteDriver]
@@ -26,7 +26,7 @@ _HUBS: Mapping[AddressSpace, str] = {
 }
 
 
-class Sites:
+class OpenSites:
     """The sites of one home, each opened when it is first asked for, and anew when it was declared otherwise."""
 
     def __init__(
@@ -36,10 +36,10 @@ class Sites:
         self._telling = telling or Telling()
         self._kinds = drivers
         self._drivers: dict[str, SiteDriver] = {}
-        self._opened: dict[str, tuple[SiteSpec, Site]] = {}
-        self._hubs: dict[AddressSpace, tuple[tuple[SiteResource, ...], Site]] = {}
+        self._opened: dict[str, tuple[SiteSpec, SitePort]] = {}
+        self._hubs: dict[AddressSpace, tuple[tuple[SiteResource, ...], SitePort]] = {}
 
-    def open(self, resource: SiteResource) -> Site:
+    def open(self, resource: SiteResource) -> SitePort:
         """The port of a site. May block for a moment the first time."""
         name, spec = resource.metadata.name, resource.spec
         known = self._opened.get(name)
@@ -51,7 +51,7 @@ class Sites:
         """See ``SiteDriver``."""
         await self._driver(resource.spec.driver).require_allowed(resource)
 
-    def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> Site:
+    def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> SitePort:
         """The hub of an address space: the DNS servers of all planes of it run there. ``declared``: the sites there
         are, of which only that of hosts is made.
         """

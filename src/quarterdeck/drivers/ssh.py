@@ -23,11 +23,11 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.progress import Telling
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to load
     from quarterdeck.sites.ssh import hosts as ssh
-    from quarterdeck.sites.ssh.connections import Hosts
+    from quarterdeck.sites.ssh.connections import HostConnections
     from quarterdeck.sites.ssh.programs import Sender
     from quarterdeck.sites.ssh.site import SshSite
 
@@ -40,7 +40,7 @@ class SshSites(SiteDriver):
     def __init__(self, folder: Path, telling: Telling | None = None) -> None:
         self._folder = folder
         self._telling = telling or Telling()
-        self._shared: tuple[Hosts, Sender] | None = None
+        self._shared: tuple[HostConnections, Sender] | None = None
 
     @override
     def open(self, resource: SiteResource) -> SshSite:
@@ -63,7 +63,7 @@ class SshSites(SiteDriver):
         return (AddressSpace.HOSTS,) if self._mark.exists() else ()
 
     @override
-    async def close_hub(self, space: AddressSpace, hub: Site) -> None:
+    async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
         """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own; programs as well,
         which the next plane needs.
         """
@@ -85,7 +85,7 @@ class SshSites(SiteDriver):
     @override
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
         from quarterdeck.sites.ssh.checks import Here
-        from quarterdeck.sites.ssh.probing import checked
+        from quarterdeck.sites.ssh.host_survey import checked
 
         here = Here(architecture=platform.machine(), owner=owner_of(self._folder))
         elsewhere = [_settings(each) for each in others if isinstance(each.spec, SshSpec)]
@@ -106,14 +106,14 @@ class SshSites(SiteDriver):
 
         return open_ssh_site(settings, *self._connected())
 
-    def _connected(self) -> tuple[Hosts, Sender]:
-        from quarterdeck.sites.ssh.connections import Hosts
+    def _connected(self) -> tuple[HostConnections, Sender]:
+        from quarterdeck.sites.ssh.connections import HostConnections
         from quarterdeck.sites.ssh.programs import Sender
         from quarterdeck.upstream.upstream import Origins
 
         if self._shared is None:
             sender = Sender(origins=Origins.from_environment(os.environ), telling=self._telling)
-            self._shared = Hosts(owner_of(self._folder)), sender
+            self._shared = HostConnections(owner_of(self._folder)), sender
         return self._shared
 
 
@@ -133,7 +133,7 @@ def _settings(resource: SiteResource) -> ssh.SshSettings:
     )
 
 
-def _hub_of(hosts: Sequence[ssh.Host]) -> ssh.SshSettings:
+def _hub_of(hosts: Sequence[ssh.SshHost]) -> ssh.SshSettings:
     from quarterdeck.sites.ssh.hosts import SshSettings
 
     return SshSettings(name=_HUB, hosts=tuple(hosts))
@@ -149,11 +149,11 @@ def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
     return SshStorageClass(name=declared.name, path=path, limit_bytes=declared.limit_bytes, commands=commands)
 
 
-def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.Host:
+def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.SshHost:
     """A host as the driver has it; by another name and with other roles where these are given."""
     from quarterdeck.sites.ssh import hosts as ssh
 
-    return ssh.Host(
+    return ssh.SshHost(
         name=name or host.name,
         address=host.address,
         zone=host.zone,
@@ -197,7 +197,7 @@ def owner_of(home: Path) -> str:
         return file.read_text()
 
 
-def _dns_hosts(sites: Sequence[SiteResource]) -> list[ssh.Host]:
+def _dns_hosts(sites: Sequence[SiteResource]) -> list[ssh.SshHost]:
     """The hosts of sites that have DNS servers, as that alone: by names that differ among all sites."""
     return [
         settings_of(host, name=f"{site.metadata.name}-{host.name}", roles=(MachineRole.DNS,))

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.etcd.calls import ClientTls
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.etcd.real import RealEtcd
 from quarterdeck.http import Http
 from quarterdeck.kube.http import HttpKube
 from quarterdeck.kube.port import Kube
 from quarterdeck.pki.tls import client_context
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.port import Store
-from quarterdeck.stores.sealing import Key
 from quarterdeck.stores.sqlite import SqliteStore
 
 
@@ -38,21 +38,21 @@ def open_store(folder: Path, *, key: Key | None = None, kind: str = "sqlite") ->
     return STORE_DRIVERS[kind](folder, key)
 
 
-def open_etcd(secrets: PlaneSecrets, stack: AsyncExitStack) -> Etcd:
+def open_etcd(secrets: SharedSecrets, stack: AsyncExitStack) -> EtcdCluster:
     """The plane's etcd, until ``stack`` ends."""
     etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.bundle, client=secrets.etcd_manager))
     stack.push_async_callback(etcd.close)
     return etcd
 
 
-def open_kube(secrets: PlaneSecrets, stack: AsyncExitStack) -> Kube:
+def open_kube(secrets: SharedSecrets, stack: AsyncExitStack) -> Kube:
     """The plane's apiservers and controllers."""
     kube = HttpKube(secrets.kubernetes_ca.bundle, secrets.manager)
     stack.push_async_callback(kube.close)
     return kube
 
 
-def open_http(secrets: PlaneSecrets, stack: AsyncExitStack) -> Http:
+def open_http(secrets: SharedSecrets, stack: AsyncExitStack) -> Http:
     """Connections to what else of the plane has a certificate of its Kubernetes authority: its load balancers."""
     http = Http(client_context(secrets.kubernetes_ca.bundle, secrets.manager))
     stack.push_async_callback(http.close)

@@ -32,7 +32,7 @@ _YOUNG = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrialResult:
     """How a process ended: the end of what it wrote, and its exit code, negative for a signal. ``started``: it was
     executed at all.
     """
@@ -73,13 +73,13 @@ class TrialProcess:
             process.stdin.close()
             await made._ended
 
-    async def ended(self, seconds: float) -> Ended | None:
+    async def ended(self, seconds: float) -> TrialResult | None:
         """How it ended, if it does within so many seconds."""
         await asyncio.wait((self._ended,), timeout=seconds)
         if not self._ended.done():
             return None
         code = self._ended.result()
-        return Ended(bytes(self._output).decode(errors="replace"), code, code != job_init.EX_NOT_STARTED)
+        return TrialResult(bytes(self._output).decode(errors="replace"), code, code != job_init.EX_NOT_STARTED)
 
     async def _read(self) -> int:
         stdout = self._process.stdout

@@ -20,19 +20,19 @@ from typing import Self
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE, programs_of
 from quarterdeck.components.controller import scheduler
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.endings import why_it_ended
 from quarterdeck.components.ports import first_block, seat_with
 from quarterdeck.components.replica import NAME, component_unit, configurations, trial_units
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs, ReplicaSettings, service_ip
-from quarterdeck.drivers.trial_processes import Ended, TrialFolder, TrialProcess
+from quarterdeck.drivers.trial_processes import TrialFolder, TrialProcess, TrialResult
 from quarterdeck.http import Http, NoAnswer
 from quarterdeck.model.components import Component
 from quarterdeck.model.seats import PortName, Seat
 from quarterdeck.model.units import UnitSpec
-from quarterdeck.pki.issuing import ReplicaNames, create_plane_secrets, with_replica
+from quarterdeck.pki.issuance import ReplicaNames, create_plane_secrets, with_replica
 from quarterdeck.pki.tls import client_context
-from quarterdeck.progress import Progress, Silent
+from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.upstream import cache_root
 
 #: Seconds for all of it. Programs take four on two cores; what has not ended by then is not at fault.
@@ -59,12 +59,12 @@ class LocalTrials:
     """
 
     cache: Path
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *, progress: Progress | None = None) -> Self:
         """With the cache where the programs' is: QUARTERDECK_CACHE."""
-        return cls(cache=cache_root(environment) / "trials", progress=progress or Silent())
+        return cls(cache=cache_root(environment) / "trials", progress=progress or SilentProgress())
 
     async def failures(
         self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
@@ -143,7 +143,7 @@ class _Trial:
     folder: Path
     programs: Mapping[Component, PurePosixPath]
     stack: AsyncExitStack
-    _secrets: PlaneSecrets = field(init=False)
+    _secrets: SharedSecrets = field(init=False)
     _judging: dict[Component, asyncio.Task[str | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -212,7 +212,7 @@ class _Trial:
             await http.close()
         return ""
 
-    def _why(self, ended: Ended) -> str | None:
+    def _why(self, ended: TrialResult) -> str | None:
         """In the program's words, without the names of folders that are gone."""
         if not ended.started:
             return None

@@ -28,11 +28,11 @@ from typing import Protocol
 import h11
 from dns.rdatatype import RdataType
 
-from quarterdeck.dialing import connected
 from quarterdeck.dns import Addresses, Reply, ask_server
 from quarterdeck.endpoint.door_guests import Guest, known_guest, plain_host, read_guests
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 from quarterdeck.files import file_errors
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.http_server import read_request
 from quarterdeck.sites.netns.enter import enter
 from quarterdeck.sites.netns.layout import CLIENT
@@ -59,7 +59,7 @@ class _RefusedError(QuarterdeckError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ConnectRequest:
     """What a CONNECT request says: ``HOST:PORT``, and its ``Proxy-Authorization`` header (empty if it has none)."""
 
     target: str
@@ -166,7 +166,7 @@ class Door:
             del self._asking[oldest]
             oldest.transport.abort()
 
-    def _admit(self, asked: _Asked) -> tuple[str, int]:
+    def _admit(self, asked: _ConnectRequest) -> tuple[str, int]:
         """Where a client may go; raises _RefusedError for strangers, and for guests who want to go elsewhere."""
         with file_errors("reading who may pass the door"):
             guests = self._guests()
@@ -241,7 +241,7 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     writer.write_eof()
 
 
-async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _Asked:
+async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _ConnectRequest:
     """A CONNECT request; raises InvalidInput, or ConnectionResetError if there comes none."""
     doing = "reading what to connect to"
     try:
@@ -252,7 +252,7 @@ async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _Asked:
         seen = f"the method is {request.method.decode(errors='replace')}"
         raise InvalidInput(doing, seen, "only CONNECT is served here")
     authorization = next((value for name, value in request.headers if name == b"proxy-authorization"), b"")
-    return _Asked(request.target.decode(errors="replace"), authorization)
+    return _ConnectRequest(request.target.decode(errors="replace"), authorization)
 
 
 async def _refuse(http: h11.Connection, writer: asyncio.StreamWriter, error: Exception) -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol, runtime_checkable
 
-from quarterdeck.components.traffic.keepalived import held_line, hold_file
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.endpoints import (
     BackendAddress,
     BackendsMust,
     BalancerStatus,
-    Claim,
+    DnsRecord,
     PersonMust,
-    Record,
+    RecordClaim,
     Sighting,
 )
 from quarterdeck.model.site_facts import SiteFacts
-from quarterdeck.model.units import UnitFile
-from quarterdeck.sites.port import Site
 
 
 class LoadBalancer(Protocol):
@@ -89,7 +85,7 @@ class Dns(Protocol):
         ...
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """Have ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds, in the name of
         ``claim`` (None: of nobody, which is only for names that nobody claims).
@@ -101,7 +97,7 @@ class Dns(Protocol):
         """
         ...
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """What the server answers now; None when it says that there is no such record.
 
         Raises Unavailable when it does not answer or answers with an error: unknown is not none.
@@ -112,7 +108,7 @@ class Dns(Protocol):
         """The same, with whose the record is, and what the other authoritative servers answer."""
         ...
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
         ...
 
@@ -171,12 +167,12 @@ class UnusableDns:
         raise self.error
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """See ``Dns.set``."""
         self._refuse()
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """See ``Dns.observe``."""
         self._refuse()
 
@@ -184,56 +180,9 @@ class UnusableDns:
         """See ``Dns.look``."""
         self._refuse()
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """See ``Dns.remove``."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
         raise Unavailable(self.error.doing, self.error.seen, self.error.next_step) from self.error
-
-
-# Having the clients of a promoted address wait, at the machine that may have it.
-
-#: Seconds for clients to be held, and between two looks at what the unit says of it. The unit may be giving the address
-#: away, which takes it up to 2.6 s.
-_HELD = 6.0
-_LOOKED_AT_EVERY = 0.03
-#: Lines of the unit's log that are read for that.
-_LINES = 20
-
-
-async def have_clients_wait(site: Site, machine: str, unit: str, seconds: float) -> None:
-    """Return once nothing that clients send to the address comes through on a machine, for at most ``seconds`` from
-    then on: it is sent again. What came before is answered. Raises Unavailable where the unit does not say so in time.
-    """
-    number = _another_number()
-    await _hold(site, machine, unit, hold_file(site.folder(machine, unit), seconds, number), held_line(number))
-
-
-async def have_new_clients_wait(site: Site, machine: str, unit: str, seconds: float) -> None:
-    """The same for clients that are not connected yet. Those that are go on."""
-    number = _another_number()
-    file = hold_file(site.folder(machine, unit), seconds, number, new=True)
-    await _hold(site, machine, unit, file, held_line(number))
-
-
-async def _hold(site: Site, machine: str, unit: str, file: UnitFile, line: str) -> None:
-    await site.write_files(machine, (file,))
-    try:
-        async with asyncio.timeout(_HELD):
-            while True:
-                said = await site.logs(machine, unit, lines=_LINES)
-                if line in said.splitlines():
-                    return
-                await asyncio.sleep(_LOOKED_AT_EVERY)
-    except TimeoutError as error:
-        raise Unavailable(f"having the clients of {unit} on {machine} wait", "they are not held in time") from error
-
-
-async def let_clients_go_on(site: Site, machine: str, unit: str) -> None:
-    """Let them go on: there, or where the address goes to if nothing serves them there any more."""
-    await site.write_files(machine, (hold_file(site.folder(machine, unit), 0.0, _another_number()),))
-
-
-def _another_number() -> int:
-    return int(asyncio.get_running_loop().time() * 1_000_000)

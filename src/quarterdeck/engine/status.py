@@ -180,7 +180,7 @@ def summary(status: Status) -> dict[str, JsonValue]:
         ],
         "voters": len(now) if membership is not None else None,
         "mayFail": quorum.margin(now) if membership is not None else None,
-        "quorumAt": quorum.home(now) if membership is not None else None,
+        "quorumAt": quorum.quorum_site(now) if membership is not None else None,
         "survives": [*_survives(world)],
         "nameLeadsTo": world.record if world.record_known else "unknown",
         "warnings": [*warnings(world)],
@@ -252,7 +252,7 @@ def _member(world: World, name: str) -> dict[str, JsonValue]:
 
 
 @dataclass(kw_only=True)
-class Onlooker:
+class StatusReader:
     """Looks at one plane. It keeps its connections, and remembers who is silent, so that what it says of members is
     what a driver would say. Close it.
     """

@@ -6,9 +6,9 @@ from types import TracebackType
 from typing import Self
 
 from quarterdeck.etcd.calls import Calls, ClientTls
-from quarterdeck.etcd.kv import Kv, Lease
-from quarterdeck.etcd.maintenance import Auth, Cluster, Maintenance
-from quarterdeck.etcd.watch import Watch
+from quarterdeck.etcd.kv import KvService, LeaseService
+from quarterdeck.etcd.maintenance import AuthService, ClusterService, MaintenanceService
+from quarterdeck.etcd.watch import WatchService
 
 
 class EtcdMember:
@@ -22,12 +22,12 @@ class EtcdMember:
     def __init__(self, url: str, tls: ClientTls, *, deadline: float = 5.0) -> None:
         self._calls = Calls(url, tls, deadline)
         self.url = url
-        self.kv = Kv(self._calls)
-        self.lease = Lease(self._calls)
-        self.watch = Watch(self._calls)
-        self.cluster = Cluster(self._calls)
-        self.maintenance = Maintenance(self._calls)
-        self.auth = Auth(self._calls)
+        self.kv = KvService(self._calls)
+        self.lease = LeaseService(self._calls)
+        self.watch = WatchService(self._calls)
+        self.cluster = ClusterService(self._calls)
+        self.maintenance = MaintenanceService(self._calls)
+        self.auth = AuthService(self._calls)
 
     async def close(self) -> None:
         """Close the channel. Calls under way are cancelled."""

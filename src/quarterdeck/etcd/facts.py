@@ -24,7 +24,7 @@ class Alarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberStatus:
+class MemberReport:
     """What one member says of itself; it answers this alone, also without a quorum.
 
     ``leader_id`` is 0 when the member follows no leader. ``raft_index`` is the index that this member knows to
@@ -116,7 +116,7 @@ class MemberProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class RaftProgress:
     """What the leader knows of every member, learners and itself too.
 
     ``committed`` is the last raft index that a quorum has. ``transferee`` is the member that leadership is just being
@@ -170,7 +170,7 @@ class WatchKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchEvent:
+class KeyEvent:
     """One change of one key. Of a deleted key ``now`` has only the key and the revision of the deletion.
 
     ``before`` is the key before the change, if it was asked for, existed, and is not compacted yet.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field, ValidationError
 
 from quarterdeck.etcd.calls import ClientTls
-from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, Progress, Replication
+from quarterdeck.etcd.facts import Durations, MemberProgress, MemberTimes, RaftProgress, Replication
 from quarterdeck.etcd.faults import Reason, fault
 from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.pki.tls import client_context
@@ -85,7 +85,7 @@ class EtcdHttp:
                 raise fault(doing, Reason.OTHER, f"status {answer.status} without {name}")
         return MemberTimes(fsync=fsync, commit=commit, trips=_trips(answer.text))
 
-    async def progress(self, client_url: str) -> Progress:
+    async def progress(self, client_url: str) -> RaftProgress:
         """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
         doing = f"reading the progress of the members at {client_url}"
         answer = await self._told(client_url, "/debug/vars", doing, None)
@@ -95,7 +95,7 @@ class EtcdHttp:
             raise fault(doing, Reason.OTHER, f"status {answer.status} and no raft status") from error
         if raft.role != _LEADER:
             raise fault(doing, Reason.NO_LEADER, "it does not lead")
-        return Progress(
+        return RaftProgress(
             leader_id=int(raft.id, 16),
             term=raft.term,
             committed=raft.commit,

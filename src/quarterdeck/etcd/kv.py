@@ -80,14 +80,14 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeleteRange:
     """Delete the keys from ``key`` up to and without ``range_end``, or only ``key`` when that is empty."""
 
     key: bytes
     range_end: bytes = b""
 
 
-Operation: TypeAlias = Get | Put | Delete
+Operation: TypeAlias = Get | Put | DeleteRange
 
 
 def prefix_end(prefix: bytes) -> bytes:
@@ -96,7 +96,7 @@ def prefix_end(prefix: bytes) -> bytes:
     return stem[:-1] + bytes([stem[-1] + 1]) if stem else b"\0"
 
 
-class Kv:
+class KvService:
     """The KV service of one member."""
 
     def __init__(self, calls: Calls) -> None:
@@ -114,7 +114,7 @@ class Kv:
         response = await self._calls.one(self._stub.Put, _put(what), "writing a key", deadline=deadline)
         return response.header.revision
 
-    async def delete(self, what: Delete, *, deadline: float | None = None) -> int:
+    async def delete(self, what: DeleteRange, *, deadline: float | None = None) -> int:
         """Delete; how many keys there were. Never tried twice."""
         response = await self._calls.one(self._stub.DeleteRange, _delete(what), "deleting keys", deadline=deadline)
         return response.deleted
@@ -177,7 +177,7 @@ def _put(what: Put) -> rpc_pb2.PutRequest:
     return rpc_pb2.PutRequest(key=what.key, value=what.value, lease=what.lease)
 
 
-def _delete(what: Delete) -> rpc_pb2.DeleteRangeRequest:
+def _delete(what: DeleteRange) -> rpc_pb2.DeleteRangeRequest:
     return rpc_pb2.DeleteRangeRequest(key=what.key, range_end=what.range_end)
 
 
@@ -187,7 +187,7 @@ def _operation(what: Operation) -> rpc_pb2.RequestOp:
             return rpc_pb2.RequestOp(request_range=_range(what))
         case Put():
             return rpc_pb2.RequestOp(request_put=_put(what))
-        case Delete():
+        case DeleteRange():
             return rpc_pb2.RequestOp(request_delete_range=_delete(what))
 
 
@@ -229,7 +229,7 @@ def _answer(response: rpc_pb2.ResponseOp) -> RangeResult | int | None:
 _WRITTEN_TOO_LATE = "Internal error from Core"
 
 
-class Lease:
+class LeaseService:
     """The Lease service of one member."""
 
     def __init__(self, calls: Calls) -> None:

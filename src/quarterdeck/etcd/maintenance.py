@@ -6,21 +6,21 @@ import hashlib
 from collections.abc import AsyncGenerator, Iterable
 
 from quarterdeck.etcd.calls import Calls
-from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus
+from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport
 from quarterdeck.etcd.faults import EtcdCorrupt, EtcdRefused, Reason
 from quarterdeck.etcd.rpc import rpc_pb2, rpc_pb2_grpc
 
 _SHA256_BYTES = 32
 
 
-class Maintenance:
+class MaintenanceService:
     """The Maintenance service of one member."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._stub = rpc_pb2_grpc.MaintenanceStub(calls.channel)
 
-    async def status(self, *, deadline: float | None = None) -> MemberStatus:
+    async def status(self, *, deadline: float | None = None) -> MemberReport:
         """What the member says of itself. Learners, and members without a quorum, answer too."""
         response = await self._calls.one(
             self._stub.Status,
@@ -29,7 +29,7 @@ class Maintenance:
             deadline=deadline,
             idempotent=True,
         )
-        return MemberStatus(
+        return MemberReport(
             cluster_id=response.header.cluster_id,
             member_id=response.header.member_id,
             leader_id=response.leader,
@@ -128,7 +128,7 @@ class Maintenance:
 ROOT = "root"
 
 
-class Auth:
+class AuthService:
     """The Auth service of one member."""
 
     def __init__(self, calls: Calls) -> None:
@@ -145,7 +145,7 @@ class Auth:
                 raise
 
 
-class Cluster:
+class ClusterService:
     """The Cluster service of one member. Learners serve none of it."""
 
     def __init__(self, calls: Calls) -> None:

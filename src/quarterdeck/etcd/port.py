@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus, MemberTimes, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport, MemberTimes, RaftProgress
 
 
-class Etcd(Protocol):
+class EtcdCluster(Protocol):
     """One etcd cluster, over several of its members.
 
     ``urls`` are client URLs of members that may be asked, in any order, learners among them or not; it does not
@@ -19,11 +19,11 @@ class Etcd(Protocol):
     not dare yet, wait), and else the classes named below.
     """
 
-    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberReport:
         """What that one member says of itself, also without a quorum, also a learner."""
         ...
 
-    async def progress(self, leader_url: str) -> Progress:
+    async def progress(self, leader_url: str) -> RaftProgress:
         """How far every member is in the eyes of the leader. Raises Unavailable, also when that one does not lead."""
         ...
 

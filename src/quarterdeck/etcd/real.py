@@ -11,7 +11,7 @@ from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberStatus, MemberTimes, Progress
+from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport, MemberTimes, RaftProgress
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
     EtcdFault,
@@ -22,7 +22,7 @@ from quarterdeck.etcd.faults import (
     fault,
 )
 from quarterdeck.etcd.http import EtcdHttp
-from quarterdeck.etcd.kv import Delete, Get, Put
+from quarterdeck.etcd.kv import DeleteRange, Get, Put
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
@@ -54,7 +54,7 @@ class RealEtcd:
         self._http = EtcdHttp(tls, deadline=read_deadline)
         self._leader: str | None = None  # the URL that said last that it leads
 
-    async def status(self, url: str, *, within: float | None = None) -> MemberStatus:
+    async def status(self, url: str, *, within: float | None = None) -> MemberReport:
         """See the port."""
         if self._leader == url:
             self._leader = None
@@ -63,7 +63,7 @@ class RealEtcd:
             self._leader = url
         return status
 
-    async def progress(self, leader_url: str) -> Progress:
+    async def progress(self, leader_url: str) -> RaftProgress:
         """See the port."""
         return await self._http.progress(leader_url)
 
@@ -223,7 +223,7 @@ class RealEtcd:
         """See the port."""
 
         async def ask(url: str) -> None:
-            await self._member(url).kv.delete(Delete(key=key), deadline=self._change_deadline)
+            await self._member(url).kv.delete(DeleteRange(key=key), deadline=self._change_deadline)
 
         await in_turn(self._leader_first(urls), ask, f"deleting the key {key.decode(errors='replace')}")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import grpc
 
 from quarterdeck.etcd.calls import Calls
-from quarterdeck.etcd.facts import WatchEvent, WatchKind
+from quarterdeck.etcd.facts import KeyEvent, WatchKind
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
     EtcdFault,
@@ -43,7 +43,7 @@ class WatchRequest:
     before: bool = False
 
 
-class Watch:
+class WatchService:
     """The Watch service of one member."""
 
     def __init__(self, calls: Calls) -> None:
@@ -52,7 +52,7 @@ class Watch:
 
     async def revisions(
         self, what: WatchRequest, *, patience: float = 10.0
-    ) -> AsyncGenerator[tuple[WatchEvent, ...], None]:
+    ) -> AsyncGenerator[tuple[KeyEvent, ...], None]:
         """The changes, one tuple for each revision: what one transaction did is never torn apart.
 
         After a break the watch goes on behind the last event that came (not at the revision of the response
@@ -122,17 +122,17 @@ def _cancelled(response: rpc_pb2.WatchResponse, doing: str) -> EtcdFault:
     return fault(doing, reason_of(grpc.StatusCode.UNAVAILABLE, why), why)
 
 
-def _by_revision(response: rpc_pb2.WatchResponse) -> list[tuple[WatchEvent, ...]]:
+def _by_revision(response: rpc_pb2.WatchResponse) -> list[tuple[KeyEvent, ...]]:
     """The events of a response; without fragments (never asked for) it holds whole revisions."""
-    revisions: dict[int, list[WatchEvent]] = {}
+    revisions: dict[int, list[KeyEvent]] = {}
     for message in response.events:
         event = _event(message)
         revisions.setdefault(event.revision, []).append(event)
     return [tuple(events) for _, events in sorted(revisions.items())]
 
 
-def _event(message: kv_pb2.Event) -> WatchEvent:
-    return WatchEvent(
+def _event(message: kv_pb2.Event) -> KeyEvent:
+    return KeyEvent(
         kind=WatchKind.DELETE if message.type == kv_pb2.Event.DELETE else WatchKind.PUT,
         now=key_value(message.kv),
         before=key_value(message.prev_kv) if message.HasField("prev_kv") else None,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
-from quarterdeck.handover.clients import Write, client_of, writers
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
+from quarterdeck.handover.clients import ApiWrite, client_of, writers
 
 _ACCOUNT = "system:serviceaccount:kube-system:"
-_USERS = {f"system:{manager.value}": manager for manager in Manager}
+_USERS = {f"system:{manager.value}": manager for manager in ControllerProgram}
 _VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -25,7 +25,7 @@ class Act:
     """
 
     controllers: tuple[str, ...]
-    component: Manager
+    component: ControllerProgram
     replica: str
     begun: float
     at: float
@@ -44,22 +44,22 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedAudit:
     """What lines say. ``unreadable``: how many of them are no events."""
 
     acts: tuple[Act, ...]
     unreadable: int = 0
 
 
-class _Part(BaseModel):
+class _AuditPart(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
 
-class _User(_Part):
+class _AuditUser(_AuditPart):
     username: str = ""
 
 
-class _Object(_Part):
+class _Object(_AuditPart):
     resource: str = ""
     subresource: str = ""
     namespace: str = ""
@@ -75,14 +75,14 @@ class _Object(_Part):
         return f"{self.kind} {name}" if self.subresource or self.namespace else f"{self.kind}/{name}"
 
 
-class _Answer(_Part):
+class _Answer(_AuditPart):
     code: int = 0
 
 
-class _Event(_Part):
+class _Event(_AuditPart):
     stage: str
     verb: str
-    user: _User
+    user: _AuditUser
     user_agent: str = ""
     object_ref: _Object | None = None
     response_status: _Answer | None = None
@@ -96,14 +96,14 @@ class _Event(_Part):
         return self.stage == "ResponseComplete" and self.verb in _VERBS and 200 <= code < 300
 
 
-def texts_of(sets: Iterable[ControllerSet]) -> tuple[str, ...]:
+def texts_of(sets: Iterable[ControllerSetSpec]) -> tuple[str, ...]:
     """What each line of an audit log has in it that can be of a controller of these sets."""
     clients = {client_of(name) for each in sets for name in each.controllers}
     accounts = (f'"{_ACCOUNT}{client}"' for client in clients)
     return tuple(sorted({*accounts, *(f'"{user}"' for user in _USERS)}))
 
 
-def read(lines: Iterable[str], replica_at: Callable[[float], str]) -> Read:
+def read(lines: Iterable[str], replica_at: Callable[[float], str]) -> ParsedAudit:
     """The acts of controllers that an apiserver's audit log has, in the order of the lines. ``replica_at`` says whose
     apiserver it was at a time ("": that is not known).
     """
@@ -116,7 +116,7 @@ def read(lines: Iterable[str], replica_at: Callable[[float], str]) -> Read:
             continue
         if (act := _act(event, replica_at(event.answered.timestamp()))) is not None:
             acts.append(act)
-    return Read(tuple(acts), unreadable)
+    return ParsedAudit(tuple(acts), unreadable)
 
 
 def _act(event: _Event, replica: str) -> Act | None:
@@ -125,7 +125,7 @@ def _act(event: _Event, replica: str) -> Act | None:
         return None
     user = event.user.username
     client = user.removeprefix(_ACCOUNT) if user.startswith(_ACCOUNT) else event.user_agent.rpartition("/")[2]
-    write = Write(
+    write = ApiWrite(
         manager=manager, client=client, verb=event.verb, resource=seen.kind, sets=_fields(event.request_object)
     )
     found = writers(write)
@@ -142,13 +142,13 @@ def _act(event: _Event, replica: str) -> Act | None:
     )
 
 
-def _manager(event: _Event) -> Manager | None:
+def _manager(event: _Event) -> ControllerProgram | None:
     """Whose request it is. Service accounts are used by both managers, which differ by the names of their programs."""
     user = event.user.username
     if not user.startswith(_ACCOUNT):
         return _USERS.get(user)
     program = event.user_agent.partition("/")[0]
-    return Manager.KUBE if program == Manager.KUBE.value else Manager.CLOUD
+    return ControllerProgram.KUBE if program == ControllerProgram.KUBE.value else ControllerProgram.CLOUD
 
 
 def _fields(body: JsonValue) -> frozenset[str] | None:

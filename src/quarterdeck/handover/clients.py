@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 
 #: The name of a controller's client, where it is not the controller's own.
 _CLIENTS: Mapping[str, str] = {
@@ -67,12 +67,12 @@ _CSR = "certificatesigningrequest-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class ApiWrite:
     """A request that changes something. ``resource`` has its subresource, as ``nodes/status``; ``sets``: the fields of
     the object's spec that its body has (None: the log has no body).
     """
 
-    manager: Manager
+    manager: ControllerProgram
     client: str
     verb: str
     resource: str
@@ -84,13 +84,13 @@ def client_of(controller: str) -> str:
     return _CLIENTS.get(controller, controller)
 
 
-def writers(write: Write) -> frozenset[str]:
+def writers(write: ApiWrite) -> frozenset[str]:
     """The controllers that it may be from: one, as far as what is known tells them apart; none, if it is from none that
     can be in a set.
     """
     if write.resource in _OWN:
         return frozenset()
-    if write.manager is Manager.CLOUD and (found := _in_a_cloud(write)):
+    if write.manager is ControllerProgram.CLOUD and (found := _in_a_cloud(write)):
         return found
     if write.client == "node-controller":
         return _by_node_controller(write)
@@ -99,7 +99,7 @@ def writers(write: Write) -> frozenset[str]:
     return frozenset(name for name, client in _CLIENTS.items() if client == write.client) or frozenset({write.client})
 
 
-def _in_a_cloud(write: Write) -> frozenset[str]:
+def _in_a_cloud(write: ApiWrite) -> frozenset[str]:
     """Whatever the clients are called there: programs may call them otherwise (sample/basic_main.go)."""
     match write.resource, write.verb:
         case "services" | "services/status", _:
@@ -117,8 +117,8 @@ def _in_a_cloud(write: Write) -> frozenset[str]:
             return frozenset()
 
 
-def _by_node_controller(write: Write) -> frozenset[str]:
-    if write.manager is Manager.CLOUD:
+def _by_node_controller(write: ApiWrite) -> frozenset[str]:
+    if write.manager is ControllerProgram.CLOUD:
         return frozenset({_IPAM, _CLOUD_NODE, _CLOUD_LIFECYCLE})
     match write.resource, write.verb:
         case "nodes", "patch":
@@ -135,7 +135,7 @@ def _by_node_controller(write: Write) -> frozenset[str]:
             return frozenset({_IPAM, _NODE_LIFECYCLE, _EVICTION})
 
 
-def _patching(write: Write, *, taints: str, others: str) -> frozenset[str]:
+def _patching(write: ApiWrite, *, taints: str, others: str) -> frozenset[str]:
     if write.sets is None:
         return frozenset({_IPAM, taints, others})
     if write.sets & {"podCIDR", "podCIDRs"}:
@@ -143,7 +143,7 @@ def _patching(write: Write, *, taints: str, others: str) -> frozenset[str]:
     return frozenset({taints if "taints" in write.sets else others})
 
 
-def _of_requests(write: Write) -> frozenset[str]:
+def _of_requests(write: ApiWrite) -> frozenset[str]:
     kinds = {
         ("certificatesigningrequests/status", "update"): ("signing",),
         ("certificatesigningrequests/approval", "update"): ("approving",),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.errors import InvalidInput
 from quarterdeck.handover.clients import client_of
 from quarterdeck.yaml_text.streams import first_document
@@ -28,7 +28,7 @@ _OF_ACCOUNTS = (*_GROUPS, "system:serviceaccounts", "system:serviceaccounts:kube
 _ANSWERED = "ResponseComplete"
 
 
-def left_out(policy: str, sets: Iterable[ControllerSet]) -> tuple[str, ...]:
+def left_out(policy: str, sets: Iterable[ControllerSetSpec]) -> tuple[str, ...]:
     """What of the sets' writes is not, or may not be, in a log that is written by this policy, in sentences."""
     try:
         document = first_document(policy, "the audit policy")
@@ -43,7 +43,7 @@ def left_out(policy: str, sets: Iterable[ControllerSet]) -> tuple[str, ...]:
 def _left_out(policy: Mapping[str, Any], controller: str) -> Iterator[str]:
     for verb, resource in _WRITES.get(controller, ()):
         account = f"system:serviceaccount:kube-system:{client_of(controller)}"
-        for user, groups in ((account, _OF_ACCOUNTS), (f"system:{Manager.CLOUD}", _GROUPS)):
+        for user, groups in ((account, _OF_ACCOUNTS), (f"system:{ControllerProgram.CLOUD}", _GROUPS)):
             if not _written(policy, user, groups, verb, resource):
                 yield f"the audit policy leaves out what {controller} does as {user}: {verb} {resource}"
 

@@ -10,13 +10,13 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.handover.acts import Act
 
 TAKEN, LEFT = "LockTaken", "LockLeft"
 
 
-class Told(Protocol):
+class TenureEntry(Protocol):
     """An entry of a journal: what, when it was seen (seconds since the epoch), and what is said of it."""
 
     @property
@@ -74,7 +74,7 @@ class Tenure:
 
 
 @dataclass(frozen=True, slots=True)
-class Unwatched:
+class UnwatchedSpan:
     """From ``begins`` to ``ends`` nobody saw who held ``lock``."""
 
     lock: str
@@ -82,7 +82,7 @@ class Unwatched:
     ends: float
 
 
-def tenures_of(entries: Iterable[Told]) -> tuple[Tenure, ...]:
+def tenures_of(entries: Iterable[TenureEntry]) -> tuple[Tenure, ...]:
     """All tenures by lock, and then in their order. Whoever tells of one that was told of before says the same."""
     found: dict[tuple[str, int, str], Tenure] = {}
     for entry in sorted(entries, key=lambda each: each.time):
@@ -94,27 +94,27 @@ def tenures_of(entries: Iterable[Told]) -> tuple[Tenure, ...]:
     return tuple(_cut(each, ordered[number + 1 :]) for number, each in enumerate(ordered))
 
 
-def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) -> tuple[Unwatched, ...]:
+def unwatched(tenures: Sequence[Tenure], lock: str, since: float, until: float) -> tuple[UnwatchedSpan, ...]:
     """When between these times nobody saw who held the lock: each holder counts one further than the one before, and
     the first counts 0.
     """
     mine = sorted((each for each in tenures if each.lock == lock), key=lambda each: each.begins)
     if not mine:
-        return (Unwatched(lock, since, until),)
-    first = [] if mine[0].token == 0 else [Unwatched(lock, since, mine[0].begins)]
+        return (UnwatchedSpan(lock, since, until),)
+    first = [] if mine[0].token == 0 else [UnwatchedSpan(lock, since, mine[0].begins)]
     between = [
-        Unwatched(lock, before.until(after.begins), after.begins)
+        UnwatchedSpan(lock, before.until(after.begins), after.begins)
         for before, after in pairwise(mine)
         if after.token != before.token + 1
     ]
     return tuple(
-        Unwatched(lock, max(each.begins, since), min(each.ends, until))
+        UnwatchedSpan(lock, max(each.begins, since), min(each.ends, until))
         for each in (*first, *between)
         if each.begins < until and each.ends > since and each.begins < each.ends
     )
 
 
-def _told(entry: Told) -> Tenure:
+def _told(entry: TenureEntry) -> Tenure:
     detail = entry.detail
     renewed = _number(detail.get("renewed"))
     made = Tenure(
@@ -179,8 +179,8 @@ class History:
     that are known, in any order.
     """
 
-    of: ControllerSet
-    before: Manager | None
+    of: ControllerSetSpec
+    before: ControllerProgram | None
     duties: tuple[Duty, ...]
     tenures: tuple[Tenure, ...]
     since: float
@@ -188,7 +188,7 @@ class History:
     slack: float
 
     @property
-    def owners(self) -> tuple[tuple[float, Manager], ...]:
+    def owners(self) -> tuple[tuple[float, ControllerProgram], ...]:
         """Whose the set was when this began, and is when it ends."""
         first = () if self.before is None else ((self.since, self.before),)
         return (*first, (self.until, self.of.owner))

@@ -30,7 +30,7 @@ class ManagedFields(_Document):
         return found is not None
 
 
-class Metadata(_Document):
+class ObjectMeta(_Document):
     """ObjectMeta."""
 
     name: str
@@ -51,7 +51,7 @@ class LeaseSpec(_Document):
 class LeaseDocument(_Document):
     """A coordination.k8s.io/v1 Lease."""
 
-    metadata: Metadata
+    metadata: ObjectMeta
     spec: LeaseSpec = LeaseSpec()
 
     def lease(self, *, deleted: bool = False, answered_at: float | None = None) -> SeenLease:

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.http import Answer
-from quarterdeck.kube.port import Address, Discovered, Meta, Refusal, Refused, Resource
+from quarterdeck.kube.port import Address, ApiResource, Discovered, Meta, Refusal, Refused
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 #: An aggregated apiserver may know none of these: then it answers with whole objects, and the rest is not looked at.
@@ -42,7 +42,7 @@ class HttpObjects:
 
     async def discover(self, apiserver: Address) -> Discovered:
         """See the port: aggregated discovery, one call for upstream's first group and one for all others."""
-        found: list[Resource] = []
+        found: list[ApiResource] = []
         silent: set[tuple[str, str]] = set()
         for path in ("/api", "/apis"):
             answer = await self._ask("GET", apiserver, path, {"Accept": _DISCOVERY}, b"")
@@ -60,7 +60,7 @@ class HttpObjects:
         answer = await self._ask("GET", apiserver, path, {"Accept": "application/json"}, b"")
         return None if answer.status == 404 else dict(_document(answer, path))
 
-    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+    async def metadata(self, apiserver: Address, resource: ApiResource, selector: str) -> tuple[Meta, ...]:
         """See the port."""
         base = f"{resource.path()}?limit={_LISTED}&labelSelector={quote(selector)}"
         found: list[Meta] = []
@@ -103,13 +103,13 @@ class HttpObjects:
         return True
 
 
-def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], Resource | None]:
-    def made(said: Mapping[str, JsonValue]) -> Resource | None:
+def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], ApiResource | None]:
+    def made(said: Mapping[str, JsonValue]) -> ApiResource | None:
         kind = _text(_mapping(said.get("responseKind")).get("kind"))
         verbs = said.get("verbs")
         if not kind or not isinstance(verbs, list) or "patch" not in verbs:
             return None  # what cannot be applied: reviews, what is read only
-        return Resource(group, version, kind, _text(said.get("resource")), said.get("scope") == "Namespaced")
+        return ApiResource(group, version, kind, _text(said.get("resource")), said.get("scope") == "Namespaced")
 
     return made
 

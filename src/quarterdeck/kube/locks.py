@@ -148,11 +148,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class _Document(BaseModel):
+class _LockPart(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class LockMeta(_Document):
+class LockMeta(_LockPart):
     """What is read of the metadata."""
 
     name: str = ""
@@ -160,7 +160,7 @@ class LockMeta(_Document):
     annotations: dict[str, str] = Field(default_factory=dict)
 
 
-class LockSpec(_Document):
+class LockLeaseSpec(_LockPart):
     """LeaseSpec."""
 
     holder: str | None = Field(default=None, alias="holderIdentity")
@@ -170,16 +170,16 @@ class LockSpec(_Document):
     transitions: int | None = Field(default=None, alias="leaseTransitions")
 
 
-class LockDocument(_Document):
+class LockDocument(_LockPart):
     """A Lease; or, of an event that is an error, a Status."""
 
     metadata: LockMeta = LockMeta()
-    spec: LockSpec = LockSpec()
+    spec: LockLeaseSpec = LockLeaseSpec()
     code: int = 0
     message: str = ""
 
 
-class WatchedLock(_Document):
+class WatchedLock(_LockPart):
     """An event of a watch."""
 
     type: str

@@ -19,57 +19,57 @@ from quarterdeck.pki.requests import Requested
 _NODES = "/api/v1/nodes"
 _PAGE = 200  # nodes tell of all their images: some tens of KiB each
 
-_Item = TypeVar("_Item", bound="_Document")
+_Item = TypeVar("_Item", bound="_NodeDocument")
 
 
-class _Document(BaseModel):
+class _NodeDocument(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _Meta(_Document):
+class _Meta(_NodeDocument):
     name: str
     uid: str = ""
     created: datetime | None = Field(default=None, alias="creationTimestamp")
 
 
-class _List(_Document):
+class _List(_NodeDocument):
     more: str = Field(default="", alias="continue")
 
 
-class _Page(_Document, Generic[_Item]):
+class _Page(_NodeDocument, Generic[_Item]):
     metadata: _List = _List()
     items: tuple[_Item, ...] = ()
 
 
-class NodeCondition(_Document):
+class NodeCondition(_NodeDocument):
     """One of a node's conditions. ``status`` is True, False or Unknown."""
 
     type: str
     status: str
 
 
-class NodeAddress(_Document):
+class NodeAddress(_NodeDocument):
     """Where a node is reached, or what it is called. ``type``: Hostname, or Internal or External with IP or DNS."""
 
     type: str
     address: str
 
 
-class _NodeInfo(_Document):
+class _NodeInfo(_NodeDocument):
     version: str = Field(default="", alias="kubeletVersion")
 
 
-class _NodeStatus(_Document):
+class _NodeStatus(_NodeDocument):
     conditions: tuple[NodeCondition, ...] = ()
     addresses: tuple[NodeAddress, ...] = ()
     info: _NodeInfo = Field(default=_NodeInfo(), alias="nodeInfo")
 
 
-class _NodeSpec(_Document):
+class _NodeSpec(_NodeDocument):
     unschedulable: bool = False
 
 
-class Node(_Document):
+class Node(_NodeDocument):
     """A node."""
 
     metadata: _Meta
@@ -88,7 +88,7 @@ class Node(_Document):
         return {"True": True, "False": False}.get(said)
 
 
-class TokenSecret(_Document):
+class TokenSecret(_NodeDocument):
     """A Secret of type bootstrap.kubernetes.io/token."""
 
     metadata: _Meta
@@ -102,7 +102,7 @@ class TokenSecret(_Document):
             return ""
 
 
-class _RequestSpec(_Document):
+class _RequestSpec(_NodeDocument):
     request: str
     signer: str = Field(alias="signerName")
     username: str = ""
@@ -110,11 +110,11 @@ class _RequestSpec(_Document):
     usages: tuple[str, ...] = ()
 
 
-class _RequestStatus(_Document):
+class _RequestStatus(_NodeDocument):
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class SigningRequest(_Document):
+class SigningRequest(_NodeDocument):
     """A CertificateSigningRequest."""
 
     metadata: _Meta
@@ -188,7 +188,7 @@ _IPS = ("InternalIP", "ExternalIP")
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReservedNames:
     """Names and addresses that no node has: the plane's own. ``domain``: no name below it is a node's, either."""
 
     names: frozenset[str]
@@ -200,7 +200,7 @@ class Taken:
         return lower in self.names or any(lower == each or lower.endswith(f".{each}") for each in self.domains)
 
 
-def objection(request: SigningRequest, asked: Requested | None, nodes: Sequence[Node], taken: Taken) -> str:
+def objection(request: SigningRequest, asked: Requested | None, nodes: Sequence[Node], taken: ReservedNames) -> str:
     """Why a request is not to be approved, in words; "" if it is: it comes from a node, which asks for itself, for no
     more than the names and addresses that it has in the plane, which nobody else has.
     """

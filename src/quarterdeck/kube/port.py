@@ -25,7 +25,7 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """A kind that an apiserver serves in some version, under ``plural`` in its paths."""
 
     group: str
@@ -47,7 +47,7 @@ class Discovered:
     apiserver does not answer: of these nothing is known, and nothing else suffers from that.
     """
 
-    resources: Sequence[Resource]
+    resources: Sequence[ApiResource]
     silent: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -91,7 +91,7 @@ class Objects(Protocol):
         """An object, or a list of them with ``?labelSelector=`` in the path; None if there is none."""
         ...
 
-    async def metadata(self, apiserver: Address, resource: Resource, selector: str) -> tuple[Meta, ...]:
+    async def metadata(self, apiserver: Address, resource: ApiResource, selector: str) -> tuple[Meta, ...]:
         """The metadata of all objects of a kind, in all namespaces, whose labels a selector takes; none when
         the kind is not served.
         """

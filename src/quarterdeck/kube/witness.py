@@ -22,7 +22,7 @@ _PIECE = 16 * 1024
 _WATCHED = "/api/v1/namespaces/default/configmaps?watch=true&fieldSelector=metadata.name%3Dquarterdeck-witness"
 
 
-class Witness:
+class ConnectionWitness:
     """What connections of a client's kinds were told so far."""
 
     def __init__(self) -> None:
@@ -47,7 +47,9 @@ class Witness:
 
 
 @asynccontextmanager
-async def witness(apiserver: Address, tls: ssl.SSLContext, tls_http2: ssl.SSLContext) -> AsyncIterator[Witness]:
+async def witness(
+    apiserver: Address, tls: ssl.SSLContext, tls_http2: ssl.SSLContext
+) -> AsyncIterator[ConnectionWitness]:
     """Within the block two connections stand to an apiserver, if it answers.
 
     One is idle (HTTP/1.1), the other has a watch open (HTTP/2). An apiserver that ends closes its listener first, then
@@ -55,7 +57,7 @@ async def witness(apiserver: Address, tls: ssl.SSLContext, tls_http2: ssl.SSLCon
     moments on a machine that is busy.
     """
     async with AsyncExitStack() as stack:
-        made = Witness()
+        made = ConnectionWitness()
         stack.push_async_callback(made.end)
         for context, opened in ((tls, _idle), (tls_http2, _watching)):
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, h2.exceptions.H2Error):

@@ -13,9 +13,22 @@ from typing import NoReturn, TypeVar
 
 from quarterdeck.errors import Conflict, QuarterdeckError, TimedOut
 from quarterdeck.leases import protocol
-from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
+from quarterdeck.leases.protocol import (
+    End,
+    LockView,
+    Move,
+    Read,
+    Running,
+    Start,
+    Stop,
+    Terms,
+    Under,
+    WaitUntil,
+    Write,
+    WriteKind,
+)
 from quarterdeck.leases.record import MICROSECONDS, Record
-from quarterdeck.leases.sets import ControllerSet, Crew, Held
+from quarterdeck.leases.sets import ControllerSet, ControllerTasks, Held
 from quarterdeck.leases.store import LockStore
 from quarterdeck.leases.watchdog import Watchdog
 
@@ -40,7 +53,7 @@ class Means:
 
 
 @dataclass(kw_only=True)
-class Keeper:
+class LockKeeper:
     """Keeps one lock, for as long as ``wanted``. ``under`` says what it stands under; ``news`` is called with each
     change of it. ``error``: what a controller has failed with, which ends all of them. ``writes`` counts what was
     written, by kind and by what came of it.
@@ -52,10 +65,10 @@ class Keeper:
     under: Callable[[float], Under]
     news: Callable[[], None]
     wanted: bool = True
-    lock: Lock = field(default_factory=Lock)
+    lock: LockView = field(default_factory=LockView)
     error: BaseException | None = None
     writes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _crew: Crew | None = None
+    _crew: ControllerTasks | None = None
     _poked: asyncio.Event = field(default_factory=asyncio.Event)
     _watch: asyncio.Future[Record | None] | None = None
     _watched: str | None = None
@@ -117,7 +130,7 @@ class Keeper:
 
     async def _do(self, move: Move) -> None:
         match move:
-            case Wait(until):
+            case WaitUntil(until):
                 self._tell_what_is_odd()
                 await self._wait(until)
             case Read():
@@ -126,7 +139,7 @@ class Keeper:
                 await self._write(move)
             case Start(token):
                 held = Held(self.name, token, self.terms.identity, lambda: self.left)
-                self._crew = Crew(self.runs, held, self.poke)
+                self._crew = ControllerTasks(self.runs, held, self.poke)
                 self._now(protocol.started(self.lock, token))
             case Stop():
                 self._stop()
@@ -139,7 +152,7 @@ class Keeper:
         self._crew.stop()
         self._now(protocol.stopping(self.lock, self.means.clock()))
 
-    def _now(self, lock: Lock) -> None:
+    def _now(self, lock: LockView) -> None:
         """The lock is another one: all who go by it look again."""
         self.lock = lock
         self.news()
@@ -169,7 +182,7 @@ class Keeper:
         sent = self.means.clock()
         self._now(protocol.sending(self.lock, self.terms, write, sent))
         store = self.means.store
-        call = store.create if write.kind is Kind.CREATE else store.update
+        call = store.create if write.kind is WriteKind.CREATE else store.update
         kind = write.kind.name.lower()
         try:
             record = await self._call(call(self.name, write.record))

@@ -17,7 +17,7 @@ from typing import NoReturn
 from quarterdeck import clocks
 from quarterdeck.errors import InvalidInput
 from quarterdeck.leases import protocol
-from quarterdeck.leases.keeper import CALL_DEADLINE, Keeper, Means
+from quarterdeck.leases.keeper import CALL_DEADLINE, LockKeeper, Means
 from quarterdeck.leases.protocol import Terms, Under
 from quarterdeck.leases.record import Timing
 from quarterdeck.leases.sets import ControllerSet, check_sets, check_unchanged
@@ -78,7 +78,7 @@ class Manager:
         self._migration = {each.lock: self._keeper(each, self._below) for each in migration}
 
     @property
-    def locks(self) -> Mapping[str, Keeper]:
+    def locks(self) -> Mapping[str, LockKeeper]:
         """All its locks by name, the primary one first."""
         return {self._primary.name: self._primary, **self._migration}
 
@@ -150,9 +150,9 @@ class Manager:
         self._used.update({each.lock: each for each in (primary, *migration)})
         return unwise
 
-    def _keeper(self, runs: ControllerSet, under: Callable[[float], Under]) -> Keeper:
+    def _keeper(self, runs: ControllerSet, under: Callable[[float], Under]) -> LockKeeper:
         terms = Terms(identity=self.identity, controllers=runs.names, precedence=self._precedence, timing=self._timing)
-        return Keeper(runs=runs, terms=terms, means=self._means, under=under, news=self._poke)
+        return LockKeeper(runs=runs, terms=terms, means=self._means, under=under, news=self._poke)
 
     def _above(self, now: float) -> Under:
         children = tuple(each.lock for each in self._migration.values())
@@ -168,7 +168,7 @@ class Manager:
 
     # their tasks
 
-    def _begin(self, keeper: Keeper) -> None:
+    def _begin(self, keeper: LockKeeper) -> None:
         task = asyncio.create_task(keeper.run(), name=f"lock {keeper.name}")
         task.add_done_callback(lambda _: self._news.set())
         self._tasks[keeper.name] = task
@@ -184,7 +184,7 @@ class Manager:
                     raise keeper.error
             await self._news.wait()
 
-    async def _drop(self, keepers: Sequence[Keeper]) -> None:
+    async def _drop(self, keepers: Sequence[LockKeeper]) -> None:
         """Wait until locks were let go, or until they cannot be."""
         tasks = [self._tasks.pop(each.name) for each in keepers if each.name in self._tasks]
         if tasks:

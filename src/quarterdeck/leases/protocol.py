@@ -47,7 +47,7 @@ class Under:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lock:
+class LockView:
     """What one process knows of one lock.
 
     ``record``: as it was last seen, unchanged ``since`` it was received; without a version if it was deleted after
@@ -73,7 +73,7 @@ class Lock:
         return now < self.until
 
 
-class Kind(Enum):
+class WriteKind(Enum):
     """What a write does."""
 
     CREATE = auto()
@@ -92,7 +92,7 @@ class Read:
 class Write:
     """Store ``record`` in the place of the one of its ``version``; its times are not set yet (``stamped``)."""
 
-    kind: Kind
+    kind: WriteKind
     record: Record
 
 
@@ -114,19 +114,19 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitUntil:
     """Nothing is to be done before this time, or before something is told."""
 
     until: float
 
 
-Move = Read | Write | Start | Stop | End | Wait
+Move = Read | Write | Start | Stop | End | WaitUntil
 
 
 # what is told
 
 
-def saw(lock: Lock, terms: Terms, record: Record | None, now: float) -> Lock:
+def saw(lock: LockView, terms: Terms, record: Record | None, now: float) -> LockView:
     """What is stored was received; ``now`` is the time after that."""
     if record is None and lock.record is not None:
         record = replace(
@@ -144,50 +144,50 @@ def saw(lock: Lock, terms: Terms, record: Record | None, now: float) -> Lock:
     )
 
 
-def stamped(lock: Lock, write: Write, wall: float) -> Write:
+def stamped(lock: LockView, write: Write, wall: float) -> Write:
     """A write with its times, by the wall clock (seconds). A request is no sign of life of the holder: it has none."""
-    return write if write.kind is Kind.ASK else replace(write, record=dated(write.record, lock.record, wall))
+    return write if write.kind is WriteKind.ASK else replace(write, record=dated(write.record, lock.record, wall))
 
 
-def sending(lock: Lock, terms: Terms, write: Write, now: float) -> Lock:
+def sending(lock: LockView, terms: Terms, write: Write, now: float) -> LockView:
     """A write is about to be sent. Whether it counts may never be known: what it takes away is gone from now on."""
-    if write.kind is Kind.RELEASE:
+    if write.kind is WriteKind.RELEASE:
         return replace(lock, until=_NEVER)
-    if write.kind is Kind.RENEW:
+    if write.kind is WriteKind.RENEW:
         return replace(lock, until=min(lock.until, _end(write, terms, now)))
     return lock
 
 
-def wrote(lock: Lock, terms: Terms, write: Write, record: Record, sent: float, now: float) -> Lock:
+def wrote(lock: LockView, terms: Terms, write: Write, record: Record, sent: float, now: float) -> LockView:
     """The store has acknowledged, ``now``, a write that was ``sent`` at that time: it has ``record``."""
     lock = replace(lock, record=record, known=True, failed=_NEVER)
-    if write.kind is Kind.ASK:
+    if write.kind is WriteKind.ASK:
         return replace(lock, asked=sent)  # the holder has given no sign of life: ``since`` stays
     lock = replace(lock, since=now)
-    return lock if write.kind is Kind.RELEASE else replace(lock, until=_end(write, terms, sent), renewed=sent)
+    return lock if write.kind is WriteKind.RELEASE else replace(lock, until=_end(write, terms, sent), renewed=sent)
 
 
-def refused(lock: Lock) -> Lock:
+def refused(lock: LockView) -> LockView:
     """The store has another record than the write was to replace."""
     return replace(lock, known=False, failed=_NEVER)
 
 
-def failed(lock: Lock, now: float) -> Lock:
+def failed(lock: LockView, now: float) -> LockView:
     """Nobody knows what came of a call: a write may have been stored, or may be yet."""
     return replace(lock, known=False, failed=now)
 
 
-def started(lock: Lock, token: int) -> Lock:
+def started(lock: LockView, token: int) -> LockView:
     """The controllers begin."""
     return replace(lock, running=Running.ON, token=token)
 
 
-def stopping(lock: Lock, now: float) -> Lock:
+def stopping(lock: LockView, now: float) -> LockView:
     """The controllers were told to end."""
     return replace(lock, running=Running.STOPPING, stopped=now)
 
 
-def ended(lock: Lock) -> Lock:
+def ended(lock: LockView) -> LockView:
     """None of the controllers acts any more."""
     return replace(lock, running=Running.OFF)
 
@@ -195,32 +195,32 @@ def ended(lock: Lock) -> Lock:
 # what a lock stands under
 
 
-def above(children: tuple[Lock, ...], now: float, *, wanted: bool) -> Under:
+def above(children: tuple[LockView, ...], now: float, *, wanted: bool) -> Under:
     """What the primary lock of a process stands under. It is not let go before all that needs it is."""
     return Under(wanted=wanted, clear=not any(each.running is not Running.OFF or each.holds(now) for each in children))
 
 
-def below(primary: Lock, *, wanted: bool) -> Under:
+def below(primary: LockView, *, wanted: bool) -> Under:
     """What a migration lock stands under: it is wanted while the primary one is held, and not being given up."""
     return Under(wanted=wanted and primary.running is Running.ON, until=primary.until)
 
 
-def may_act_until(lock: Lock, under: Under) -> float:
+def may_act_until(lock: LockView, under: Under) -> float:
     """The controllers of a lock may act before this time."""
     return min(lock.until, under.until)
 
 
-def to_stop_at(lock: Lock, terms: Terms, under: Under) -> float:
+def to_stop_at(lock: LockView, terms: Terms, under: Under) -> float:
     """At this time controllers are told to end, if nothing else is told before."""
     return may_act_until(lock, under) - terms.timing.stop_within
 
 
-def to_end_at(lock: Lock, terms: Terms, under: Under) -> float:
+def to_end_at(lock: LockView, terms: Terms, under: Under) -> float:
     """At this time controllers that were told to end have to have done so. Who was frozen is late to tell them."""
     return max(may_act_until(lock, under), lock.stopped + terms.timing.stop_within)
 
 
-def next_safety(lock: Lock, terms: Terms, under: Under) -> float:
+def next_safety(lock: LockView, terms: Terms, under: Under) -> float:
     """Until this time a process may wait for something else."""
     if lock.running is Running.OFF:
         return math.inf
@@ -230,7 +230,7 @@ def next_safety(lock: Lock, terms: Terms, under: Under) -> float:
 # what is next
 
 
-def next_move(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+def next_move(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
     """What a process does now. First what keeps it from acting beside another one."""
     if lock.running is Running.ON and _has_to_stop(lock, terms, under, now):
         return Stop()
@@ -244,46 +244,46 @@ def next_move(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
     return _waiting(lock, terms, under, now)
 
 
-def _has_to_stop(lock: Lock, terms: Terms, under: Under, now: float) -> bool:
+def _has_to_stop(lock: LockView, terms: Terms, under: Under, now: float) -> bool:
     record = lock.record
     lost = not under.wanted or not _mine(record, terms)
     return lost or _asked(record, terms) or now >= to_stop_at(lock, terms, under)
 
 
-def _holding(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+def _holding(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
     record = lock.record
     assert record is not None
     stays = under.wanted and not _asked(record, terms)
     if not stays and lock.running is Running.OFF and under.clear:
-        return Write(Kind.RELEASE, replace(record, holder="", answers="", precedence=0))
+        return Write(WriteKind.RELEASE, replace(record, holder="", answers="", precedence=0))
     again = lock.renewed + terms.timing.renew
     if now >= again:
-        return Write(Kind.RENEW, _held(record, terms))
+        return Write(WriteKind.RENEW, _held(record, terms))
     if stays and lock.running is Running.OFF and now < to_stop_at(lock, terms, under):
         return Start(record.transitions)
     return _wait(lock, terms, under, again)
 
 
-def _waiting(lock: Lock, terms: Terms, under: Under, now: float) -> Move:
+def _waiting(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
     record = lock.record
     if not under.wanted or lock.running is not Running.OFF or mismatch(record, terms):
         return _wait(lock, terms, under, math.inf)
     if record is None:
-        return Write(Kind.CREATE, _held(Record(holder="", duration=0.0), terms))
+        return Write(WriteKind.CREATE, _held(Record(holder="", duration=0.0), terms))
     free = lock.since + (_behind(record, terms) if not record.holder else record.duration)
     if now >= free:
         taken = replace(record, transitions=record.transitions + 1, asked_by="")
-        return Write(Kind.TAKE if record.version else Kind.CREATE, _held(taken, terms))
+        return Write(WriteKind.TAKE if record.version else WriteKind.CREATE, _held(taken, terms))
     if _wants_more(record, terms) and now >= lock.asked + record.duration:
-        return Write(Kind.ASK, replace(record, asked_by=terms.identity))
+        return Write(WriteKind.ASK, replace(record, asked_by=terms.identity))
     # Once more at the end of the time in which whoever was asked lets go: what is odd is told then.
     patience = lock.asked + record.duration
     return _wait(lock, terms, under, min(free, patience) if now < patience else free)
 
 
-def _wait(lock: Lock, terms: Terms, under: Under, until: float) -> Wait:
+def _wait(lock: LockView, terms: Terms, under: Under, until: float) -> WaitUntil:
     """Until then, or until the controllers have to be told to end, or have to have ended."""
-    return Wait(min(until, next_safety(lock, terms, under)))
+    return WaitUntil(min(until, next_safety(lock, terms, under)))
 
 
 def mismatch(record: Record | None, terms: Terms) -> bool:
@@ -291,7 +291,7 @@ def mismatch(record: Record | None, terms: Terms) -> bool:
     return record is not None and bool(record.controllers) and record.controllers != terms.controllers
 
 
-def in_the_way(lock: Lock, terms: Terms) -> bool:
+def in_the_way(lock: LockView, terms: Terms) -> bool:
     """Whether the lock has a holder which this process would replace, and that does not let go."""
     record = lock.record
     if record is None or record.holder in ("", terms.identity) or mismatch(record, terms):
@@ -299,7 +299,7 @@ def in_the_way(lock: Lock, terms: Terms) -> bool:
     return terms.precedence > (record.precedence if record.can_be_asked else 0)
 
 
-def overdue(lock: Lock, terms: Terms, now: float) -> bool:
+def overdue(lock: LockView, terms: Terms, now: float) -> bool:
     """Whether that holder has been asked for longer than it takes to let go, or cannot be asked."""
     record = lock.record
     if record is None or not in_the_way(lock, terms):

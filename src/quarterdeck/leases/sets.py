@@ -98,7 +98,7 @@ def check_unchanged(before: Sequence[ControllerSet], after: Sequence[ControllerS
             raise InvalidInput("changing the locks of a controller manager", seen, "use a lock of another name")
 
 
-class Crew:
+class ControllerTasks:
     """A task for each controller, from when the lock is held until they have all ended."""
 
     def __init__(self, controllers: ControllerSet, held: Held, news: Callable[[], None]) -> None:

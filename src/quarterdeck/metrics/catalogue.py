@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """Prometheus' kinds of metrics that are used."""
 
     GAUGE = "gauge"
@@ -19,14 +19,14 @@ class Metric:
     """A metric as Prometheus knows it, by its whole name. ``unit`` is for people; ``says`` is its help."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     labels: tuple[str, ...]
     unit: str
     says: str
 
 
 def _gauge(name: str, labels: str, unit: str, says: str) -> Metric:
-    return Metric(f"quarterdeck_{name}", Kind.GAUGE, tuple(labels.split()), unit, says)
+    return Metric(f"quarterdeck_{name}", MetricKind.GAUGE, tuple(labels.split()), unit, says)
 
 
 _MEMBER = "plane cluster replica"
@@ -115,21 +115,21 @@ LOOKED = _gauge(
 LOOK = _gauge("plane_look_duration_seconds", "plane", "seconds", "How long that look took.")
 STEPS = Metric(
     "quarterdeck_steps_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     ("plane", "step", "outcome"),
     "steps",
     "Steps that were taken, by what came of them (done, failed).",
 )
 TROUBLES = Metric(
     "quarterdeck_troubles_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     ("plane",),
     "troubles",
     "What failed beside steps; each is told once as long as it lasts.",
 )
 SECONDS = Metric(
     "quarterdeck_step_duration_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     ("step",),
     "seconds",
     "How long steps took that were done.",

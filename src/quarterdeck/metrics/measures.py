@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from quarterdeck import clocks
 from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.etcd.facts import MemberTimes
 from quarterdeck.metrics import catalogue
 from quarterdeck.metrics.metrics import Metrics

@@ -14,7 +14,7 @@ from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 from quarterdeck.planner import quorum
 from quarterdeck.planner.members import ALARMS, AUTHENTICATION, raised, strays, voters
-from quarterdeck.planner.survival import Answer, survivals
+from quarterdeck.planner.survival import Survivability, survivals
 from quarterdeck.planner.view import view
 from quarterdeck.stores.port import EventType
 
@@ -67,7 +67,7 @@ def _of_view(world: World) -> Iterator[Sample]:
     for state, count in (("wanted", seen.wanted), ("missing", seen.missing), ("unwanted", seen.unwanted)):
         yield Sample(catalogue.REPLICAS, (state,), len(count))
     for each in survivals(seen):
-        for answer in Answer:
+        for answer in Survivability:
             yield Sample(catalogue.SURVIVED, (str(each.failure), str(answer)), each.answer is answer)
 
 

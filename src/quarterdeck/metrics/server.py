@@ -15,9 +15,9 @@ from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.http_server import read_request
-from quarterdeck.metrics.asked import Asked
-from quarterdeck.metrics.merging import merged
+from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
+from quarterdeck.metrics.operation_counter import OperationCounter
 from quarterdeck.stores.port import Store
 
 #: Seconds that a client has for its request, and for taking the answer.
@@ -29,14 +29,14 @@ HERE = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ListenAddress:
     """Where it listens. Port 0: any that is free."""
 
     host: str
     port: int
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> ListenAddress:
         """``ADDRESS:PORT``, ``[ADDRESS]:PORT``, ``:PORT`` or ``PORT``: without an address this host alone reaches it.
 
         Raises InvalidInput.
@@ -65,18 +65,18 @@ async def _none() -> tuple[bytes, ...]:
 @asynccontextmanager
 async def telling(
     metrics: Metrics,
-    address: Address,
+    address: ListenAddress,
     *,
     store: Store,
     ready: Callable[[], str] = lambda: "",
     others: Callable[[], Awaitable[Sequence[bytes]]] = _none,
-) -> AsyncIterator[Address]:
+) -> AsyncIterator[ListenAddress]:
     """Have them told for the block; gives where. What was asked of planes is in ``store``. ``ready``: why this process
     does not do its work yet ("": it does). ``others``: what other processes tell.
 
     Raises PreconditionFailed when nothing can listen there.
     """
-    teller = _Teller(metrics, Asked(store=store, metrics=metrics), ready, others)
+    teller = _Teller(metrics, OperationCounter(store=store, metrics=metrics), ready, others)
     try:
         server = await asyncio.start_server(teller.serve, address.host, address.port)
     except OSError as error:
@@ -84,7 +84,7 @@ async def telling(
         raise PreconditionFailed(f"telling metrics at {address}", error.strerror or str(error), step) from error
     try:
         async with server:
-            yield Address(*server.sockets[0].getsockname()[:2])
+            yield ListenAddress(*server.sockets[0].getsockname()[:2])
     finally:
         await teller.close()
 
@@ -102,7 +102,7 @@ class _Teller:
     def __init__(
         self,
         metrics: Metrics,
-        asked: Asked,
+        asked: OperationCounter,
         ready: Callable[[], str],
         others: Callable[[], Awaitable[Sequence[bytes]]],
     ) -> None:

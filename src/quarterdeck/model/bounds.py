@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Healing:
+class HealingBounds:
     """The bounds of healing: when a replica that is dead is exchanged, and a program that hangs is started anew,
     without a person. Times in seconds.
 
@@ -57,4 +57,4 @@ class Settings:
     first_ready: float = 240.0
     history: float = 5.0
     patience: float = 300.0
-    healing: Healing = Healing()
+    healing: HealingBounds = HealingBounds()

@@ -29,7 +29,7 @@ MOST_OUTPUT = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A program with what it is given. ``argv[0]`` is what ``Site.install`` returned, or an absolute path that each
+    """A program with what it is given. ``argv[0]`` is what ``SitePort.install`` returned, or an absolute path that each
     machine has. ``name`` is for people. ``deadline``: seconds that it may take. Of what it writes to stdout and stderr
     the last ``most_output`` bytes are kept.
     """

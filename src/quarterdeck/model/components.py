@@ -64,7 +64,7 @@ NAMED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class ReplicaPrograms:
     """``every`` program that a replica may have, in the order in which they start, and those that replicas of each
     revision have, in the same order. A revision that is not named has what all have.
     """
@@ -103,7 +103,7 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ReplicaChange:
     """What a replica of another revision needs to be as the wanted one says: all of it made anew (``exchange``: another
     replica takes its place), some of its programs started anew, or no more than new files for programs that take these
     up while they run (``reload``: none of those that stop).

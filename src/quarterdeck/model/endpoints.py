@@ -65,7 +65,7 @@ class ExternalLoadBalancer:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class DnsRecord:
     """The address records of one name: IPv4 and IPv6 addresses, sorted, with one time to live in seconds."""
 
     addresses: tuple[str, ...]
@@ -81,7 +81,7 @@ class Ownership:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class RecordClaim:
     """In whose name a record is changed. ``addresses`` are the claimer's own: an unclaimed record that leads to one of
     them is taken for its own. ``take_over``: the user allows to take what is somebody else's.
     """
@@ -108,9 +108,9 @@ class Sighting:
     servers give clients an answer (None: not known, since clients ask others; 0: clients need none).
     """
 
-    record: Record | None
+    record: DnsRecord | None
     ownership: Ownership | None = None
-    others: tuple[Record | None, ...] = ()
+    others: tuple[DnsRecord | None, ...] = ()
     torn: str = ""
     uneven: bool = False
     by_hand: bool = False
@@ -146,8 +146,8 @@ class PersonMust:
     """A change that only a person can make: what the name should resolve to, and what was seen instead."""
 
     name: str
-    wanted: Record | None
-    seen: Record | None
+    wanted: DnsRecord | None
+    seen: DnsRecord | None
 
     @override
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
-from quarterdeck.model.components import Component, Programs
+from quarterdeck.model.components import Component, ReplicaPrograms
 from quarterdeck.model.seats import Seat, Slot
 
 
@@ -38,7 +38,7 @@ class Replica:
         """The site that the replica's machine is at."""
         return self.slot.site
 
-    def programs(self, known: Programs) -> tuple[Component, ...]:
+    def programs(self, known: ReplicaPrograms) -> tuple[Component, ...]:
         """The programs that it has: those of its revision, but a member of the events' cluster from when it gets that
         until it loses it, whatever its revision says.
         """

@@ -22,7 +22,7 @@ class PortName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Endpoint:
+class HostPort:
     """A host (an address, or a name) and a TCP port."""
 
     host: str
@@ -39,8 +39,8 @@ class SeatPort:
     """One port of a seat: what it is for, where the program listens, and where all others reach it."""
 
     name: str
-    listen: Endpoint
-    advertised: Endpoint
+    listen: HostPort
+    advertised: HostPort
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
@@ -57,11 +57,11 @@ class Seat:
                 return each
         raise KeyError(name)
 
-    def advertised(self, name: str) -> Endpoint:
+    def advertised(self, name: str) -> HostPort:
         """Where all others reach that port; raises KeyError."""
         return self.port(name).advertised
 
-    def listen(self, name: str) -> Endpoint:
+    def listen(self, name: str) -> HostPort:
         """Where the program of that port listens; raises KeyError."""
         return self.port(name).listen
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
@@ -39,13 +39,13 @@ class ReplicaFact:
     unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
     ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
     ``quiet``: those that run, are not well, and of which nothing new is seen, each with what it last
-    complained of (``engine/observation/quiet.py``); ``silent``: those that run and are not well as far as they say, and
-    ``hung`` those of them that were as the very process that they are, or have been that one for long; ``frozen`` the
-    managers of sets of controllers among these whose locks will pass on to others. ``altered``:
-    those of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which
-    its apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it
-    was given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said
-    of that of the main cluster; ``events`` has the other one.
+    complained of (``engine/observation/quiet_programs.py``); ``silent``: those that run and are not well as far as
+    they say, and ``hung`` those of them that were as the very process that they are, or have been that one for long;
+    ``frozen`` the managers of sets of controllers among these whose locks will pass on to others. ``altered``: those
+    of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which its
+    apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it was
+    given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said of
+    that of the main cluster; ``events`` has the other one.
     ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
     is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, or
     is slow to, for people.
@@ -239,7 +239,7 @@ class World:
     via: tuple[str, ...] = ()
     apart: frozenset[frozenset[str]] = frozenset()
     storage_class: str = ""
-    changes: tuple[tuple[str, str, Change], ...] = ()
+    changes: tuple[tuple[str, str, ReplicaChange], ...] = ()
     condemned: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
     membership: Membership | None = None
@@ -263,7 +263,7 @@ class World:
     elsewhere: frozenset[str] = frozenset()
     promoted: bool = False
     deleting: bool = False
-    programs: Programs = field(default_factory=Programs)
+    programs: ReplicaPrograms = field(default_factory=ReplicaPrograms)
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
@@ -281,7 +281,7 @@ class World:
         """Whether apiservers of a revision keep events in a cluster of their own."""
         return Component.EVENTS_ETCD in self.programs.of(revision)
 
-    def stops(self, change: Change) -> frozenset[Component]:
+    def stops(self, change: ReplicaChange) -> frozenset[Component]:
         """The programs that must not run while a change is made: those that are started anew, and what depends on
         them.
         """
@@ -365,9 +365,9 @@ class World:
         membership = self.membership_of(cluster)
         return membership.of(replica) if membership is not None else None
 
-    def change(self, before: str, after: str) -> Change:
+    def change(self, before: str, after: str) -> ReplicaChange:
         """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
-        return next((each for one, other, each in self.changes if (one, other) == (before, after)), Change())
+        return next((each for one, other, each in self.changes if (one, other) == (before, after)), ReplicaChange())
 
     def command(self, words: str, *arguments: str) -> str:
         """A command of quarterdeck's on this plane, in quotes, as a person types it."""

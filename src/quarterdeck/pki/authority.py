@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from quarterdeck.components.credentials import KeyPair, SigningKey
-from quarterdeck.pki.certificate import CA_LIFETIME, Request
+from quarterdeck.pki.certificate import CA_LIFETIME, CertificateRequest
 
 
 def subject_of(pair: KeyPair) -> str:
@@ -33,7 +33,7 @@ def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = C
     return x509.create_authority(common_name, now, lifetime=lifetime)
 
 
-def issue(authority: KeyPair, request: Request, now: datetime) -> KeyPair:
+def issue(authority: KeyPair, request: CertificateRequest, now: datetime) -> KeyPair:
     """A leaf certificate with a new key, signed by ``authority``. ``now`` is an aware datetime.
 
     It never outlives its authority.

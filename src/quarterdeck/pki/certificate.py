@@ -19,7 +19,7 @@ class Usage(Flag):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CertificateRequest:
     """A certificate wanted. ``organizations`` are the groups of a Kubernetes user."""
 
     common_name: str

@@ -11,11 +11,11 @@ from typing import Any
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.components.credentials import (
     Authority,
-    Certificate,
+    CertificateSpec,
     EncryptionKey,
     KeyPair,
-    PlaneSecrets,
     ReplicaSecrets,
+    SharedSecrets,
     SigningKey,
     SigningKeys,
 )
@@ -26,7 +26,7 @@ _AUTHORITIES = ("kubernetes_ca", "etcd_ca", "front_proxy_ca")
 _PAIRS = ("manager", "etcd_manager")
 
 
-def encode(secrets: PlaneSecrets) -> str:
+def encode(secrets: SharedSecrets) -> str:
     """The JSON of ``secrets``."""
     document: dict[str, object] = {"version": _VERSION}
     document |= {name: _authority_out(getattr(secrets, name)) for name in _AUTHORITIES}
@@ -47,7 +47,7 @@ def encode(secrets: PlaneSecrets) -> str:
     return json.dumps(document, indent=1)
 
 
-def decode(text: str) -> PlaneSecrets:
+def decode(text: str) -> SharedSecrets:
     """What ``encode`` wrote. Raises Corrupt for anything else, without showing any of it."""
     try:
         document = json.loads(text)
@@ -59,7 +59,7 @@ def decode(text: str) -> PlaneSecrets:
             )
         signing = document["service_account"]
         key = SigningKey(signing["public"].encode(), signing["private"].encode())
-        return PlaneSecrets(
+        return SharedSecrets(
             kubernetes_ca=_authority_in(document["kubernetes_ca"]),
             etcd_ca=_authority_in(document["etcd_ca"]),
             front_proxy_ca=_authority_in(document["front_proxy_ca"]),
@@ -109,7 +109,7 @@ def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:
     return ReplicaSecrets({name: _pair_in(document[name]) for name in (*needed, *known)})
 
 
-def _certificates(*, optional: bool) -> Iterator[Certificate]:
+def _certificates(*, optional: bool) -> Iterator[CertificateSpec]:
     for component, spec in CATALOGUE.items():
         if component.optional is optional:
             yield from spec.certificates

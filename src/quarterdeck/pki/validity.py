@@ -7,7 +7,7 @@ from datetime import datetime
 
 from cryptography import x509
 
-from quarterdeck.components.credentials import Authority, KeyPair, PlaneSecrets
+from quarterdeck.components.credentials import Authority, KeyPair, SharedSecrets
 from quarterdeck.errors import PreconditionFailed
 
 
@@ -51,13 +51,13 @@ def check_certificate(name: str, certificate: bytes, now: datetime) -> None:
         )
 
 
-def check_secrets(secrets: PlaneSecrets, now: datetime) -> None:
+def check_secrets(secrets: SharedSecrets, now: datetime) -> None:
     """Check every certificate of a plane. Raises PreconditionFailed for the first that is not valid at ``now``."""
     for name, certificate in certificates(secrets):
         check_certificate(name, certificate, now)
 
 
-def certificates(secrets: PlaneSecrets) -> tuple[tuple[str, bytes], ...]:
+def certificates(secrets: SharedSecrets) -> tuple[tuple[str, bytes], ...]:
     """Every certificate of a plane (PEM) with a name for people: ``etcd-ca``, ``demo-1/apiserver``."""
     found: list[tuple[str, bytes]] = []
     for each in fields(secrets):

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from quarterdeck.components.credentials import KeyPair, SigningKey
-from quarterdeck.pki.certificate import BACKDATED, CA_LIFETIME, Request, Usage
+from quarterdeck.pki.certificate import BACKDATED, CA_LIFETIME, CertificateRequest, Usage
 
 
 def subject_of(pair: KeyPair) -> str:
@@ -42,7 +42,7 @@ def create_authority(common_name: str, now: datetime, *, lifetime: timedelta = C
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(authority: KeyPair, request: Request, now: datetime) -> KeyPair:
+def issue(authority: KeyPair, request: CertificateRequest, now: datetime) -> KeyPair:
     """A leaf certificate with a new key, signed by ``authority``. ``now`` is an aware datetime.
 
     It never outlives its authority.
@@ -101,7 +101,7 @@ def _purposes(usage: Usage) -> list[x509.ObjectIdentifier]:
     return purposes
 
 
-def _alternative_names(request: Request) -> list[x509.GeneralName]:
+def _alternative_names(request: CertificateRequest) -> list[x509.GeneralName]:
     names: list[x509.GeneralName] = [x509.DNSName(name) for name in dict.fromkeys(request.dns_names)]
     addresses = dict.fromkeys(ipaddress.ip_address(each) for each in request.ip_addresses)
     return names + [x509.IPAddress(address) for address in addresses]

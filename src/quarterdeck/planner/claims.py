@@ -12,7 +12,7 @@ from quarterdeck.model.steps.base import Claim, Step
 from quarterdeck.model.steps.members import Swap
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import Failing
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 
 #: What follows on a step that failed.
 _AGAIN = "quarterdeck tries it again by itself within seconds; if it goes on failing, mend what the error names"
@@ -26,7 +26,7 @@ def bare(step: Step) -> Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class BlockedClaims:
     """The steps that are put aside, and what is ``held`` back for those of the rules that were asked so far."""
 
     failing: tuple[Failing, ...] = ()
@@ -37,7 +37,7 @@ class Aside:
         same = bare(step)
         return next((each.told for each in self.failing if each.step == same), None)
 
-    def sort(self, outcome: Outcome) -> tuple[Outcome, Aside]:
+    def sort(self, outcome: RuleOutcome) -> tuple[RuleOutcome, BlockedClaims]:
         """What a rule says without the steps that are put aside, and without those that would touch what is held back;
         and what is held back from then on. Steps of one rule do not wait for one another.
         """
@@ -47,4 +47,4 @@ class Aside:
         now = tuple(step for step in outcome.steps if step not in told and step.claim not in self.held)
         mine = {what for step in told if (what := step.claim) is not None}
         failed = (Wait(each, _AGAIN) for each in told.values())
-        return Outcome(now, (*outcome.waiting, *failed)), replace(self, held=self.held | mine)
+        return RuleOutcome(now, (*outcome.waiting, *failed)), replace(self, held=self.held | mine)

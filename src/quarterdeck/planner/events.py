@@ -15,11 +15,11 @@ from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import is_stale
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.reading import Reading
 
 
-def dissolve(view: Reading) -> Outcome:
+def dissolve(view: Reading) -> RuleOutcome:
     """The events' cluster goes once nothing that runs keeps events there; nobody misses what it has."""
     world = view.world
     used = any(
@@ -29,24 +29,24 @@ def dissolve(view: Reading) -> Outcome:
     )
     if world.memory.events.exists and not view.wants_events and not used:
         why = "no apiserver keeps events there any more"
-        return Outcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
+        return RuleOutcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
     stale = [each for each in world.memory.replicas if is_stale(world, each)]
     why = "there is no such cluster any more"
-    return Outcome(tuple(step for record in stale for step in _release(view, record, why)))
+    return RuleOutcome(tuple(step for record in stale for step in _release(view, record, why)))
 
 
-def renew(view: Reading) -> Outcome:
+def renew(view: Reading) -> RuleOutcome:
     """A replica whose member of the events' cluster is lost, and was taken out, gets another one where it is: what it
     had of the one before goes first. Nobody misses that: a quorum of the others has the events.
     """
     events = view.events
     if events is None or events.world.membership is None or not view.wants_events:
-        return Outcome()
+        return RuleOutcome()
     out = (each for each in view.wanted if each.name in events.lost and events.member(each) is None)
     why = "it is no member any more, and another one comes in its place"
     none = view.world.memory.leaving.union(view.world.cordoned)
     there = [each for each in out if each.events is not None and each.name not in none]
-    return Outcome(tuple(step for record in there for step in _release(view, record, why)))
+    return RuleOutcome(tuple(step for record in there for step in _release(view, record, why)))
 
 
 def _release(view: Reading, record: Replica, why: str) -> tuple[Step, ...]:

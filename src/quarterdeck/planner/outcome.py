@@ -9,7 +9,7 @@ from quarterdeck.model.steps.plan import Wait
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RuleOutcome:
     """Steps are taken together; ``waiting`` has each thing that is waited for."""
 
     steps: tuple[Step, ...] = ()

@@ -15,9 +15,9 @@ from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.world import World
 from quarterdeck.planner import members, next_steps
-from quarterdeck.planner.claims import Aside
+from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.events import not_read
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rule import Despite, Members, Rule
 from quarterdeck.planner.rule_table import RULES
 from quarterdeck.planner.rules import release
@@ -27,9 +27,9 @@ from quarterdeck.planner.view import View, view
 
 def plan(world: World) -> Plan:
     """What to do now, why nothing can be done now, or that all is as wanted. Pure."""
-    aside = Aside(world.failing)
+    aside = BlockedClaims(world.failing)
     if world.deleting:
-        down, _ = aside.sort(Outcome(*release.take_down(world)))
+        down, _ = aside.sort(RuleOutcome(*release.take_down(world)))
         return Plan(now=down.steps, waiting=down.waiting)
     seen = view(world)
     alarms = members.all_raised(world)
@@ -42,7 +42,7 @@ def plan(world: World) -> Plan:
     if outcome.steps or waiting:
         return Plan(now=outcome.steps, waiting=waiting)
     steps, leftovers = release.release(seen)
-    last, _ = aside.sort(Outcome(steps))
+    last, _ = aside.sort(RuleOutcome(steps))
     return Plan(now=last.steps, waiting=last.waiting, leftovers=leftovers)
 
 
@@ -67,7 +67,7 @@ def _goes_on(rule: Rule, alarms: tuple[str, ...], small: bool) -> bool:
     return not alarms or rule.despite is Despite.ALARMS or (small and rule.despite is Despite.A_SMALL_QUOTA)
 
 
-def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
+def _first(seen: View, rules: tuple[Rule, ...], aside: BlockedClaims) -> RuleOutcome:
     beside: tuple[Step, ...] = ()
     waiting: dict[Wait, None] = {}
     for rule in rules:
@@ -79,14 +79,14 @@ def _first(seen: View, rules: tuple[Rule, ...], aside: Aside) -> Outcome:
             # What is only written down takes no time, and then all is asked again of the same look.
             stops = all(isinstance(step, StopUnit) for step in beside)
             alone = stops and all(isinstance(step, Note) for step in outcome.steps)
-            return Outcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
-    return Outcome(beside, tuple(waiting))
+            return RuleOutcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
+    return RuleOutcome(beside, tuple(waiting))
 
 
 # Rules about members are asked once for each etcd cluster: each keeps them by itself.
 
 
-def ask(rule: Rule, view: View) -> Outcome:
+def ask(rule: Rule, view: View) -> RuleOutcome:
     """What a rule says of the plane: one about members of both clusters, as steps in one touch nothing of the other."""
     main, events = rule.ask(view), view.events
     if events is None or not rule.per_cluster or not (rule.unread or events.world.membership is not None):
@@ -95,7 +95,7 @@ def ask(rule: Rule, view: View) -> Outcome:
         return main
     other = rule.ask(events)
     told = tuple(replace(each, what=f"events' etcd: {each.what}") for each in other.waiting)
-    return Outcome(main.steps + other.steps, main.waiting + told)
+    return RuleOutcome(main.steps + other.steps, main.waiting + told)
 
 
 def waits_for_events(view: View) -> tuple[Wait, ...]:

@@ -20,7 +20,7 @@ class Voter:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Change:
+class VoterChange:
     """One membership change: a learner is promoted, or (``remove``) a voter is removed. Sorts promotions first."""
 
     remove: bool
@@ -44,7 +44,7 @@ def margin(voters: Iterable[Voter]) -> int:
     return sum(voter.healthy for voter in known) - quorum(len(known))
 
 
-def home(voters: Iterable[Voter]) -> str | None:
+def quorum_site(voters: Iterable[Voter]) -> str | None:
     """The site whose healthy voters are a quorum by themselves; None when no site has one."""
     known = tuple(voters)
     healthy: dict[str, int] = {}
@@ -54,14 +54,14 @@ def home(voters: Iterable[Voter]) -> str | None:
     return next((site for site, count in healthy.items() if count >= quorum(len(known))), None)
 
 
-def after(voters: frozenset[Voter], change: Change) -> frozenset[Voter]:
+def after(voters: frozenset[Voter], change: VoterChange) -> frozenset[Voter]:
     """The voters after one change."""
     return voters - {change.voter} if change.remove else voters | {change.voter}
 
 
 def shortest_swap(
     voters: frozenset[Voter], site: str, promotable: tuple[Voter, ...], removable: tuple[Voter, ...]
-) -> tuple[Change, ...] | None:
+) -> tuple[VoterChange, ...] | None:
     """The changes that lead to a state in which ``site`` holds a quorum by itself.
 
     Of all orders, the one with the fewest states in which no site does, then the fewest removals (more voters bear
@@ -69,25 +69,25 @@ def shortest_swap(
     one with the fewest changes. Every state on the way keeps a quorum of healthy voters. None when there is no way.
     """
     # Promotions and removals are each taken in the given order, so a state is how many of each were done.
-    queue: list[tuple[int, int, int, tuple[Change, ...]]] = [(0, 0, 0, ())]
+    queue: list[tuple[int, int, int, tuple[VoterChange, ...]]] = [(0, 0, 0, ())]
     seen: set[tuple[int, int]] = set()
     while queue:
         homeless, removed, added, path = heapq.heappop(queue)
         now = (voters | set(promotable[:added])) - set(removable[:removed])
-        if home(now) == site:
+        if quorum_site(now) == site:
             return path
         if (added, removed) in seen:
             continue
         seen.add((added, removed))
         changes = []
         if added < len(promotable):
-            changes.append((Change(False, promotable[added]), added + 1, removed))
+            changes.append((VoterChange(False, promotable[added]), added + 1, removed))
         if removed < len(removable):
-            changes.append((Change(True, removable[removed]), added, removed + 1))
+            changes.append((VoterChange(True, removable[removed]), added, removed + 1))
         for change, then_added, then_removed in changes:
             then = after(now, change)
             if not has_quorum(then):
                 continue
-            cost = homeless + (home(then) is None)
+            cost = homeless + (quorum_site(then) is None)
             heapq.heappush(queue, (cost, then_removed, then_added, (*path, change)))
     return None

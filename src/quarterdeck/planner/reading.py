@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Self, TypeVar
 
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact, Membership
 from quarterdeck.model.memory import Replica
@@ -16,7 +16,7 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import BalancerFact, ReplicaFact, World
 from quarterdeck.planner.members import acts, has_the_data, is_stale, lost_events, voters, wants_events, was_removed
-from quarterdeck.planner.quorum import Voter, home
+from quarterdeck.planner.quorum import Voter, quorum_site
 from quarterdeck.planner.revisions import as_it_is
 
 R = TypeVar("R", bound="Reading")
@@ -26,7 +26,7 @@ R = TypeVar("R", bound="Reading")
 class Reading:
     """One observation and what follows from it, worked out once.
 
-    ``home``: the site that holds a quorum by itself now (None: no site does, or it is not known).
+    ``quorum_site``: the site that holds a quorum by itself now (None: no site does, or it is not known).
     ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
     ``wanted``: the replicas that fill a slot; ``missing``: the slots that no replica fills;
     ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
@@ -38,7 +38,7 @@ class Reading:
     """
 
     world: World
-    home: str | None
+    quorum_site: str | None
     heading: str
     wanted: tuple[Replica, ...]
     missing: tuple[Slot, ...]
@@ -154,7 +154,7 @@ class Reading:
         others = (each for each in records if each.revision != self.revision or self.fact(each).altered)
         return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
 
-    def change(self, replica: Replica) -> Change:
+    def change(self, replica: Replica) -> ReplicaChange:
         """What a replica needs to be of the wanted revision."""
         fact = self.fact(replica)
         change = as_it_is(self.world.change(replica.revision, self.revision), fact, self.revision)
@@ -237,9 +237,11 @@ class Reading:
         return tuple(member.key for member in self.membership.voters if member.health in unsure)
 
     @cached_property
-    def likely_home(self) -> str | None:
+    def likely_quorum_site(self) -> str | None:
         """The site that holds a quorum by itself if all those are well."""
-        return home(replace(voter, healthy=voter.healthy or voter.replica in self.doubtful) for voter in self.voters)
+        return quorum_site(
+            replace(voter, healthy=voter.healthy or voter.replica in self.doubtful) for voter in self.voters
+        )
 
     @cached_property
     def up_to_date(self) -> frozenset[Voter]:
@@ -299,9 +301,9 @@ class Reading:
         member = self.member(replica)
         return member is not None and member.health is Health.HEALTHY and self.has_the_data(replica)
 
-    def keeps_home(self, replica: Replica) -> bool:
+    def keeps_quorum_site(self, replica: Replica) -> bool:
         """Whether the site that holds a quorum now would still do so after this learner's promotion."""
-        return home(self.voters | {Voter(replica.name, replica.site, healthy=True)}) == self.home
+        return quorum_site(self.voters | {Voter(replica.name, replica.site, healthy=True)}) == self.quorum_site
 
     @cached_property
     def takeover(self) -> bool:
@@ -330,16 +332,16 @@ class Reading:
         events' cluster those vote that do in the main one, so that the same replicas can serve.
         """
         follows = self.plane is not self and not self.plane.is_healthy_voter(replica)
-        return self.home is not None and self.keeps_home(replica) and not follows
+        return self.quorum_site is not None and self.keeps_quorum_site(replica) and not follows
 
 
 def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
     return servers <= balancer.everywhere and not servers.isdisjoint(balancer.healthy)
 
 
-def home_of(world: World) -> str | None:
+def quorum_site_of(world: World) -> str | None:
     """The site that holds a quorum by itself; None if no site does, or the membership is not known."""
-    return home(voters(world)) if world.membership is not None else None
+    return quorum_site(voters(world)) if world.membership is not None else None
 
 
 def _of_events(plane: R) -> R | None:
@@ -359,7 +361,7 @@ def _of_events(plane: R) -> R | None:
     return replace(
         plane,
         world=world,
-        home=home_of(world),
+        quorum_site=quorum_site_of(world),
         wanted=wanted,
         unwanted=tuple(record for record in world.memory.replicas if record not in wanted),
         lost=gone,

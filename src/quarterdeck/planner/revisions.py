@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from quarterdeck.model.clusters import CLUSTER, MEMBER, Cluster
-from quarterdeck.model.components import Change, Component
+from quarterdeck.model.components import Component, ReplicaChange
 from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import IDLE, UnitState
@@ -74,7 +74,7 @@ def _other_class(has: str, wanted: str) -> bool:
     return "" not in (has, wanted) and has != wanted
 
 
-def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
+def as_it_is(change: ReplicaChange, fact: ReplicaFact, revision: str) -> ReplicaChange:
     """What a change to ``revision`` needs of a replica as it was seen: a program that does not run, or was given new
     files and did not take them up, is started anew with them.
     """
@@ -83,7 +83,7 @@ def as_it_is(change: Change, fact: ReplicaFact, revision: str) -> Change:
     runs = all(fact.unit(each) in (UnitState.RUNNING, UnitState.UNKNOWN) for each in change.reload)
     if runs and revision not in fact.stuck:
         return change
-    return Change(exchange=change.exchange, restart=change.restart | change.reload)
+    return ReplicaChange(exchange=change.exchange, restart=change.restart | change.reload)
 
 
 def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:

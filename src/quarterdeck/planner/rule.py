@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.view import View
 
-Ask: TypeAlias = Callable[[View], Outcome]
+Ask: TypeAlias = Callable[[View], RuleOutcome]
 
 
 class Members(Enum):

@@ -21,7 +21,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import busy, is_there, machine_for, no_machine
 from quarterdeck.planner.members import listed, serves, voters, was_removed
-from quarterdeck.planner.quorum import home
+from quarterdeck.planner.quorum import quorum_site
 from quarterdeck.planner.slots import fits, lent, match
 
 
@@ -221,7 +221,7 @@ def _lends_for_events(world: World, goal: str) -> bool:
     if world.membership_of(Cluster.EVENTS) is None or len(world.slots) != 1:
         return False
     events = world.of(Cluster.EVENTS)
-    return _lends(events, home(voters(events)), goal)
+    return _lends(events, quorum_site(voters(events)), goal)
 
 
 def _members_at(world: World, site: str, lost: frozenset[str]) -> tuple[Replica, ...]:

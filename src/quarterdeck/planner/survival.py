@@ -25,7 +25,7 @@ from quarterdeck.planner.view import View
 # What goes at once when something fails: the replicas, and the load balancers that clients are led to.
 
 
-class Failure(StrEnum):
+class FailureDomain(StrEnum):
     """Something that fails as a whole: one of a kind, whichever it is."""
 
     MACHINE = "machine"  # one that has replicas
@@ -48,7 +48,7 @@ class Loss:
     unsure: frozenset[str] = frozenset()
 
 
-def losses(seen: View, failure: Failure) -> tuple[Loss, ...]:
+def losses(seen: View, failure: FailureDomain) -> tuple[Loss, ...]:
     """Every failure of a kind that can befall the plane now. Of DNS servers it is their number that counts."""
     find = _FINDERS.get(failure)
     return tuple(find(seen)) if find is not None else ()
@@ -122,16 +122,16 @@ def _machine(seen: View, record: Replica) -> MachineFact | None:
     return next(found, None)
 
 
-_FINDERS: Mapping[Failure, Callable[[View], Iterator[Loss]]] = {
-    Failure.MACHINE: _machines,
-    Failure.HOST: _hosts,
-    Failure.ZONE: _zones,
-    Failure.EDGE: _edges,
-    Failure.SITE: _sites,
+_FINDERS: Mapping[FailureDomain, Callable[[View], Iterator[Loss]]] = {
+    FailureDomain.MACHINE: _machines,
+    FailureDomain.HOST: _hosts,
+    FailureDomain.ZONE: _zones,
+    FailureDomain.EDGE: _edges,
+    FailureDomain.SITE: _sites,
 }
 
 
-class Answer(StrEnum):
+class Survivability(StrEnum):
     """Whether it is survived."""
 
     YES = "yes"
@@ -143,8 +143,8 @@ class Answer(StrEnum):
 class Survival:
     """Whether the plane survives any one failure of a kind; ``why`` not, or why that is not known, for people."""
 
-    failure: Failure
-    answer: Answer
+    failure: FailureDomain
+    answer: Survivability
     why: tuple[str, ...] = ()
 
 
@@ -152,19 +152,19 @@ class Survival:
 class _Word:
     """An answer to a part of the question, and why."""
 
-    answer: Answer
+    answer: Survivability
     why: str = ""
 
 
-_YES = _Word(Answer.YES)
+_YES = _Word(Survivability.YES)
 
 
 def survivals(seen: View) -> tuple[Survival, ...]:
     """The answer for each kind of failure."""
-    return tuple(_survival(failure, _words(seen, failure)) for failure in Failure)
+    return tuple(_survival(failure, _words(seen, failure)) for failure in FailureDomain)
 
 
-def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Answer, tuple[str, ...]]:
+def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Survivability, tuple[str, ...]]:
     """Whether the plane survives this loss, and, where ``dns`` says so, that of one DNS server besides; why not, or why
     that is not known.
     """
@@ -172,30 +172,30 @@ def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Answer, tupl
     if dns:
         said.append(_dns(seen.world.name_servers))
     found = _told(said)
-    return found if found is not None else (Answer.YES, ())
+    return found if found is not None else (Survivability.YES, ())
 
 
-def _survival(failure: Failure, words: Iterable[_Word]) -> Survival:
+def _survival(failure: FailureDomain, words: Iterable[_Word]) -> Survival:
     """What is lost by any one of a kind is not survived."""
     found = _told(tuple(words))
     if found is None:
-        return Survival(failure=failure, answer=Answer.YES)
+        return Survival(failure=failure, answer=Survivability.YES)
     return Survival(failure=failure, answer=found[0], why=found[1])
 
 
-def _told(said: Sequence[_Word]) -> tuple[Answer, tuple[str, ...]] | None:
+def _told(said: Sequence[_Word]) -> tuple[Survivability, tuple[str, ...]] | None:
     """What makes a difference, the worst of it alone; None: nothing does."""
-    for answer in (Answer.NO, Answer.UNKNOWN):
+    for answer in (Survivability.NO, Survivability.UNKNOWN):
         why = tuple(dict.fromkeys(each.why for each in said if each.answer is answer))
         if why:
             return answer, why
     return None
 
 
-def _words(seen: View, failure: Failure) -> tuple[_Word, ...]:
+def _words(seen: View, failure: FailureDomain) -> tuple[_Word, ...]:
     """What does not serve as it is survives nothing."""
     now = (_led(seen), _after(seen, Loss(where="")))
-    if failure is Failure.DNS:
+    if failure is FailureDomain.DNS:
         return *now, _dns(seen.world.name_servers)
     return *now, *(_after(seen, each) for each in losses(seen, failure))
 
@@ -204,16 +204,16 @@ def _led(seen: View) -> _Word:
     """Whether clients are led to the plane at all."""
     world = seen.world
     if not world.record_known:
-        return _Word(Answer.UNKNOWN, "what its name leads to is not known")
+        return _Word(Survivability.UNKNOWN, "what its name leads to is not known")
     if world.record is None:
-        return _Word(Answer.NO, "its name leads to nothing")
+        return _Word(Survivability.NO, "its name leads to nothing")
     return _YES
 
 
 def _dns(servers: int | None) -> _Word:
     if servers is None:
-        return _Word(Answer.UNKNOWN, "which DNS servers clients ask is not known")
-    return _Word(Answer.NO, "one DNS server") if servers == 1 else _YES
+        return _Word(Survivability.UNKNOWN, "which DNS servers clients ask is not known")
+    return _Word(Survivability.NO, "one DNS server") if servers == 1 else _YES
 
 
 def _after(seen: View, loss: Loss) -> _Word:
@@ -221,7 +221,7 @@ def _after(seen: View, loss: Loss) -> _Word:
     words = [_members(seen, loss), *(_door(seen, site, loss) for site in sorted(seen.held))]
     if seen.world.memory.of(Cluster.EVENTS).created and seen.events is not None:
         words.append(_members(seen.events, loss))
-    for answer in (Answer.NO, Answer.UNKNOWN):
+    for answer in (Survivability.NO, Survivability.UNKNOWN):
         found = next((each for each in words if each.answer is answer), None)
         if found is not None:
             return found
@@ -234,7 +234,9 @@ def _members(seen: View, loss: Loss) -> _Word:
     of = _of(seen)
     if membership is None:
         created = seen.world.memory.created
-        return _Word(Answer.UNKNOWN, f"no quorum of the members{of} answers" if created else "it has no etcd yet")
+        return _Word(
+            Survivability.UNKNOWN, f"no quorum of the members{of} answers" if created else "it has no etcd yet"
+        )
     need, voters = quorum(len(membership.voters)), membership.voters
     left = [each for each in voters if each.replica not in loss.replicas]
     may = [each for each in left if not _ill(seen, each)]
@@ -243,12 +245,12 @@ def _members(seen: View, loss: Loss) -> _Word:
         return _YES
     if len(may) >= need:
         doubts = dict.fromkeys(_doubt(seen, each, loss) for each in may if each not in sure)
-        return _Word(Answer.UNKNOWN, ", ".join(doubts))
+        return _Word(Survivability.UNKNOWN, ", ".join(doubts))
     gone = len(voters) - len(left)
     if len(left) < need:
-        return _Word(Answer.NO, _share(gone, len(voters), f"member{of}", f"members{of}", loss.where))
+        return _Word(Survivability.NO, _share(gone, len(voters), f"member{of}", f"members{of}", loss.where))
     ill = ", ".join(dict.fromkeys(_ill(seen, each) for each in left if each not in may))
-    return _Word(Answer.NO, f"{ill}, so {'another one costs the quorum' if gone else 'there is no quorum'}")
+    return _Word(Survivability.NO, f"{ill}, so {'another one costs the quorum' if gone else 'there is no quorum'}")
 
 
 def _of(seen: View) -> str:
@@ -290,12 +292,14 @@ def _door(seen: View, site: str, loss: Loss) -> _Word:
     edges = [each for each in balancer.on if each.name not in loss.edges]
     if not edges:
         where = f" is {loss.where}" if loss.where else ""
-        return _Word(Answer.NO, f"the only load balancer of site {site}{where}")
+        return _Word(Survivability.NO, f"the only load balancer of site {site}{where}")
     if not balancer.reachable:
-        return _Word(Answer.UNKNOWN, f"{who} does not answer")
+        return _Word(Survivability.UNKNOWN, f"{who} does not answer")
     if loss.edges and not any(each.leads for each in edges):
         names = ", ".join(each.name for each in edges)
-        return _Word(Answer.NO, f"of the load balancer of site {site} only {names} would be left, which leads nowhere")
+        return _Word(
+            Survivability.NO, f"of the load balancer of site {site} only {names} would be left, which leads nowhere"
+        )
     return _behind(seen, balancer.backends & balancer.healthy, who, loss)
 
 
@@ -307,10 +311,10 @@ def _behind(seen: View, backends: frozenset[str], who: str, loss: Loss) -> _Word
     if any(serves(seen.world, record) for record in sure):
         return _YES
     if left:
-        return _Word(Answer.UNKNOWN, f"whether {', '.join(left)} serves behind {who} is not known")
+        return _Word(Survivability.UNKNOWN, f"whether {', '.join(left)} serves behind {who} is not known")
     if not may:
-        return _Word(Answer.NO, f"{who} leads to no ready apiserver")
-    return _Word(Answer.NO, _share(len(may), len(may), "ready apiserver", "ready apiservers", loss.where))
+        return _Word(Survivability.NO, f"{who} leads to no ready apiserver")
+    return _Word(Survivability.NO, _share(len(may), len(may), "ready apiserver", "ready apiservers", loss.where))
 
 
 def _may_serve(seen: View, name: str) -> bool:

@@ -13,7 +13,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import quorum
 
 
-class Fate(StrEnum):
+class VoterFate(StrEnum):
     """What became of a voter, as far as this process sees."""
 
     ALIVE = "alive"  # its machine answers, and has its data
@@ -30,7 +30,7 @@ class Survivors:
     """
 
     words: tuple[MemberWord, ...]
-    fates: tuple[tuple[str, Fate], ...]
+    fates: tuple[tuple[str, VoterFate], ...]
     awaited: tuple[str, ...] = ()
     began: bool = False
 
@@ -41,7 +41,7 @@ class Survivors:
         """
         return self.words[0]
 
-    def of(self, fate: Fate) -> tuple[str, ...]:
+    def of(self, fate: VoterFate) -> tuple[str, ...]:
         """The voters of which that became."""
         return tuple(name for name, became in self.fates if became is fate)
 
@@ -50,12 +50,12 @@ class Survivors:
         """Whether what is left can never be a quorum by itself, nor follows anybody."""
         if not self.words or any(word.follows for word in self.words):
             return False
-        return self.began or len(self.of(Fate.ALIVE)) < quorum(len(self.fates))
+        return self.began or len(self.of(VoterFate.ALIVE)) < quorum(len(self.fates))
 
     @property
     def others_may_live(self) -> bool:
         """Whether those that do not answer could be a quorum: then they may have gone on without the others."""
-        return len(self.of(Fate.CUT_OFF)) >= quorum(len(self.fates))
+        return len(self.of(VoterFate.CUT_OFF)) >= quorum(len(self.fates))
 
 
 def survivors(world: World) -> Survivors | None:
@@ -77,7 +77,9 @@ def survivors(world: World) -> Survivors | None:
     return Survivors(
         words=words,
         fates=fates,
-        awaited=tuple(name for name, fate in fates if fate is Fate.ALIVE and name not in heard and _comes(world, name)),
+        awaited=tuple(
+            name for name, fate in fates if fate is VoterFate.ALIVE and name not in heard and _comes(world, name)
+        ),
     )
 
 
@@ -85,8 +87,8 @@ def _others(world: World, seed: Seed) -> Survivors | None:
     """Who may take the place of a survivor whose data cannot be copied any more: none of them has run since. None where
     that one is there, or nobody else.
     """
-    words = tuple(word for word in seed.others if _fate(world, word.replica) is Fate.ALIVE)
-    if not words or _fate(world, seed.survivor) is Fate.ALIVE:
+    words = tuple(word for word in seed.others if _fate(world, word.replica) is VoterFate.ALIVE)
+    if not words or _fate(world, seed.survivor) is VoterFate.ALIVE:
         return None
     voters = words[0].voters or tuple(dict.fromkeys((seed.survivor, *(word.replica for word in words))))
     return Survivors(words=words, fates=tuple((name, _fate(world, name)) for name in voters), began=True)
@@ -103,15 +105,15 @@ def _completeness(word: MemberWord) -> tuple[int, int, bool, str]:
     return word.applied, word.committed, not word.learner, word.replica
 
 
-def _fate(world: World, name: str) -> Fate:
+def _fate(world: World, name: str) -> VoterFate:
     if name not in {each.name for each in world.memory.replicas}:
-        return Fate.CUT_OFF  # it belongs to no replica: nobody knows where it is
+        return VoterFate.CUT_OFF  # it belongs to no replica: nobody knows where it is
     fact = world.replica(name)
     if fact.machine is MachineState.DOWN:
-        return Fate.DEAD
+        return VoterFate.DEAD
     if fact.machine is MachineState.UNREACHABLE:
-        return Fate.CUT_OFF
-    return Fate.DEAD if fact.has_data is False else Fate.ALIVE
+        return VoterFate.CUT_OFF
+    return VoterFate.DEAD if fact.has_data is False else VoterFate.ALIVE
 
 
 def _comes(world: World, name: str) -> bool:
@@ -126,7 +128,7 @@ def _comes(world: World, name: str) -> bool:
 
 def away(world: World, left: Survivors) -> str:
     """The voters that do not answer. Nothing is known of where one runs that belongs to no replica."""
-    gone, known = (*left.of(Fate.DEAD), *left.of(Fate.CUT_OFF)), {each.name for each in world.memory.replicas}
+    gone, known = (*left.of(VoterFate.DEAD), *left.of(VoterFate.CUT_OFF)), {each.name for each in world.memory.replicas}
     ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
     machines = [f"machines of {', '.join(ours)}"] if ours else []
     return " and ".join((*machines, *(f"voter {each}, which belongs to no replica," for each in others)))

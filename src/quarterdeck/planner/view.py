@@ -9,9 +9,9 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import lost
-from quarterdeck.planner.reading import Reading, home_of
-from quarterdeck.planner.resting import Rest, rest
+from quarterdeck.planner.reading import Reading, quorum_site_of
 from quarterdeck.planner.revisions import outdated, wanted_revision
+from quarterdeck.planner.rolling_restart import RollingRestart, rest
 from quarterdeck.planner.stage import stage
 
 
@@ -20,7 +20,7 @@ class View(Reading):
     """A reading, and who rests as it says."""
 
     @cached_property
-    def resting(self) -> Rest | None:
+    def resting(self) -> RollingRestart | None:
         """The replicas of which some programs are to stop, or to stay stopped, until they have their next revision."""
         return rest(self.plane)
 
@@ -33,13 +33,13 @@ class View(Reading):
 def view(world: World) -> View:
     """Read a world that has at least one slot."""
     useless = lost(world)
-    at = home_of(world)
+    at = quorum_site_of(world)
     revision = wanted_revision(world)
     old = outdated(world, revision)
     now = stage(world, at, useless, old, revision)
     return View(
         world=world,
-        home=at,
+        quorum_site=at,
         heading=now.heading,
         wanted=now.wanted,
         missing=now.missing,

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from quarterdeck.errors import Unavailable
 from quarterdeck.probe.dial import Dialer
-from quarterdeck.probe.wire import Connection, Cut, Request
+from quarterdeck.probe.wire import ClientConnection, ConnectionCut, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RequestOutcome:
     """How a request ended. ``status`` is 0 when there was no response; then ``reason`` says why."""
 
     status: int = 0
@@ -41,7 +41,7 @@ class Client:
         self._dialer = dialer
         self._timeout = timeout
         self._keep = keep
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._resent = False
         self._address = ""
 
@@ -50,14 +50,14 @@ class Client:
         """The address that the last request reached."""
         return self._address
 
-    async def call(self, request: Request) -> Outcome:
+    async def call(self, request: Request) -> RequestOutcome:
         """Send a request and read the whole response, within the client's deadline."""
         outcome = await self.open(request, whole=True)
         if not self._keep:
             await self.drop()
         return outcome
 
-    async def open(self, request: Request, *, whole: bool = False) -> Outcome:
+    async def open(self, request: Request, *, whole: bool = False) -> RequestOutcome:
         """Send a request; the body of a success is left to ``pieces`` unless ``whole``."""
         self._resent = False
         self._address = ""
@@ -72,12 +72,14 @@ class Client:
             return await self._failed(f"no answer within {self._timeout:g} s", began)
         except Unavailable as error:
             # What was being done is plain from the request, except for what went before it.
-            return await self._failed(error.seen if isinstance(error, Cut) else f"{error.doing}: {error.seen}", began)
+            return await self._failed(
+                error.seen if isinstance(error, ConnectionCut) else f"{error.doing}: {error.seen}", began
+            )
         except BaseException:
             await self.drop()  # cancelled halfway: nobody can tell what comes next on this connection
             raise
         reason = "" if 200 <= status < 300 else f"status {status}"
-        return Outcome(status=status, body=body, reason=reason, resent=self._resent, address=self._address)
+        return RequestOutcome(status=status, body=body, reason=reason, resent=self._resent, address=self._address)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body of what was opened, as it comes. Raises Cut when the end is not the body's own."""
@@ -91,12 +93,12 @@ class Client:
         if connection is not None:
             await connection.close()
 
-    async def _exchange(self, request: Request) -> tuple[Connection, int]:
+    async def _exchange(self, request: Request) -> tuple[ClientConnection, int]:
         connection = await self._ready()
         reused = connection.used
         try:
             return connection, await connection.send(request, last=not self._keep)
-        except Cut as cut:
+        except ConnectionCut as cut:
             if not (cut.unprocessed or (reused and cut.unanswered and request.idempotent)):
                 raise
         self._resent = True
@@ -104,7 +106,7 @@ class Client:
         connection = await self._ready()
         return connection, await connection.send(request, last=not self._keep)
 
-    async def _ready(self) -> Connection:
+    async def _ready(self) -> ClientConnection:
         if self._connection is not None and not self._connection.usable:
             await self.drop()
         if self._connection is None:
@@ -112,12 +114,12 @@ class Client:
         self._address = self._connection.address
         return self._connection
 
-    async def _failed(self, reason: str, began: float) -> Outcome:
+    async def _failed(self, reason: str, began: float) -> RequestOutcome:
         await self.drop()
         await self._dialer.network.confirm(began)
-        return Outcome(reason=reason, resent=self._resent, address=self._address)
+        return RequestOutcome(reason=reason, resent=self._resent, address=self._address)
 
 
-async def _pieces(connection: Connection) -> AsyncIterator[bytes]:
+async def _pieces(connection: ClientConnection) -> AsyncIterator[bytes]:
     while piece := await connection.read():
         yield piece

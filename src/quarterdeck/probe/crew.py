@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from quarterdeck.probe.client import Client
-from quarterdeck.probe.dial import Dialer, Http, tls_context
+from quarterdeck.probe.dial import Dialer, HttpVersion, tls_context
 from quarterdeck.probe.ledger import Ledger
 from quarterdeck.probe.network import Network
 from quarterdeck.probe.objects import Requests
@@ -19,8 +19,8 @@ from quarterdeck.probe.reporter import Reporter
 from quarterdeck.probe.resolve import PinnedResolver, resolver_for
 from quarterdeck.probe.result import FailedRequest
 from quarterdeck.probe.tally import Tally
-from quarterdeck.probe.target import Kind, ProbeConfig
-from quarterdeck.probe.watchers import Watcher
+from quarterdeck.probe.target import ClientKind, ProbeConfig
+from quarterdeck.probe.watchers import ObjectWatcher
 from quarterdeck.probe.writers import Writer
 
 _WRITES_MISSING = 20  # a watch on which that many writes in a row do not show is taken for cut
@@ -30,11 +30,11 @@ _WRITES_MISSING = 20  # a watch on which that many writes in a row do not show i
 class Runner:
     """One client at work."""
 
-    kind: Kind
+    kind: ClientKind
     dialer: Dialer
     client: Client
     pace: Pace
-    work: Writer | Reader | Watcher
+    work: Writer | Reader | ObjectWatcher
     task: asyncio.Task[None] | None = None
 
     def start(self, on_end: Callable[[asyncio.Task[None]], None]) -> None:
@@ -61,24 +61,24 @@ class Crew:
         self._now = now
         self._random = random_source
         self._on_failure = on_failure
-        self._contexts = {http: tls_context(config.target, http) for http in Http}
+        self._contexts = {http: tls_context(config.target, http) for http in HttpVersion}
 
     def clerk(self, network: Network | None = None) -> Client:
         """A client whose requests are not counted: it prepares, audits and cleans up. It is where the others are unless
         ``network`` is given.
         """
-        return Client(self._dialer(Http.ONE, network or self._network), timeout=self._settings.timeout)
+        return Client(self._dialer(HttpVersion.ONE, network or self._network), timeout=self._settings.timeout)
 
     def hire(self, tally: Tally, ledger: Ledger, requests: Requests) -> tuple[Runner, ...]:
         """All clients, ready to start."""
         return tuple(self._runners(tally, ledger, requests))
 
     def _runners(self, tally: Tally, ledger: Ledger, requests: Requests) -> Iterator[Runner]:
-        checks = [EventCheck() for _ in range(self._settings.count(Kind.WATCHER))]
+        checks = [EventCheck() for _ in range(self._settings.count(ClientKind.WATCHER))]
         for kind, count in self._settings.clients:
             for index in range(count):
-                dialer = self._dialer(_protocol(kind, index), self._network, pinned=kind is Kind.PINNED)
-                client = Client(dialer, timeout=self._settings.timeout, keep=kind is not Kind.NEW_CONNECTION)
+                dialer = self._dialer(_protocol(kind, index), self._network, pinned=kind is ClientKind.PINNED)
+                client = Client(dialer, timeout=self._settings.timeout, keep=kind is not ClientKind.NEW_CONNECTION)
                 reporter = Reporter(
                     name=f"{kind}-{index}",
                     kind=kind,
@@ -87,19 +87,19 @@ class Crew:
                     now=self._now,
                     on_failure=self._on_failure,
                 )
-                work: Writer | Reader | Watcher
-                if kind is Kind.WRITER:
+                work: Writer | Reader | ObjectWatcher
+                if kind is ClientKind.WRITER:
                     work = Writer(
                         index, self._settings.slots, reporter=reporter, requests=requests, ledger=ledger, checks=checks
                     )
-                elif kind is Kind.WATCHER:
+                elif kind is ClientKind.WATCHER:
                     silence = max(self._settings.timeout, _WRITES_MISSING / self._settings.rate)
-                    work = Watcher(reporter=reporter, requests=requests, check=checks[index], silence=silence)
+                    work = ObjectWatcher(reporter=reporter, requests=requests, check=checks[index], silence=silence)
                 else:
                     work = Reader(reporter=reporter, requests=requests, ledger=ledger)
                 yield Runner(kind=kind, dialer=dialer, client=client, pace=self._pace(), work=work)
 
-    def _dialer(self, http: Http, network: Network, *, pinned: bool = False) -> Dialer:
+    def _dialer(self, http: HttpVersion, network: Network, *, pinned: bool = False) -> Dialer:
         resolver = resolver_for(self._target, self._now, network)
         return Dialer(
             target=self._target,
@@ -113,6 +113,10 @@ class Crew:
         return Pace(self._settings.rate, self._random.random() / self._settings.rate, self._now)
 
 
-def _protocol(kind: Kind, index: int) -> Http:
+def _protocol(kind: ClientKind, index: int) -> HttpVersion:
     """Every other watcher speaks HTTP/2, as informers do."""
-    return Http.TWO if kind is Kind.HTTP2 or (kind is Kind.WATCHER and index % 2 == 1) else Http.ONE
+    return (
+        HttpVersion.TWO
+        if kind is ClientKind.HTTP2 or (kind is ClientKind.WATCHER and index % 2 == 1)
+        else HttpVersion.ONE
+    )

@@ -8,26 +8,26 @@ import ssl
 from dataclasses import dataclass
 from enum import StrEnum
 
-from quarterdeck.dialing import connected
 from quarterdeck.errors import InvalidInput, Unavailable
+from quarterdeck.happy_eyeballs import connected
 from quarterdeck.probe.http1 import Http1Connection, close_stream, describe
 from quarterdeck.probe.http2 import Http2Connection
 from quarterdeck.probe.network import Network
-from quarterdeck.probe.resolve import Resolver
+from quarterdeck.probe.resolve import ClientResolver
 from quarterdeck.probe.target import ProbeTarget
-from quarterdeck.probe.wire import Connection
+from quarterdeck.probe.wire import ClientConnection
 
 _GOODBYE = 0.5  # seconds for the peer to answer a TLS close
 
 
-class Http(StrEnum):
+class HttpVersion(StrEnum):
     """The protocol to speak, by its ALPN name."""
 
     ONE = "http/1.1"
     TWO = "h2"
 
 
-def tls_context(target: ProbeTarget, http: Http) -> ssl.SSLContext:
+def tls_context(target: ProbeTarget, http: HttpVersion) -> ssl.SSLContext:
     """Mutual TLS that trusts the target's CA only. Raises InvalidInput when the PEMs are not right."""
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, checks the name
@@ -50,13 +50,13 @@ class Dialer:
     """Opens connections for one client, and counts them."""
 
     target: ProbeTarget
-    resolver: Resolver
+    resolver: ClientResolver
     network: Network
     context: ssl.SSLContext
-    http: Http
+    http: HttpVersion
     opened: int = 0
 
-    async def dial(self) -> Connection:
+    async def dial(self) -> ClientConnection:
         """A new connection, after TCP and TLS handshakes. Raises Unavailable, and what ``Network`` does."""
         addresses = await self.resolver.resolve()
         host, port = self.target.host, self.target.port
@@ -74,9 +74,9 @@ class Dialer:
             raise Unavailable(doing, describe(error)) from error
         self.opened += 1
         authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        if self.http is Http.ONE:
+        if self.http is HttpVersion.ONE:
             return Http1Connection(reader, writer, address=address, host=authority)
-        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != Http.TWO.value:
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != HttpVersion.TWO.value:
             await close_stream(writer)
             raise Unavailable(doing, "the server does not speak HTTP/2")
         return Http2Connection(reader, writer, address=address, host=authority)

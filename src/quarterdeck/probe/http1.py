@@ -8,7 +8,7 @@ import ssl
 
 import h11
 
-from quarterdeck.probe.wire import USER_AGENT, Cut, Request
+from quarterdeck.probe.wire import USER_AGENT, ConnectionCut, Request
 
 
 class Http1Connection:
@@ -56,7 +56,7 @@ class Http1Connection:
             self._writer.write(b"".join(part for part in parts if part))
             await self._writer.drain()
         except OSError as error:
-            raise Cut(f"{describe(error)} while the request was sent", unanswered=True) from error
+            raise ConnectionCut(f"{describe(error)} while the request was sent", unanswered=True) from error
         while True:
             event = await self._next_event()
             if isinstance(event, h11.Response):
@@ -85,18 +85,20 @@ class Http1Connection:
             try:
                 event = self._state.next_event()
                 if isinstance(event, h11.ConnectionClosed):
-                    raise Cut("the server closed the connection", unanswered=not self._answered)
+                    raise ConnectionCut("the server closed the connection", unanswered=not self._answered)
                 if event is not h11.NEED_DATA:
                     return event
                 data = await self._reader.read(65536)
                 if not data and not self._answered:
-                    raise Cut("the server closed the connection before any byte of the response", unanswered=True)
+                    raise ConnectionCut(
+                        "the server closed the connection before any byte of the response", unanswered=True
+                    )
                 self._answered = True
                 self._state.receive_data(data)
             except OSError as error:
-                raise Cut(describe(error), unanswered=not self._answered) from error
+                raise ConnectionCut(describe(error), unanswered=not self._answered) from error
             except h11.RemoteProtocolError as error:
-                raise Cut(f"the response broke off: {error}") from error
+                raise ConnectionCut(f"the response broke off: {error}") from error
 
 
 async def close_stream(writer: asyncio.StreamWriter) -> None:

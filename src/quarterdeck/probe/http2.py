@@ -13,7 +13,7 @@ import h2.events
 import h2.exceptions
 
 from quarterdeck.probe.http1 import close_stream, describe
-from quarterdeck.probe.wire import USER_AGENT, Cut, Request
+from quarterdeck.probe.wire import USER_AGENT, ConnectionCut, Request
 
 _HEADER = 9  # bytes: length 3, type 1, flags 1, stream 4 (RFC 9113, section 4.1)
 _GOAWAY = 7
@@ -66,7 +66,7 @@ class FrameSplitter:
 @dataclass(slots=True)
 class _Stream:
     id: int
-    inbox: asyncio.Queue[int | bytes | _End | Cut] = field(default_factory=asyncio.Queue)
+    inbox: asyncio.Queue[int | bytes | _End | ConnectionCut] = field(default_factory=asyncio.Queue)
     answered: bool = False
 
 
@@ -83,7 +83,7 @@ class Http2Connection:
         )
         self._stream: _Stream | None = None
         self._used = False
-        self._ended: Cut | None = None
+        self._ended: ConnectionCut | None = None
         self._going_away = False
         self._state.initiate_connection()
         self._state.increment_flow_control_window(_WINDOW)
@@ -108,7 +108,7 @@ class Http2Connection:
     async def send(self, request: Request, *, last: bool = False) -> int:
         """Send a request on a new stream and wait for the response's head. HTTP/2 has no use for ``last``."""
         if self._ended is not None:
-            raise Cut(self._ended.seen, unanswered=True)
+            raise ConnectionCut(self._ended.seen, unanswered=True)
         headers = [
             (":method", request.method),
             (":scheme", "https"),
@@ -144,12 +144,12 @@ class Http2Connection:
         """Close the socket; a stream that is still open ends with it."""
         self._pump.cancel()
         await asyncio.wait([self._pump])
-        self._end(Cut("closed by the client"))
+        self._end(ConnectionCut("closed by the client"))
         await close_stream(self._writer)
 
     async def _take(self, stream: _Stream) -> int | bytes | _End:
         item = await stream.inbox.get()
-        if isinstance(item, Cut):
+        if isinstance(item, ConnectionCut):
             self._stream = None
             raise item
         return item
@@ -174,7 +174,7 @@ class Http2Connection:
             reason = describe(error)
         except h2.exceptions.ProtocolError as error:
             reason = f"the server broke the protocol: {error}"
-        self._end(Cut(reason, unanswered=self._stream is not None and not self._stream.answered))
+        self._end(ConnectionCut(reason, unanswered=self._stream is not None and not self._stream.answered))
 
     def _handle(self, event: h2.events.Event) -> None:
         stream = self._stream
@@ -191,14 +191,16 @@ class Http2Connection:
             stream.inbox.put_nowait(_End.BODY)
         elif isinstance(event, h2.events.StreamReset):
             refused = event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM
-            stream.inbox.put_nowait(Cut(f"stream reset, code {event.error_code}", unprocessed=refused))
+            stream.inbox.put_nowait(ConnectionCut(f"stream reset, code {event.error_code}", unprocessed=refused))
 
     def _go_away(self, notice: GoAway) -> None:
         self._going_away = True
         if self._stream is not None and self._stream.id > notice.last_stream:
-            self._stream.inbox.put_nowait(Cut(f"GOAWAY, code {notice.code}", unanswered=True, unprocessed=True))
+            self._stream.inbox.put_nowait(
+                ConnectionCut(f"GOAWAY, code {notice.code}", unanswered=True, unprocessed=True)
+            )
 
-    def _end(self, cut: Cut) -> None:
+    def _end(self, cut: ConnectionCut) -> None:
         if self._ended is None:
             self._ended = cut
             if self._stream is not None:

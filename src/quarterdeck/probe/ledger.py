@@ -11,7 +11,7 @@ _KEPT_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Slot:
+class ObjectSlot:
     """One object that one writer writes to."""
 
     writer: int
@@ -27,7 +27,7 @@ class Ledger:
     """Numbers are unique and growing per writer, so an object that shows a smaller one has lost a write."""
 
     def __init__(self) -> None:
-        self._floor: dict[Slot, int] = {}
+        self._floor: dict[ObjectSlot, int] = {}
         self._acknowledged = 0
         self._unknown = 0
         self._lost: set[tuple[int, int]] = set()
@@ -36,7 +36,7 @@ class Ledger:
         self._audited = False
 
     @property
-    def slots(self) -> tuple[Slot, ...]:
+    def slots(self) -> tuple[ObjectSlot, ...]:
         """All objects that were ever acknowledged."""
         return tuple(self._floor)
 
@@ -50,7 +50,7 @@ class Ledger:
         """Acknowledged writes that were not there later."""
         return len(self._lost)
 
-    def acknowledge(self, slot: Slot, number: int) -> None:
+    def acknowledge(self, slot: ObjectSlot, number: int) -> None:
         """The server said that the write took place."""
         self._acknowledged += 1
         self._floor[slot] = max(number, self._floor.get(slot, 0))
@@ -59,11 +59,11 @@ class Ledger:
         """A write was not acknowledged: it may have taken place or not."""
         self._unknown += 1
 
-    def floor(self, slot: Slot) -> int:
+    def floor(self, slot: ObjectSlot) -> int:
         """What a read that begins now must not be older than; 0 when nothing was acknowledged."""
         return self._floor.get(slot, 0)
 
-    def read_back(self, slot: Slot, floor: int, seen: int | None, how: str = "read back") -> None:
+    def read_back(self, slot: ObjectSlot, floor: int, seen: int | None, how: str = "read back") -> None:
         """A writer's read of its own object, which showed ``seen`` (None: no object). Each loss counts once."""
         if (seen or 0) < floor:
             if (slot.writer, floor) not in self._lost and len(self._examples) < _KEPT_EXAMPLES:
@@ -75,7 +75,7 @@ class Ledger:
         """Another client's linearizable read that began when ``floor`` was acknowledged."""
         self._stale += (seen or 0) < floor
 
-    def audit(self, listed: Mapping[Slot, int]) -> None:
+    def audit(self, listed: Mapping[ObjectSlot, int]) -> None:
         """Compare with a listing of everything at the end."""
         self._audited = True
         for slot, floor in self._floor.items():

@@ -9,7 +9,7 @@ from typing import Protocol
 from dns.rdatatype import RdataType
 from typing_extensions import override
 
-from quarterdeck import dialing
+from quarterdeck import happy_eyeballs
 from quarterdeck.dns import Reply, ask_server
 
 
@@ -44,7 +44,7 @@ class Direct(Network):
 
     @override
     async def connect(self, address: str, port: int) -> socket.socket:
-        return await dialing.connect(address, port)
+        return await happy_eyeballs.connect(address, port)
 
     @override
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:

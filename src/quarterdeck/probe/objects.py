@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.probe.ledger import Slot
+from quarterdeck.probe.ledger import ObjectSlot
 from quarterdeck.probe.wire import Request
 
 _LABEL = "quarterdeck.dev/probe"
 
 
-class EventType(StrEnum):
+class WatchEventType(StrEnum):
     """The types of watch events."""
 
     ADDED = "ADDED"
@@ -24,20 +24,20 @@ class EventType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenObject:
     """An object as it was read. ``slot`` is None for objects that are not the probe's."""
 
-    slot: Slot | None
+    slot: ObjectSlot | None
     number: int
     revision: int
 
 
 @dataclass(frozen=True, slots=True)
-class WatchEvent:
+class ObjectEvent:
     """One line of a watch. ``code`` is the status of an ERROR."""
 
-    type: EventType
-    seen: Seen
+    type: WatchEventType
+    seen: SeenObject
     code: int = 0
 
 
@@ -61,15 +61,15 @@ class Requests:
         """Delete the probe's namespace."""
         return Request("DELETE", f"/api/v1/namespaces/{self.namespace}")
 
-    def create(self, slot: Slot) -> Request:
+    def create(self, slot: ObjectSlot) -> Request:
         """Create an object with number 0."""
         return _json("POST", self._folder, self._object(slot, 0))
 
-    def write(self, slot: Slot, number: int) -> Request:
+    def write(self, slot: ObjectSlot, number: int) -> Request:
         """Set an object's number, whatever it was: the same twice changes nothing, so this is idempotent."""
         return _json("PUT", f"{self._folder}/{slot.name}", self._object(slot, number))
 
-    def read(self, slot: Slot) -> Request:
+    def read(self, slot: ObjectSlot) -> Request:
         """Read an object. No resourceVersion is given, so the read is linearizable."""
         return Request("GET", f"{self._folder}/{slot.name}")
 
@@ -86,7 +86,7 @@ class Requests:
         """Delete all objects."""
         return Request("DELETE", f"{self._folder}?labelSelector={_LABEL}%3D{self.id}")
 
-    def _object(self, slot: Slot, number: int) -> dict[str, object]:
+    def _object(self, slot: ObjectSlot, number: int) -> dict[str, object]:
         return {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -95,12 +95,12 @@ class Requests:
         }
 
 
-def parse_object(body: bytes) -> Seen:
+def parse_object(body: bytes) -> SeenObject:
     """A ConfigMap from the apiserver. Raises Unavailable when it is none."""
     return _seen(_load(body))
 
 
-def parse_list(body: bytes) -> tuple[dict[Slot, int], int]:
+def parse_list(body: bytes) -> tuple[dict[ObjectSlot, int], int]:
     """A list's objects of the probe, and its revision. Raises Unavailable when it is none."""
     document = _load(body)
     items = document.get("items") or []
@@ -110,31 +110,31 @@ def parse_list(body: bytes) -> tuple[dict[Slot, int], int]:
     return {each.slot: each.number for each in found if each.slot is not None}, _seen(document).revision
 
 
-def parse_event(line: bytes) -> WatchEvent:
+def parse_event(line: bytes) -> ObjectEvent:
     """One line of a watch. Raises Unavailable when it is none."""
     document = _load(line)
     try:
-        kind = EventType(str(document.get("type")))
+        kind = WatchEventType(str(document.get("type")))
     except ValueError as error:
         raise Unavailable("reading a watch event", f"unknown type {document.get('type')!r}") from error
     inner = document.get("object")
     if not isinstance(inner, dict):
         raise Unavailable("reading a watch event", "it has no object")
     code = inner.get("code")
-    return WatchEvent(kind, _seen(inner), code if isinstance(code, int) else 0)
+    return ObjectEvent(kind, _seen(inner), code if isinstance(code, int) else 0)
 
 
-def _seen(document: dict[str, object]) -> Seen:
+def _seen(document: dict[str, object]) -> SeenObject:
     metadata = document.get("metadata")
     data = document.get("data")
     revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     at = int(revision) if isinstance(revision, str) and revision.isdigit() else 0
     try:
         if isinstance(data, dict):
-            return Seen(Slot(int(data["writer"]), int(data["slot"])), int(data["number"]), at)
+            return SeenObject(ObjectSlot(int(data["writer"]), int(data["slot"])), int(data["number"]), at)
     except (KeyError, TypeError, ValueError):
         pass  # not the probe's
-    return Seen(None, 0, at)
+    return SeenObject(None, 0, at)
 
 
 def _json(method: str, path: str, document: dict[str, object]) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from quarterdeck.probe.ledger import Slot
+from quarterdeck.probe.ledger import ObjectSlot
 
 _KEPT_EXAMPLES = 20
 _MOST_PENDING = 100_000
@@ -13,7 +13,7 @@ _MOST_PENDING = 100_000
 
 @dataclass(slots=True)
 class _Due:
-    slot: Slot
+    slot: ObjectSlot
     started: float
     acknowledged: bool = False
 
@@ -33,26 +33,26 @@ class EventCheck:
         self.out_of_order = 0
         self.examples: list[str] = []
         self._due: dict[tuple[int, int], _Due] = {}
-        self._last: dict[Slot, int] = {}
+        self._last: dict[ObjectSlot, int] = {}
 
-    def begun(self, slot: Slot, number: int, started: float) -> None:
+    def begun(self, slot: ObjectSlot, number: int, started: float) -> None:
         """A write was begun: its event may come from now on."""
         self._due[slot.writer, number] = _Due(slot, started)
         if len(self._due) > _MOST_PENDING:
             oldest = next(iter(self._due))
             self._missed(oldest, self._due.pop(oldest), "not seen for very long")
 
-    def acknowledged(self, slot: Slot, number: int) -> None:
+    def acknowledged(self, slot: ObjectSlot, number: int) -> None:
         """The write was acknowledged: its event must come."""
         due = self._due.get((slot.writer, number))
         if due is not None:
             due.acknowledged = True
 
-    def failed(self, slot: Slot, number: int) -> None:
+    def failed(self, slot: ObjectSlot, number: int) -> None:
         """The write was not acknowledged: its event may come or not."""
         self._due.pop((slot.writer, number), None)
 
-    def event(self, slot: Slot, number: int, revision: int) -> float | None:
+    def event(self, slot: ObjectSlot, number: int, revision: int) -> float | None:
         """An event was seen; returns when its write was begun, if it was due."""
         self.events += 1
         last = self._last.get(slot, 0)
@@ -72,7 +72,7 @@ class EventCheck:
         """The server said that there is nothing up to ``revision``."""
         self.revision = max(revision, self.revision)
 
-    def listed(self, objects: Mapping[Slot, int], revision: int) -> None:
+    def listed(self, objects: Mapping[ObjectSlot, int], revision: int) -> None:
         """Everything was listed, at first or after 410 Gone. What newer writes hide was never seen."""
         for slot, number in objects.items():
             self._last[slot] = max(number, self._last.get(slot, 0))

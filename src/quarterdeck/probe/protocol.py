@@ -11,7 +11,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, TypeAdapter
 
 from quarterdeck.probe.result import FailedRequest, ProbeResult, Summary
-from quarterdeck.probe.target import Kind, ProbeConfig
+from quarterdeck.probe.target import ClientKind, ProbeConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class MarkCommand:
 class RetireCommand:
     """End the clients of a kind."""
 
-    kind: Kind
+    kind: ClientKind
     type: Literal["retire"] = "retire"
 
 
@@ -61,12 +61,12 @@ class Marked:
 class Retired:
     """The clients of a kind have ended."""
 
-    kind: Kind
+    kind: ClientKind
     type: Literal["retired"] = "retired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ProbeProgress:
     """Each second."""
 
     summary: Summary
@@ -101,7 +101,7 @@ class Broken:
 
 
 Report: TypeAlias = Annotated[
-    Ready | Marked | Retired | Progress | Failed | Finished | Broken, Field(discriminator="type")
+    Ready | Marked | Retired | ProbeProgress | Failed | Finished | Broken, Field(discriminator="type")
 ]
 
 CONFIG: TypeAdapter[ProbeConfig] = TypeAdapter(ProbeConfig)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.probe.client import Client, Outcome
+from quarterdeck.probe.client import Client, RequestOutcome
 from quarterdeck.probe.result import FailedRequest
 from quarterdeck.probe.tally import Tally
-from quarterdeck.probe.target import Kind
+from quarterdeck.probe.target import ClientKind
 from quarterdeck.probe.wire import Request
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class Reporter:
         self,
         *,
         name: str,
-        kind: Kind,
+        kind: ClientKind,
         client: Client,
         tally: Tally,
         now: Callable[[], float],
@@ -36,7 +36,7 @@ class Reporter:
         self._tally = tally
         self._on_failure = on_failure
 
-    async def call(self, request: Request, parse: Callable[[bytes], T]) -> tuple[Outcome, T | None]:
+    async def call(self, request: Request, parse: Callable[[bytes], T]) -> tuple[RequestOutcome, T | None]:
         """One whole request, and what its body says. A success that can't be understood is a failure."""
         started = self.now()
         outcome = await self.client.call(request)
@@ -49,7 +49,7 @@ class Reporter:
         self._report(request, outcome, started)
         return outcome, found
 
-    async def open(self, request: Request) -> Outcome:
+    async def open(self, request: Request) -> RequestOutcome:
         """A request whose body goes on for long. 410 Gone is the protocol's way to ask for a list: no failure."""
         started = self.now()
         outcome = await self.client.open(request)
@@ -61,7 +61,7 @@ class Reporter:
         """What was waited for since ``started`` has come."""
         self._tally.news(self.name, self.kind, started, self.now(), address=self.client.address)
 
-    def _report(self, request: Request, outcome: Outcome, started: float) -> None:
+    def _report(self, request: Request, outcome: RequestOutcome, started: float) -> None:
         ended = self.now()
         if outcome.ok:
             self._tally.success(self.name, self.kind, started, ended, address=outcome.address, resent=outcome.resent)

@@ -17,7 +17,7 @@ _DEADLINE = 2.0  # seconds per query
 _NEXT = 0.5  # seconds after which the next server is asked, where there is one
 
 
-class Resolver(Protocol):
+class ClientResolver(Protocol):
     """Says which IP addresses the next connection may go to, in this order. Raises Unavailable."""
 
     async def resolve(self) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ class SystemResolver:
 class PinnedResolver:
     """Asks another resolver once, and never again."""
 
-    def __init__(self, inner: Resolver) -> None:
+    def __init__(self, inner: ClientResolver) -> None:
         self._inner = inner
         self._addresses: tuple[str, ...] = ()
 
@@ -80,7 +80,7 @@ class PinnedResolver:
         return self._addresses
 
 
-def resolver_for(target: ProbeTarget, now: Callable[[], float], network: Network) -> Resolver:
+def resolver_for(target: ProbeTarget, now: Callable[[], float], network: Network) -> ClientResolver:
     """A new resolver with an empty cache. ``now`` is in seconds."""
     if target.address is not None:
         return FixedResolver(target.address)

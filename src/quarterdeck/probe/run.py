@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.probe.client import Client, Outcome
+from quarterdeck.probe.client import Client, RequestOutcome
 from quarterdeck.probe.crew import Crew, Runner
-from quarterdeck.probe.ledger import Ledger, Slot
+from quarterdeck.probe.ledger import Ledger, ObjectSlot
 from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.objects import Requests, parse_list
 from quarterdeck.probe.result import FailedRequest, ProbeResult, Summary
 from quarterdeck.probe.tally import Tally
-from quarterdeck.probe.target import Kind, ProbeConfig, SourceLost
-from quarterdeck.probe.watchers import Watcher, add_up
+from quarterdeck.probe.target import ClientKind, ProbeConfig, SourceLost
+from quarterdeck.probe.watchers import ObjectWatcher, add_up
 from quarterdeck.probe.wire import Request
 
 _PREPARING = 30.0  # seconds to create the probe's objects
@@ -29,7 +29,7 @@ _LAG_TICK = 0.02  # seconds
 _HOPELESS = (400, 401, 403, 422)  # trying again changes nothing
 
 
-class Probe:
+class ProbeRun:
     """Prepare, start, mark as often as wished, finish. ``now`` is in Unix seconds and never goes back. ``network``:
     where its clients are; all that waits for them raises what that does.
     """
@@ -60,8 +60,8 @@ class Probe:
         """Create the namespace and the writers' objects. Raises Unavailable when that can't be done."""
         await self._insist(self._requests.create_namespace(), _PREPARING, accept=409)
         settings = self._config.settings
-        writers = range(settings.count(Kind.WRITER))
-        slots = [Slot(writer, index) for writer in writers for index in range(settings.slots)]
+        writers = range(settings.count(ClientKind.WRITER))
+        slots = [ObjectSlot(writer, index) for writer in writers for index in range(settings.slots)]
         try:
             async with asyncio.TaskGroup() as group:
                 for first in range(min(_AT_ONCE, len(slots))):
@@ -69,7 +69,7 @@ class Probe:
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from errors  # it ended the others, or they failed as it did
 
-    async def _create(self, slots: Sequence[Slot]) -> None:
+    async def _create(self, slots: Sequence[ObjectSlot]) -> None:
         """Create objects, one after the other, on a connection of their own."""
         clerk = self._crew.clerk()
         try:
@@ -89,7 +89,7 @@ class Probe:
         gc.collect()
         gc.freeze()  # what is here stays: no collection need ever stop the clients to look at it
         for runner in self._runners:
-            if isinstance(runner.work, Watcher):
+            if isinstance(runner.work, ObjectWatcher):
                 runner.start(self._ended)
         await self._until_watching()
         for runner in self._runners:
@@ -117,7 +117,7 @@ class Probe:
         self._tally.mark(label, now)
         return now
 
-    async def retire(self, kind: Kind) -> None:
+    async def retire(self, kind: ClientKind) -> None:
         """End the clients of one kind, each after the request that it is at."""
         await _end([runner for runner in self._runners if runner.kind is kind])
 
@@ -144,7 +144,7 @@ class Probe:
 
     async def finish(self) -> ProbeResult:
         """End all clients, let the watchers catch up, audit the writes, clean up."""
-        await _end([runner for runner in self._runners if runner.kind is not Kind.WATCHER])
+        await _end([runner for runner in self._runners if runner.kind is not ClientKind.WATCHER])
         await self._until_caught_up()
         ended = self._now()
         await self._stop_tasks()
@@ -213,7 +213,9 @@ class Probe:
             await self._clerk.drop()
         return ""
 
-    async def _insist(self, request: Request, patience: float, accept: int = 0, clerk: Client | None = None) -> Outcome:
+    async def _insist(
+        self, request: Request, patience: float, accept: int = 0, clerk: Client | None = None
+    ) -> RequestOutcome:
         """Try until it succeeds: for what is not measured."""
         deadline = self._now() + patience
         while True:
@@ -239,11 +241,11 @@ class Probe:
         if not task.cancelled() and task.exception() is not None and not self.crashed.done():
             self.crashed.set_exception(task.exception() or RuntimeError(task.get_name()))
 
-    def _watchers(self) -> list[Watcher]:
-        return [runner.work for runner in self._runners if isinstance(runner.work, Watcher)]
+    def _watchers(self) -> list[ObjectWatcher]:
+        return [runner.work for runner in self._runners if isinstance(runner.work, ObjectWatcher)]
 
-    def _connections(self) -> Counter[Kind]:
-        opened: Counter[Kind] = Counter()
+    def _connections(self) -> Counter[ClientKind]:
+        opened: Counter[ClientKind] = Counter()
         for runner in self._runners:
             opened[runner.kind] += runner.dialer.opened
         return opened

@@ -26,7 +26,7 @@ from quarterdeck.probe.protocol import (
     Finished,
     MarkCommand,
     Marked,
-    Progress,
+    ProbeProgress,
     Ready,
     Report,
     RetireCommand,
@@ -35,7 +35,7 @@ from quarterdeck.probe.protocol import (
 )
 from quarterdeck.probe.result import ProbeResult, Summary
 from quarterdeck.probe.schema import Failure
-from quarterdeck.probe.target import Kind, ProbeConfig, ProbeSettings, ProbeTarget, Source
+from quarterdeck.probe.target import ClientKind, ProbeConfig, ProbeSettings, ProbeTarget, Source
 from quarterdeck.runner import start
 
 _LONGEST_LINE = 1 << 26  # bytes: a result with all its samples
@@ -115,7 +115,7 @@ class ProbeSession:
         """Begin a new period; returns when (Unix seconds)."""
         return (await self._ask(MarkCommand(label=label), Marked, _ANSWER)).at
 
-    async def retire(self, kind: Kind) -> None:
+    async def retire(self, kind: ClientKind) -> None:
         """End the clients of a kind: returns when they sent their last request."""
         await self._ask(RetireCommand(kind=kind), Retired, _ANSWER)
 
@@ -177,7 +177,7 @@ class ProbeSession:
             self._stderr.append(line.decode(errors="replace").strip())
 
     def _take(self, report: Report) -> None:
-        if isinstance(report, Progress):
+        if isinstance(report, ProbeProgress):
             self._summary = report.summary
             if self._on_summary is not None:
                 self._on_summary(report.summary)

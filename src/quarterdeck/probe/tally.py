@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from quarterdeck.probe.result import QUIET, FailedRequest
 from quarterdeck.probe.schema import Figures, Period, Samples
-from quarterdeck.probe.target import Kind
+from quarterdeck.probe.target import ClientKind
 
 _STEP = math.log(1.02)  # a histogram's bucket is 2 % wide
 _KEPT_FAILURES = 1_000
@@ -80,7 +80,7 @@ class SampleStore:
 
     def __init__(self, limit: int = _KEPT_SAMPLES) -> None:
         self._limit = limit
-        self._kinds = tuple(Kind)
+        self._kinds = tuple(ClientKind)
         self._addresses: dict[str, int] = {}
         self._at = array("d")
         self._ms = array("f")
@@ -88,7 +88,7 @@ class SampleStore:
         self._address = array("H")
         self._ok = array("B")
 
-    def add(self, at: float, kind: Kind, ms: float, address: str, ok: bool) -> None:
+    def add(self, at: float, kind: ClientKind, ms: float, address: str, ok: bool) -> None:
         """Keep one; ``at`` is in Unix seconds."""
         self._at.append(at)
         self._ms.append(ms)
@@ -137,9 +137,9 @@ class Tally:
         self._periods: list[Period] = []
         self._label = QUIET
         self._since = started
-        self._counts: dict[Kind, _Count] = {}
+        self._counts: dict[ClientKind, _Count] = {}
         self._lag_ms = 0.0
-        self._waiting: dict[str, tuple[Kind, float]] = {}  # client: since when nothing succeeds
+        self._waiting: dict[str, tuple[ClientKind, float]] = {}  # client: since when nothing succeeds
 
     @property
     def label(self) -> str:
@@ -147,7 +147,7 @@ class Tally:
         return self._label
 
     def success(
-        self, client: str, kind: Kind, started: float, ended: float, *, address: str, resent: bool = False
+        self, client: str, kind: ClientKind, started: float, ended: float, *, address: str, resent: bool = False
     ) -> None:
         """A request that succeeded."""
         count = self._count(kind)
@@ -155,12 +155,12 @@ class Tally:
         count.resent += resent
         self._latency(client, kind, started, ended, address)
 
-    def news(self, client: str, kind: Kind, started: float, ended: float, *, address: str) -> None:
+    def news(self, client: str, kind: ClientKind, started: float, ended: float, *, address: str) -> None:
         """An event that a watcher waited for since ``started``. It is no request."""
         self._latency(client, kind, started, ended, address)
 
     def failure(
-        self, client: str, kind: Kind, started: float, ended: float, *, request: str, reason: str, address: str,
+        self, client: str, kind: ClientKind, started: float, ended: float, *, request: str, reason: str, address: str,
         resent: bool = False,
     ) -> FailedRequest:  # fmt: skip
         """A request that failed."""
@@ -198,7 +198,7 @@ class Tally:
             end=now,
             own_lag_ms=round(self._lag_ms, 3),
             overall=self.overall(),
-            kinds={str(kind): self._counts[kind].figures() for kind in Kind if kind in self._counts},
+            kinds={str(kind): self._counts[kind].figures() for kind in ClientKind if kind in self._counts},
         )
         self._periods.append(period)
         self._label, self._since, self._counts, self._lag_ms = label, now, {}, 0.0
@@ -226,7 +226,7 @@ class Tally:
             sum(each.resent for each in every),
         )
 
-    def _latency(self, client: str, kind: Kind, started: float, ended: float, address: str) -> None:
+    def _latency(self, client: str, kind: ClientKind, started: float, ended: float, address: str) -> None:
         count = self._count(kind)
         ms = 1e3 * (ended - started)
         count.latencies.add(ms)
@@ -234,5 +234,5 @@ class Tally:
         count.wait(1e3 * (ended - min(since, started)), ended)
         self.samples.add(ended, kind, ms, address, ok=True)
 
-    def _count(self, kind: Kind) -> _Count:
+    def _count(self, kind: ClientKind) -> _Count:
         return self._counts.setdefault(kind, _Count())

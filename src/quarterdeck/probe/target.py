@@ -20,7 +20,7 @@ class SourceLost(QuarterdeckError):
     exit_code = Unavailable.exit_code
 
 
-class Kind(StrEnum):
+class ClientKind(StrEnum):
     """The kinds of clients. None of them retries (see ``client`` for the one thing that HTTP itself asks for)."""
 
     WRITER = "writer"  # sequential writes of unique values, each read back
@@ -33,14 +33,14 @@ class Kind(StrEnum):
 
 
 #: How many clients of each kind there are: about 160 requests a second in all at the default rate.
-DEFAULT_CLIENTS: tuple[tuple[Kind, int], ...] = (
-    (Kind.WRITER, 2),
-    (Kind.READER, 2),
-    (Kind.WATCHER, 2),
-    (Kind.NEW_CONNECTION, 1),
-    (Kind.KEEP_ALIVE, 1),
-    (Kind.PINNED, 1),
-    (Kind.HTTP2, 1),
+DEFAULT_CLIENTS: tuple[tuple[ClientKind, int], ...] = (
+    (ClientKind.WRITER, 2),
+    (ClientKind.READER, 2),
+    (ClientKind.WATCHER, 2),
+    (ClientKind.NEW_CONNECTION, 1),
+    (ClientKind.KEEP_ALIVE, 1),
+    (ClientKind.PINNED, 1),
+    (ClientKind.HTTP2, 1),
 )
 
 
@@ -75,14 +75,14 @@ class ProbeSettings:
     rate: float = 20.0
     timeout: float = 10.0
     slots: int = 32
-    clients: tuple[tuple[Kind, int], ...] = DEFAULT_CLIENTS
+    clients: tuple[tuple[ClientKind, int], ...] = DEFAULT_CLIENTS
 
     def __post_init__(self) -> None:
         if not _LABEL.fullmatch(self.id):
             raise InvalidInput("setting up the probe", f"{self.id!r} is no DNS label of at most 32 characters")
         if not 0 < self.rate <= 1000:
             raise InvalidInput("setting up the probe", f"a rate of {self.rate:g}", "use 0 < rate <= 1000 per second")
-        if self.count(Kind.WRITER) < 1:
+        if self.count(ClientKind.WRITER) < 1:
             raise InvalidInput("setting up the probe", "no writer", "the other clients follow what a writer writes")
 
     @property
@@ -90,7 +90,7 @@ class ProbeSettings:
         """The namespace that holds all that the probe writes."""
         return f"quarterdeck-probe-{self.id}"
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: ClientKind) -> int:
         """How many clients of a kind there are."""
         return dict(self.clients).get(kind, 0)
 

@@ -23,7 +23,7 @@ from quarterdeck.dns import Reply, new_query, read_reply
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import Source, SourceLost
-from quarterdeck.sites.ssh.shells import Link, Shell
+from quarterdeck.sites.ssh.shells import HostLink, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host
 _SILENT = 8.0  # seconds until a host that says nothing is lost: before its clients' own deadline
@@ -49,7 +49,7 @@ class Tunnel(Network):
         self._source = source
         self._doing = f"probing from host {source.name}"
         self._connection: asyncssh.SSHClientConnection
-        self._link: Link
+        self._link: HostLink
         self._echo: Shell
         self._lost = ""
         self._lines = 0
@@ -63,7 +63,7 @@ class Tunnel(Network):
 
     async def __aenter__(self) -> Self:
         try:
-            self._link = await Link.made(self._source.login)
+            self._link = await HostLink.made(self._source.login)
         except (Unavailable, PreconditionFailed) as error:
             raise type(error)(self._doing, error.seen, error.next_step) from error
         self._connection = self._link.connection

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from quarterdeck.errors import Unavailable
-from quarterdeck.probe.objects import EventType, Requests, WatchEvent, parse_event, parse_list
+from quarterdeck.probe.objects import ObjectEvent, Requests, WatchEventType, parse_event, parse_list
 from quarterdeck.probe.order import EventCheck
 from quarterdeck.probe.pace import Pace
 from quarterdeck.probe.reporter import Reporter
@@ -17,7 +17,7 @@ _GONE = 410
 _KEPT_EXAMPLES = 20
 
 
-class Watcher:
+class ObjectWatcher:
     """Lists once, then watches; lists again only when the server says 410 Gone.
 
     A stream on which nothing comes for ``silence`` seconds is taken for cut: the writers write more often.
@@ -70,7 +70,7 @@ class Watcher:
         try:
             async with aclosing(self._events()) as events:
                 async for event in events:
-                    if event.type is EventType.ERROR:
+                    if event.type is WatchEventType.ERROR:
                         self._refused(event.code)
                         break
                     self._take(event)
@@ -94,16 +94,16 @@ class Watcher:
         if len(self.examples) < _KEPT_EXAMPLES:
             self.examples.append(f"a watch was cut: {reason}")
 
-    def _take(self, event: WatchEvent) -> None:
-        if event.type is EventType.BOOKMARK:
+    def _take(self, event: ObjectEvent) -> None:
+        if event.type is WatchEventType.BOOKMARK:
             self.check.bookmark(event.seen.revision)
-        elif event.seen.slot is not None and event.type in (EventType.ADDED, EventType.MODIFIED):
+        elif event.seen.slot is not None and event.type in (WatchEventType.ADDED, WatchEventType.MODIFIED):
             started = self.check.event(event.seen.slot, event.seen.number, event.seen.revision)
             if started is not None:
                 self._reporter.news(started)
             self._moved.set()
 
-    async def _events(self) -> AsyncGenerator[WatchEvent, None]:
+    async def _events(self) -> AsyncGenerator[ObjectEvent, None]:
         rest = b""
         pieces = self._reporter.client.pieces()
         while True:
@@ -116,7 +116,7 @@ class Watcher:
                 yield parse_event(line)
 
 
-def add_up(watchers: Iterable[Watcher]) -> Watches:
+def add_up(watchers: Iterable[ObjectWatcher]) -> Watches:
     """The figures of all watchers together."""
     every = tuple(watchers)
     return Watches(

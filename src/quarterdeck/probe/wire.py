@@ -28,7 +28,7 @@ class Request:
         return self.method in IDEMPOTENT
 
 
-class Cut(Unavailable):
+class ConnectionCut(Unavailable):
     """The connection ended in the middle of an exchange.
 
     ``unanswered``: no byte of the response had come. ``unprocessed``: the server said that it never looked at the
@@ -41,7 +41,7 @@ class Cut(Unavailable):
         self.unprocessed = unprocessed
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     """One connection that carries one exchange at a time."""
 
     @property

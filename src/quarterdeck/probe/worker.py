@@ -29,14 +29,14 @@ from quarterdeck.probe.protocol import (
     Finished,
     MarkCommand,
     Marked,
-    Progress,
+    ProbeProgress,
     Ready,
     Report,
     RetireCommand,
     Retired,
     StopCommand,
 )
-from quarterdeck.probe.run import Probe
+from quarterdeck.probe.run import ProbeRun
 from quarterdeck.probe.target import ProbeConfig, Source
 
 _LONGEST_LINE = 1 << 22  # bytes
@@ -44,7 +44,7 @@ _MOST_UNREAD = 1 << 22  # bytes: past that, summaries and failures are not sent 
 _SUMMARY_EVERY = 1.0  # seconds
 
 
-class Output(asyncio.BaseProtocol):
+class StdoutWriter(asyncio.BaseProtocol):
     """Lines to stdout that never make the clients wait, even when nobody reads them."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Output(asyncio.BaseProtocol):
         """Send one report. Those that the result repeats are left out when the other end does not read."""
         if self._transport is None or self._transport.is_closing():
             return
-        if isinstance(report, Progress | Failed) and self._transport.get_write_buffer_size() > _MOST_UNREAD:
+        if isinstance(report, ProbeProgress | Failed) and self._transport.get_write_buffer_size() > _MOST_UNREAD:
             return
         self._transport.write(REPORT.dump_json(report) + b"\n")
 
@@ -88,7 +88,7 @@ async def work() -> int:
     loop = asyncio.get_running_loop()
     commands = asyncio.StreamReader(limit=_LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    _, output = await loop.connect_write_pipe(Output, sys.stdout)
+    _, output = await loop.connect_write_pipe(StdoutWriter, sys.stdout)
     try:
         result = await _serve(commands, output)
         if result is not None:
@@ -102,7 +102,7 @@ async def work() -> int:
         await output.close()
 
 
-async def _serve(commands: asyncio.StreamReader, output: Output) -> Finished | None:
+async def _serve(commands: asyncio.StreamReader, output: StdoutWriter) -> Finished | None:
     try:
         config = CONFIG.validate_json(await commands.readline())
     except ValidationError as error:
@@ -113,10 +113,10 @@ async def _serve(commands: asyncio.StreamReader, output: Output) -> Finished | N
 
 
 async def _probe(
-    config: ProbeConfig, network: Network, commands: asyncio.StreamReader, output: Output
+    config: ProbeConfig, network: Network, commands: asyncio.StreamReader, output: StdoutWriter
 ) -> Finished | None:
     now = anchored_clock()
-    probe = Probe(
+    probe = ProbeRun(
         config,
         network=network,
         now=now,
@@ -136,7 +136,7 @@ async def _probe(
     return None
 
 
-async def _obey(probe: Probe, commands: asyncio.StreamReader, output: Output) -> bool:
+async def _obey(probe: ProbeRun, commands: asyncio.StreamReader, output: StdoutWriter) -> bool:
     """Carry out commands; True at ``stop``, False when there will be none any more."""
     telling = asyncio.create_task(_tell(probe, output), name="probe-summaries")
     line: asyncio.Task[bytes] | None = None
@@ -159,7 +159,7 @@ async def _obey(probe: Probe, commands: asyncio.StreamReader, output: Output) ->
             line.cancel()
 
 
-async def _carry_out(probe: Probe, command: Command, output: Output) -> None:
+async def _carry_out(probe: ProbeRun, command: Command, output: StdoutWriter) -> None:
     if isinstance(command, MarkCommand):
         output.say(Marked(label=command.label, at=probe.mark(command.label)))
     elif isinstance(command, RetireCommand):
@@ -167,10 +167,10 @@ async def _carry_out(probe: Probe, command: Command, output: Output) -> None:
         output.say(Retired(kind=command.kind))
 
 
-async def _tell(probe: Probe, output: Output) -> None:
+async def _tell(probe: ProbeRun, output: StdoutWriter) -> None:
     while True:
         await asyncio.sleep(_SUMMARY_EVERY)
-        output.say(Progress(summary=probe.summary()))
+        output.say(ProbeProgress(summary=probe.summary()))
 
 
 @asynccontextmanager

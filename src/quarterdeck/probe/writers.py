@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quarterdeck.probe.ledger import Ledger, Slot
+from quarterdeck.probe.ledger import Ledger, ObjectSlot
 from quarterdeck.probe.objects import Requests, parse_object
 from quarterdeck.probe.order import EventCheck
 from quarterdeck.probe.pace import Pace
@@ -24,7 +24,7 @@ class Writer:
         ledger: Ledger,
         checks: Sequence[EventCheck],
     ) -> None:
-        self.slots = tuple(Slot(writer, index) for index in range(slots))
+        self.slots = tuple(ObjectSlot(writer, index) for index in range(slots))
         self._reporter = reporter
         self._requests = requests
         self._ledger = ledger
@@ -39,7 +39,7 @@ class Writer:
             if await self._write(slot, self._number) and await pace.tick():
                 await self._read_back(slot)
 
-    async def _write(self, slot: Slot, number: int) -> bool:
+    async def _write(self, slot: ObjectSlot, number: int) -> bool:
         started = self._reporter.now()
         for check in self._checks:
             check.begun(slot, number, started)
@@ -55,7 +55,7 @@ class Writer:
                 check.failed(slot, number)
         return outcome.ok
 
-    async def _read_back(self, slot: Slot) -> None:
+    async def _read_back(self, slot: ObjectSlot) -> None:
         floor = self._ledger.floor(slot)
         outcome, seen = await self._reporter.call(self._requests.read(slot), parse_object)
         if seen is not None or outcome.status == 404:

@@ -15,7 +15,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.report.journal import moments_of, phases_of, steps_of, swap_window
 from quarterdeck.report.locks import locks_of
-from quarterdeck.report.schema import Change, Machine, Outcome, Place, Report
+from quarterdeck.report.schema import Change, MeasurementHost, Outcome, Place, Report
 from quarterdeck.report.verdicts import Limits, verdicts
 from quarterdeck.stores.port import JournalEntry
 
@@ -30,7 +30,7 @@ def build(
     operation: Operation,
     entries: Sequence[JournalEntry],
     *,
-    machine: Machine,
+    machine: MeasurementHost,
     now: datetime,
     probe: ProbeResult | None = None,
     during: str | None = None,
@@ -79,9 +79,9 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else round(1e3 * seconds, 3)
 
 
-def this_machine(versions: Mapping[str, str]) -> Machine:
+def this_machine(versions: Mapping[str, str]) -> MeasurementHost:
     """The facts of the machine that this runs on, with the given versions of programs."""
-    return Machine(
+    return MeasurementHost(
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=psutil.virtual_memory().total,
         kernel=platform.release(),

@@ -14,15 +14,15 @@ from quarterdeck.probe.schema import Probe
 from quarterdeck.report.downsample import downsampled, of_kind
 from quarterdeck.report.locks import holder_colors, lock_spans
 from quarterdeck.report.schema import Phase, Report, StepOutcome
-from quarterdeck.report.spans import Look, Span, backend_spans, member_spans, record_spans
+from quarterdeck.report.spans import Span, SpanStyle, backend_spans, member_spans, record_spans
 from quarterdeck.report.words import milliseconds, seconds
 
 _LOOKS = {
-    Look.JOINING: "#e2e7ef",
-    Look.LEARNER: "#b9c6dc",
-    Look.VOTER: "#5b8def",
-    Look.LEADER: "#f2a33a",
-    Look.ILL: "#d5556a",
+    SpanStyle.JOINING: "#e2e7ef",
+    SpanStyle.LEARNER: "#b9c6dc",
+    SpanStyle.VOTER: "#5b8def",
+    SpanStyle.LEADER: "#f2a33a",
+    SpanStyle.ILL: "#d5556a",
 }
 _SITES = ("#8b7ce6", "#36a38f", "#c98a4b", "#6b9fd8")
 _NO_SITE = "#9aa3b2"
@@ -33,7 +33,7 @@ _GAP = 46  # pixels between two parts of the chart
 _LEFT = 128  # pixels for the names of rows
 _LATENCY = 300  # pixels
 _BOTTOM = 90  # pixels: time axis and legend
-_NAMED = (Look.RECORD, Look.LOCK)
+_NAMED = (SpanStyle.RECORD, SpanStyle.LOCK)
 _TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)  # milliseconds
 
 

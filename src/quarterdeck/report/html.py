@@ -11,7 +11,7 @@ from plotly.offline import get_plotlyjs
 from quarterdeck.probe.schema import Figures, Probe
 from quarterdeck.report.chart import figure, legend
 from quarterdeck.report.locks import ending, holder
-from quarterdeck.report.schema import Machine, Report, Step, StepOutcome, Verdict
+from quarterdeck.report.schema import MeasurementHost, PromiseVerdict, Report, StepOutcome, StepSpan
 from quarterdeck.report.words import (
     by_period,
     changes,
@@ -97,7 +97,7 @@ def _tile(value: str, words: str, bad: bool) -> str:
 _CLASSES = {"✓": "good", "✗": "bad", "!": "missed"}
 
 
-def _claims(verdicts: Iterable[Verdict]) -> str:
+def _claims(verdicts: Iterable[PromiseVerdict]) -> str:
     items = "".join(
         f'<li class="{_CLASSES[mark(each)]}"><i>{mark(each)}</i>'
         f"<span>{escape(each.claim)}</span><em>{escape(each.measured)}</em></li>"
@@ -207,7 +207,7 @@ def _steps(report: Report) -> str:
     )
 
 
-def _step_row(step: Step, length: float) -> str:
+def _step_row(step: StepSpan, length: float) -> str:
     end = step.end if step.end is not None else length
     left, width = 100 * min(max(step.start / length, 0), 1), 100 * max(end - step.start, 0) / length
     note = step.outcome is StepOutcome.NOTED
@@ -225,7 +225,7 @@ def _step_row(step: Step, length: float) -> str:
     )
 
 
-def _machine(machine: Machine) -> str:
+def _machine(machine: MeasurementHost) -> str:
     facts = {
         "cores": str(machine.cores),
         "memory": f"{machine.memory_bytes / 2**30:.1f} GiB",

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.steps.members import Promote, RemoveMember, Swap, TransferLeadership
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.traffic import (
     LeadTo,
     NoteDraining,
@@ -23,9 +23,8 @@ from quarterdeck.model.steps.traffic import (
     StopBalancer,
 )
 from quarterdeck.model.steps.units import StartUnit, StopUnit
-from quarterdeck.report.schema import BalancerState, MemberState, Moment, Phase, PhaseSpan, Role, Step, StepOutcome
-from quarterdeck.stores.port import JournalEntry
-from quarterdeck.stores.port import Outcome as EntryOutcome
+from quarterdeck.report.schema import BalancerState, MemberState, Moment, Phase, PhaseSpan, Role, StepOutcome, StepSpan
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 OBSERVED = "Observed"
 _OUTCOMES = {EntryOutcome.DONE: StepOutcome.DONE, EntryOutcome.FAILED: StepOutcome.FAILED}
@@ -46,10 +45,10 @@ _PHASES = {
 }
 
 
-def steps_of(entries: Sequence[JournalEntry], started: float) -> tuple[Step, ...]:
+def steps_of(entries: Sequence[JournalEntry], started: float) -> tuple[StepSpan, ...]:
     """The steps by their start. ``started`` is the wall clock's zero of the report, in seconds."""
     open_steps: dict[tuple[str, str], JournalEntry] = {}
-    steps: list[Step] = []
+    steps: list[StepSpan] = []
     for entry in entries:
         key = (entry.kind, entry.text)
         if entry.kind in (OBSERVED, TAKEN, LEFT):
@@ -66,12 +65,12 @@ def steps_of(entries: Sequence[JournalEntry], started: float) -> tuple[Step, ...
     return tuple(sorted(steps, key=lambda step: step.start))
 
 
-def _step(begin: JournalEntry, end: JournalEntry | None, started: float) -> Step:
+def _step(begin: JournalEntry, end: JournalEntry | None, started: float) -> StepSpan:
     why = str(begin.detail.get("why", ""))
     outcome = StepOutcome.UNFINISHED
     if end is not None:
         outcome = _OUTCOMES.get(end.outcome, StepOutcome.NOTED)
-    return Step(
+    return StepSpan(
         start=_seconds(begin.time - started),
         end=None if end is None else _seconds(end.time - started),
         kind=begin.kind,
@@ -91,7 +90,7 @@ def _phase(entry: JournalEntry) -> Phase:
     return _PHASES.get(entry.kind, Phase.JOIN)
 
 
-def phases_of(steps: Sequence[Step]) -> tuple[PhaseSpan, ...]:
+def phases_of(steps: Sequence[StepSpan]) -> tuple[PhaseSpan, ...]:
     """From the first to the last step of each phase. Notes take no time and so make no phase."""
     spans: dict[Phase, PhaseSpan] = {}
     for step in steps:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from quarterdeck.handover.tenures import Tenure, tenures_of
 from quarterdeck.report.schema import LockSpan
-from quarterdeck.report.spans import Look, Span
+from quarterdeck.report.spans import Span, SpanStyle
 from quarterdeck.stores.port import JournalEntry
 
 _COLORS = {
@@ -67,7 +67,7 @@ def lock_spans(locks: Sequence[LockSpan], since: float, until: float) -> tuple[S
     """One row per lock; what was held before, or after, is cut."""
     ends = ((each, until if each.end is None else min(each.end, until)) for each in locks)
     return tuple(
-        Span(each.lock, Look.LOCK, max(each.start, since), end, holder(each))
+        Span(each.lock, SpanStyle.LOCK, max(each.start, since), end, holder(each))
         for each, end in ends
         if each.start < until and end > since
     )

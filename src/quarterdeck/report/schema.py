@@ -72,7 +72,7 @@ class Change(Part):
     """What was wanted."""
 
 
-class Step(Part):
+class StepSpan(Part):
     """One step that was taken."""
 
     start: float
@@ -174,7 +174,7 @@ class LockSpan(Part):
     """Whether nobody saw how it ended: the next holder took the lock at `end`."""
 
 
-class Verdict(Part):
+class PromiseVerdict(Part):
     """One thing that is promised, or aimed at."""
 
     claim: str
@@ -187,7 +187,7 @@ class Verdict(Part):
     """Whether it must hold everywhere; else it is an aim, which a busy machine may miss."""
 
 
-class Machine(Part):
+class MeasurementHost(Part):
     """Where it was measured."""
 
     cores: int
@@ -229,11 +229,11 @@ class Report(Part):
     """How long it took."""
     swap_window_ms: float | None
     """How long no site held a quorum by itself; null when the members are not known."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[PromiseVerdict, ...]
     """What is promised or aimed at, and whether it holds."""
     phases: tuple[PhaseSpan, ...]
     """The phases, by their start."""
-    steps: tuple[Step, ...]
+    steps: tuple[StepSpan, ...]
     """The steps, by their start."""
     timeline: tuple[Moment, ...]
     """What was seen of the plane, whenever it changed."""
@@ -241,7 +241,7 @@ class Report(Part):
     """Who held which lock of the plane's controllers, by lock and then by `start`."""
     probe: Probe | None
     """What clients saw; null when there was no probe."""
-    machine: Machine
+    machine: MeasurementHost
     """Where it was measured."""
 
     @property

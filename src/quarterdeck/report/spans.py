@@ -9,7 +9,7 @@ from enum import StrEnum
 from quarterdeck.report.schema import MemberState, Moment, Role
 
 
-class Look(StrEnum):
+class SpanStyle(StrEnum):
     """How a span is shown."""
 
     JOINING = "joining"
@@ -27,7 +27,7 @@ class Span:
     """A thing (``row``) was as ``look`` says from ``start`` to ``end``, in seconds."""
 
     row: str
-    look: Look
+    look: SpanStyle
     start: float
     end: float
     text: str = ""
@@ -37,10 +37,10 @@ def member_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
     """One row per member, in the order in which they came. One that was never healthy yet is no sick one."""
     known: set[str] = set()
 
-    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
+    def rows(moment: Moment) -> dict[str, tuple[SpanStyle, str]]:
         known.update(each.replica for each in moment.members if each.healthy or each.role is not Role.LEARNER)
         return {
-            f"{each.replica} · {each.site}": (_look(each) if each.replica in known else Look.JOINING, each.site)
+            f"{each.replica} · {each.site}": (_look(each) if each.replica in known else SpanStyle.JOINING, each.site)
             for each in moment.members
         }
 
@@ -50,9 +50,9 @@ def member_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
 def backend_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
     """One row per load balancer and backend."""
 
-    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
+    def rows(moment: Moment) -> dict[str, tuple[SpanStyle, str]]:
         return {
-            f"{balancer.site} ▸ {backend}": (Look.BACKEND, balancer.site)
+            f"{balancer.site} ▸ {backend}": (SpanStyle.BACKEND, balancer.site)
             for balancer in moment.balancers
             for backend in balancer.backends
         }
@@ -63,30 +63,30 @@ def backend_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
 def record_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
     """One row: where the plane's name leads."""
 
-    def rows(moment: Moment) -> dict[str, tuple[Look, str]]:
-        return {"name": (Look.RECORD, moment.record)} if moment.record is not None else {}
+    def rows(moment: Moment) -> dict[str, tuple[SpanStyle, str]]:
+        return {"name": (SpanStyle.RECORD, moment.record)} if moment.record is not None else {}
 
     return _spans(moments, until, rows)
 
 
-def _look(member: MemberState) -> Look:
+def _look(member: MemberState) -> SpanStyle:
     if not member.healthy:
-        return Look.ILL
+        return SpanStyle.ILL
     if member.leader:
-        return Look.LEADER
-    return Look.LEARNER if member.role is Role.LEARNER else Look.VOTER
+        return SpanStyle.LEADER
+    return SpanStyle.LEARNER if member.role is Role.LEARNER else SpanStyle.VOTER
 
 
 def _spans(
-    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[Look, str]]]
+    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[SpanStyle, str]]]
 ) -> tuple[Span, ...]:
     return tuple(sorted(_walk(moments, until, rows), key=lambda span: (span.start, span.row)))
 
 
 def _walk(
-    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[Look, str]]]
+    moments: Sequence[Moment], until: float, rows: Callable[[Moment], Mapping[str, tuple[SpanStyle, str]]]
 ) -> Iterator[Span]:
-    running: dict[str, tuple[float, tuple[Look, str]]] = {}
+    running: dict[str, tuple[float, tuple[SpanStyle, str]]] = {}
     for moment in moments:
         now = rows(moment)
         for row, (start, state) in list(running.items()):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quarterdeck.probe.schema import Probe
-from quarterdeck.report.schema import Verdict
+from quarterdeck.report.schema import PromiseVerdict
 from quarterdeck.report.words import count, milliseconds, times, totals
 
 
@@ -23,38 +23,38 @@ class Limits:
     window_ms: float = 50.0
 
 
-def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tuple[Verdict, ...]:
+def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tuple[PromiseVerdict, ...]:
     """All that can be judged from what is known."""
     found = list(_of_probe(probe, limits)) if probe is not None else []
     if window_ms is not None:
         claim = f"one site holds a quorum by itself, but for at most {limits.window_ms:g} ms"
         measured = f"but for {milliseconds(window_ms)}" if window_ms else "always"
         holds = window_ms <= limits.window_ms
-        found.append(Verdict(claim=claim, measured=measured, holds=holds, promised=False))
+        found.append(PromiseVerdict(claim=claim, measured=measured, holds=holds, promised=False))
     return tuple(found)
 
 
-def _of_probe(probe: Probe, limits: Limits) -> Iterator[Verdict]:
+def _of_probe(probe: Probe, limits: Limits) -> Iterator[PromiseVerdict]:
     requests, failed = totals(probe)
-    yield Verdict(
+    yield PromiseVerdict(
         claim="no request fails",
         measured=f"{count(failed)} of {count(requests)} failed",
         holds=failed == 0 < requests,
     )
     writes = probe.writes
     audit = "" if writes.audited else ", but the final list could not be read"
-    yield Verdict(
+    yield PromiseVerdict(
         claim="no acknowledged write is lost",
         measured=f"{count(writes.lost)} of {count(writes.acknowledged)} lost{audit}",
         holds=writes.lost == 0 < writes.acknowledged and writes.audited,
     )
-    yield Verdict(
+    yield PromiseVerdict(
         claim="no read is older than what was acknowledged before it",
         measured=f"{count(writes.stale_reads)} stale reads",
         holds=writes.stale_reads == 0,
     )
     watches = probe.watches
-    yield Verdict(
+    yield PromiseVerdict(
         claim="every watcher sees every write once and in order",
         measured=f"{count(watches.missed)} missed, {count(watches.duplicated)} twice, "
         f"{count(watches.out_of_order)} out of order of {count(watches.events)}",
@@ -63,13 +63,13 @@ def _of_probe(probe: Probe, limits: Limits) -> Iterator[Verdict]:
     yield _stall(probe, limits)
 
 
-def _stall(probe: Probe, limits: Limits) -> Verdict:
+def _stall(probe: Probe, limits: Limits) -> PromiseVerdict:
     quiet = probe.quiet.overall.stall_ms
     longest = max(period.overall.stall_ms for period in probe.judged)
     lag = max(period.own_lag_ms for period in probe.judged)
     # A machine that stands still as a whole (its hypervisor has other work) is no stall of the plane.
     own = f"; the probe itself was held up for {milliseconds(lag)}" if lag > longest / 2 else ""
-    return Verdict(
+    return PromiseVerdict(
         claim=f"the longest stall is at most {limits.stall_ratio:g} x the quiet one and {limits.stall_ms:g} ms",
         measured=f"{milliseconds(longest)}, {times(longest, quiet)} of {milliseconds(quiet)}{own}",
         holds=longest <= min(limits.stall_ratio * quiet, limits.stall_ms),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.probe.schema import Probe
-from quarterdeck.report.schema import Outcome, Place, Report, Verdict
+from quarterdeck.report.schema import Outcome, Place, PromiseVerdict, Report
 
 _VERBS = {
     "Create": "created",
@@ -32,7 +32,7 @@ def seconds(value: float) -> str:
     return f"{int(value // 60)} min {int(value % 60):02d} s"
 
 
-def mark(verdict: Verdict) -> str:
+def mark(verdict: PromiseVerdict) -> str:
     """``✓`` holds, ``✗`` a broken promise, ``!`` an aim that was missed."""
     return "✓" if verdict.holds else "✗" if verdict.promised else "!"
 

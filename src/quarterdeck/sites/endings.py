@@ -5,13 +5,13 @@ from __future__ import annotations
 from quarterdeck.components.endings import LINES, present_reason, why_it_ended
 from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 #: Raised by a machine that is not the site's any more, does not answer, or does not let quarterdeck in.
 _TELLS_NOTHING = (NotFound, PreconditionFailed, Unavailable)
 
 
-async def output_of(site: Site, machine: str, unit: str) -> str | None:
+async def output_of(site: SitePort, machine: str, unit: str) -> str | None:
     """The end of a unit's output, as ``components.endings`` reads it; None if its machine does not tell."""
     try:
         return await site.logs(machine, unit, lines=LINES)
@@ -19,7 +19,7 @@ async def output_of(site: Site, machine: str, unit: str) -> str | None:
         return None
 
 
-async def why_idle(site: Site, machine: str, unit: str) -> str:
+async def why_idle(site: SitePort, machine: str, unit: str) -> str:
     """That a unit does not run on a machine, and why, for people; "" if it runs, or if that is not known."""
     try:
         units = {each.name: each for each in await site.units(machine)}
@@ -31,7 +31,7 @@ async def why_idle(site: Site, machine: str, unit: str) -> str:
     return f"{unit} does not run on {machine}" + (f": {why}" if why else "")
 
 
-async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
+async def why_unit_ended(site: SitePort, machine: str, unit: str) -> str:
     """Why a unit ended when it last did, also where it was started again since; "" where its machine, or the unit,
     tells nothing. See ``components.endings.why_it_ended``.
     """
@@ -45,6 +45,6 @@ async def why_unit_ended(site: Site, machine: str, unit: str) -> str:
     return status.refused or why_it_ended(output, status.exit_code)
 
 
-async def complaint(site: Site, machine: str, unit: str) -> str:
+async def complaint(site: SitePort, machine: str, unit: str) -> str:
     """What a unit that runs has complained of last since it was started; "" where it, or its machine, tells nothing."""
     return present_reason(await output_of(site, machine, unit) or "")

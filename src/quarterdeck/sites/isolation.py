@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class MachinePlace:
     """Where a machine stands. Both numbers are 1 to 254, never change, and are unique: ``site_number`` among
     the sites of one home, ``machine_number`` among the machines of its site.
     """
@@ -19,7 +19,7 @@ class Place:
     zone: str
 
 
-class Isolation(Protocol):
+class MachineIsolation(Protocol):
     """Gives each machine of a home an address, and its processes a place to run in.
 
     One object serves all sites of one home. Nothing is kept in memory between calls that a later process (the
@@ -38,17 +38,17 @@ class Isolation(Protocol):
         """Why a machine cannot be cut off from the others; "" if it can."""
         ...
 
-    def address(self, place: Place) -> str:
+    def address(self, place: MachinePlace) -> str:
         """The machine's IP address: the same each time, known before the machine was ever prepared. No IO."""
         ...
 
-    async def more_addresses(self, place: Place) -> tuple[str, ...]:
+    async def more_addresses(self, place: MachinePlace) -> tuple[str, ...]:
         """Addresses that seats on the machine can have besides its own, so that replicas which share it have the same
         ports all the same; none where nobody goes by that, or where they cannot be had. The machine was prepared.
         """
         ...
 
-    def floating_address(self, place: Place) -> str | None:
+    def floating_address(self, place: MachinePlace) -> str | None:
         """The address that is this edge's first, and that any edge of the site can have; None where there
         is no such. No IO.
         """
@@ -60,18 +60,18 @@ class Isolation(Protocol):
         """
         ...
 
-    async def prepare(self, place: Place) -> None:
+    async def prepare(self, place: MachinePlace) -> None:
         """Make the machine's network, and what the site needs for it; one that is there stays as it is, cut off or not.
 
         Called before anything is started inside the machine; quick when there is nothing to do.
         """
         ...
 
-    async def plug(self, place: Place) -> None:
+    async def plug(self, place: MachinePlace) -> None:
         """``prepare``, and undo ``unplug`` and ``deafen``. Called before the machine boots or goes on."""
         ...
 
-    def launch_prefix(self, place: Place) -> tuple[str, ...]:
+    def launch_prefix(self, place: MachinePlace) -> tuple[str, ...]:
         """What is put before an argv so that it runs inside the machine; ``()`` if nothing is needed.
 
         Called after ``prepare``. The program it starts must keep its environment, its standard streams and its
@@ -80,18 +80,18 @@ class Isolation(Protocol):
         """
         ...
 
-    async def unplug(self, place: Place) -> None:
+    async def unplug(self, place: MachinePlace) -> None:
         """Take the machine off the network without a word to its peers, as power loss or a hung machine does.
 
         Called before its processes are killed or frozen. Does nothing where the network cannot do that.
         """
         ...
 
-    async def deafen(self, place: Place) -> None:
+    async def deafen(self, place: MachinePlace) -> None:
         """Lose all that is sent to the machine, until ``plug``; what it sends arrives. Where ``cannot_cut`` is ""."""
         ...
 
-    async def release(self, place: Place) -> None:
+    async def release(self, place: MachinePlace) -> None:
         """Remove the machine's network; with the last machine of a site, also what the site had. Its processes
         are gone. Nothing happens if there is nothing.
         """

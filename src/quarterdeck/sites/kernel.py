@@ -11,7 +11,7 @@ import ipaddress
 import struct
 from collections.abc import Sequence
 
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 
 PER_REPLICA = 11
 PER_LEADER = 5
@@ -24,17 +24,17 @@ TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 _LISTEN = "0A"
 
 
-def listening_ends(tables: str, addresses: Sequence[str]) -> frozenset[Endpoint]:
+def listening_ends(tables: str, addresses: Sequence[str]) -> frozenset[HostPort]:
     """Where something listens at one of ``addresses``, or at every address, by the text of the tables."""
     wanted = {ipaddress.ip_address(each): each for each in addresses}
-    found: set[Endpoint] = set()
+    found: set[HostPort] = set()
     for line in tables.splitlines():
         fields = line.split()
         if len(fields) > 3 and fields[3] == _LISTEN:
             host, _, port = fields[1].partition(":")
             local = _address(host)
             at = addresses if local.is_unspecified else [wanted[local]] if local in wanted else []
-            found |= {Endpoint(each, int(port, 16)) for each in at}
+            found |= {HostPort(each, int(port, 16)) for each in at}
     return frozenset(found)
 
 

@@ -16,7 +16,7 @@ from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Fence, Machine, Priority, Program, UnitFile, UnitSpec, UnitStatus, Volume
 
 
-class Site(Protocol):
+class SitePort(Protocol):
     """One site. Every call is idempotent, has its own deadline, and raises Unavailable when the machine does
     not answer, NotFound for a machine, volume or storage class that the site does not have.
     """
@@ -282,7 +282,7 @@ class Leads(Routes, Protocol):
 
 
 @runtime_checkable
-class ChecksStorage(Site, Protocol):
+class ChecksStorage(SitePort, Protocol):
     """Storage that is attached by commands of people's, which can be tried."""
 
     def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:

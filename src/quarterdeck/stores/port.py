@@ -13,7 +13,7 @@ from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import Conflict
 
 
-class Outcome(StrEnum):
+class EntryOutcome(StrEnum):
     """What came of what a journal entry tells."""
 
     STARTED = "started"
@@ -34,7 +34,7 @@ class JournalEntry:
     time: float
     kind: str
     text: str
-    outcome: Outcome = Outcome.NOTED
+    outcome: EntryOutcome = EntryOutcome.NOTED
     operation: str = ""
     site: str = ""
     replica: str = ""

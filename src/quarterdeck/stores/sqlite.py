@@ -18,9 +18,9 @@ from typing_extensions import override
 from quarterdeck.api.base import R, Resource
 from quarterdeck.errors import NotFound
 from quarterdeck.stores import rules
+from quarterdeck.stores.key_seal import Key, unlocked
 from quarterdeck.stores.lease import new_uid
-from quarterdeck.stores.port import Event, EventType, JournalEntry, Lease, Outcome, Store, Versions
-from quarterdeck.stores.sealing import Key, unlocked
+from quarterdeck.stores.port import EntryOutcome, Event, EventType, JournalEntry, Lease, Store, Versions
 from quarterdeck.stores.sqlite_file import MIGRATIONS, Migration, in_words, newest, opened, require_current, transaction
 from quarterdeck.stores.sqlite_leases import SqliteLeases
 
@@ -55,7 +55,7 @@ class SqliteStore(Store):
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         """Opens the file, and makes it if there is none. ``clock`` is the wall clock, all times are in seconds.
-        ``key`` is what the keys of planes are sealed by (see ``sealing.unlocked``, and what it raises). A file of an
+        ``key`` is what the keys of planes are sealed by (see ``key_seal.unlocked``, and what it raises). A file of an
         older format is brought to the newest one by ``migrations``, all or nothing.
 
         Raises Corrupt, with nothing touched, for a damaged file and one of a format that is not known; Unavailable.
@@ -363,7 +363,7 @@ def _entry(row: sqlite3.Row) -> JournalEntry:
         time=moment,
         kind=kind,
         text=text,
-        outcome=Outcome(outcome),
+        outcome=EntryOutcome(outcome),
         operation=operation,
         site=site,
         replica=replica,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from quarterdeck.progress import Progress, Silent
+from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.cache import Entry, State
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
+from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.upstream import Upstream, cache_root
 
 __all__ = [
     "CONTROL_PLANE",
     "Entry",
-    "Program",
     "Progress",
     "Project",
-    "Silent",
+    "SilentProgress",
     "State",
     "Upstream",
+    "UpstreamProgram",
     "Version",
     "Versions",
     "cache_root",

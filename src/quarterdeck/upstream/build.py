@@ -15,10 +15,10 @@ from pathlib import Path
 from quarterdeck.errors import Corrupt, PreconditionFailed
 from quarterdeck.files import write_atomic
 from quarterdeck.progress import Progress
-from quarterdeck.runner import Ended, run, start
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.runner import ProcessResult, run, start
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.releases import MODULES
-from quarterdeck.upstream.sources import CannotGive, Order
+from quarterdeck.upstream.sources import CannotGive, ProgramRequest
 
 MODULES_DEADLINE = 1800.0
 """Seconds to fetch modules: several hundred megabytes for Kubernetes."""
@@ -61,7 +61,7 @@ class GoBuild:
         }
         self._environment.pop("GOROOT", None)  # each go finds its own
 
-    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+    async def fetch(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
         """See Source. All programs of the order are built by one ``go build``."""
         task = f"building {order.project} {order.version} ({', '.join(order.programs)})"
         progress.start(task, None)
@@ -73,7 +73,7 @@ class GoBuild:
             progress.finish(task, outcome)
         return built
 
-    async def _build(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+    async def _build(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
         folder = order.folder
         go = await self._tools.at_least(OLDEST, folder, progress)
         names = sorted({module(program) for program in order.programs})
@@ -107,7 +107,7 @@ class GoBuild:
         self._demand(compiled, "compiling it", order, progress)
         return {program: out / executable(program) for program in order.programs}
 
-    async def _download(self, go: Path, order: Order, name: str) -> _Published:
+    async def _download(self, go: Path, order: ProgramRequest, name: str) -> _Published:
         """Fetch one of the project's main modules. Raises CannotGive."""
         wanted = f"{name}@{order.version.tag}"
         result = await self._go([go, "mod", "download", "-json", wanted], order, MODULES_DEADLINE)
@@ -119,12 +119,12 @@ class GoBuild:
         _check_fatal(why, self._cache)
         raise CannotGive(f"Go module {why or wanted}", absent=any(word in why for word in _ABSENT))
 
-    async def _go(self, argv: Sequence[Path | str], order: Order, deadline: float) -> Ended:
+    async def _go(self, argv: Sequence[Path | str], order: ProgramRequest, deadline: float) -> ProcessResult:
         environment = {**self._environment, "GOOS": order.target.goos, "GOARCH": order.target.goarch}
         words, by = [str(word) for word in argv], start(folder=order.folder, environment=environment)
         return await run(words, doing=f"running {' '.join(words[:3])}", deadline=deadline, by=by)
 
-    def _demand(self, outcome: Ended, step: str, order: Order, progress: Progress) -> None:
+    def _demand(self, outcome: ProcessResult, step: str, order: ProgramRequest, progress: Progress) -> None:
         """Raise CannotGive, and show a person the last lines, unless ``outcome`` is good."""
         if outcome.code == 0:
             return
@@ -253,37 +253,37 @@ _KUBERNETES = "k8s.io/kubernetes"
 _COREDNS = "github.com/coredns/coredns"
 _KWOK = "sigs.k8s.io/kwok"
 
-_PACKAGES: Mapping[Program, tuple[str, str]] = {
-    Program.KUBE_APISERVER: (_KUBERNETES, "/cmd/kube-apiserver"),
-    Program.KUBE_CONTROLLER_MANAGER: (_KUBERNETES, "/cmd/kube-controller-manager"),
-    Program.KUBE_SCHEDULER: (_KUBERNETES, "/cmd/kube-scheduler"),
-    Program.KUBECTL: (_KUBERNETES, "/cmd/kubectl"),
-    Program.ETCD: ("go.etcd.io/etcd/server/v3", ""),
-    Program.ETCDCTL: ("go.etcd.io/etcd/etcdctl/v3", ""),
-    Program.ETCDUTL: ("go.etcd.io/etcd/etcdutl/v3", ""),
-    Program.COREDNS: (_COREDNS, ""),
-    Program.KWOK: (_KWOK, "/cmd/kwok"),
-    Program.KWOKCTL: (_KWOK, "/cmd/kwokctl"),
+_PACKAGES: Mapping[UpstreamProgram, tuple[str, str]] = {
+    UpstreamProgram.KUBE_APISERVER: (_KUBERNETES, "/cmd/kube-apiserver"),
+    UpstreamProgram.KUBE_CONTROLLER_MANAGER: (_KUBERNETES, "/cmd/kube-controller-manager"),
+    UpstreamProgram.KUBE_SCHEDULER: (_KUBERNETES, "/cmd/kube-scheduler"),
+    UpstreamProgram.KUBECTL: (_KUBERNETES, "/cmd/kubectl"),
+    UpstreamProgram.ETCD: ("go.etcd.io/etcd/server/v3", ""),
+    UpstreamProgram.ETCDCTL: ("go.etcd.io/etcd/etcdctl/v3", ""),
+    UpstreamProgram.ETCDUTL: ("go.etcd.io/etcd/etcdutl/v3", ""),
+    UpstreamProgram.COREDNS: (_COREDNS, ""),
+    UpstreamProgram.KWOK: (_KWOK, "/cmd/kwok"),
+    UpstreamProgram.KWOKCTL: (_KWOK, "/cmd/kwokctl"),
 }
 
 
-def module(program: Program) -> str:
+def module(program: UpstreamProgram) -> str:
     """The Go module that holds ``program``; not for Envoy (KeyError)."""
     return _PACKAGES[program][0]
 
 
-def package(program: Program) -> str:
+def package(program: UpstreamProgram) -> str:
     """The import path of the main package of ``program``."""
     return "".join(_PACKAGES[program])
 
 
-def executable(program: Program) -> str:
+def executable(program: UpstreamProgram) -> str:
     """The name that ``go build`` gives to ``program``: the last part of its path that is no major version."""
     parts = [part for part in package(program).split("/") if not re.fullmatch(r"v\d+", part)]
     return parts[-1]
 
 
-def build_module(project: Project, version: Version, programs: Sequence[Program], go_mod: str) -> str:
+def build_module(project: Project, version: Version, programs: Sequence[UpstreamProgram], go_mod: str) -> str:
     """The go.mod of a throw-away module whose tools are ``programs``: see ``tools_module``."""
     names = {module(program) for program in programs}
     return tools_module(project, version, [package(program) for program in programs], names, go_mod)

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.files import sync_folder, write_atomic
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
 LOCK_DEADLINE = 3600.0
@@ -54,7 +54,7 @@ class State(StrEnum):
 class Entry:
     """One program in the cache. ``why`` says what is wrong with a broken one; ``size`` is in bytes."""
 
-    program: Program
+    program: UpstreamProgram
     version: Version
     path: Path
     state: State
@@ -90,7 +90,7 @@ class Cache:
         self.target = target
         self._hashed: dict[Path, tuple[int, ...]] = {}  # what a program looked like when its digest was found right
 
-    def look(self, program: Program, version: Version) -> Entry:
+    def look(self, program: UpstreamProgram, version: Version) -> Entry:
         """What the cache has of ``program``: its size and ELF headers are checked, its content is not."""
         path = self._folder(program, version) / program
 
@@ -139,13 +139,13 @@ class Cache:
     def entries(self) -> tuple[Entry, ...]:
         """All programs that the cache has for this target, also broken ones."""
         found: list[Entry] = []
-        for program in Program:
+        for program in UpstreamProgram:
             for folder in sorted((self.root / "upstream" / program).glob(f"*/{self.target}")):
                 with contextlib.suppress(InvalidInput):  # a folder that is none of ours
                     found.append(self.look(program, Version.parse(folder.parent.name)))
         return tuple(found)
 
-    def put(self, program: Program, version: Version, file: Path, source: str) -> Entry:
+    def put(self, program: UpstreamProgram, version: Version, file: Path, source: str) -> Entry:
         """Move ``file``, which must be in this cache's work folder, into its place.
 
         Raises Corrupt when it is no program for this target, PreconditionFailed when it cannot be stored.
@@ -197,7 +197,7 @@ class Cache:
             shutil.rmtree(folder, ignore_errors=True)
             await lock.release()
 
-    def _folder(self, program: Program, version: Version) -> Path:
+    def _folder(self, program: UpstreamProgram, version: Version) -> Path:
         return self.root / "upstream" / program / str(version) / str(self.target)
 
 

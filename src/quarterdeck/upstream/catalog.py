@@ -22,7 +22,7 @@ class Project(StrEnum):
     ENVOY = "envoy"
 
 
-class Program(StrEnum):
+class UpstreamProgram(StrEnum):
     """An upstream program, by the name of its file."""
 
     KUBE_APISERVER = "kube-apiserver"
@@ -43,30 +43,30 @@ class Program(StrEnum):
         return _PROJECTS[self]
 
 
-_PROJECTS: Mapping[Program, Project] = {
-    Program.KUBE_APISERVER: Project.KUBERNETES,
-    Program.KUBE_CONTROLLER_MANAGER: Project.KUBERNETES,
-    Program.KUBE_SCHEDULER: Project.KUBERNETES,
-    Program.KUBECTL: Project.KUBERNETES,
-    Program.ETCD: Project.ETCD,
-    Program.ETCDCTL: Project.ETCD,
-    Program.ETCDUTL: Project.ETCD,
-    Program.COREDNS: Project.COREDNS,
-    Program.KWOK: Project.KWOK,
-    Program.KWOKCTL: Project.KWOK,
-    Program.ENVOY: Project.ENVOY,
+_PROJECTS: Mapping[UpstreamProgram, Project] = {
+    UpstreamProgram.KUBE_APISERVER: Project.KUBERNETES,
+    UpstreamProgram.KUBE_CONTROLLER_MANAGER: Project.KUBERNETES,
+    UpstreamProgram.KUBE_SCHEDULER: Project.KUBERNETES,
+    UpstreamProgram.KUBECTL: Project.KUBERNETES,
+    UpstreamProgram.ETCD: Project.ETCD,
+    UpstreamProgram.ETCDCTL: Project.ETCD,
+    UpstreamProgram.ETCDUTL: Project.ETCD,
+    UpstreamProgram.COREDNS: Project.COREDNS,
+    UpstreamProgram.KWOK: Project.KWOK,
+    UpstreamProgram.KWOKCTL: Project.KWOK,
+    UpstreamProgram.ENVOY: Project.ENVOY,
 }
 
 CONTROL_PLANE = (
-    Program.KUBE_APISERVER,
-    Program.KUBE_CONTROLLER_MANAGER,
-    Program.KUBE_SCHEDULER,
-    Program.KUBECTL,
-    Program.ETCD,
-    Program.ETCDCTL,
-    Program.ETCDUTL,
-    Program.COREDNS,
-    Program.ENVOY,
+    UpstreamProgram.KUBE_APISERVER,
+    UpstreamProgram.KUBE_CONTROLLER_MANAGER,
+    UpstreamProgram.KUBE_SCHEDULER,
+    UpstreamProgram.KUBECTL,
+    UpstreamProgram.ETCD,
+    UpstreamProgram.ETCDCTL,
+    UpstreamProgram.ETCDUTL,
+    UpstreamProgram.COREDNS,
+    UpstreamProgram.ENVOY,
 )
 """What control planes run on; kwok is for the benchmarks only."""
 

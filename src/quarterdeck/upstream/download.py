@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.progress import Progress
-from quarterdeck.upstream.catalog import Program
+from quarterdeck.upstream.catalog import UpstreamProgram
 from quarterdeck.upstream.releases import RELEASES, ReleaseFile, mirrored, published_sum, release_files
-from quarterdeck.upstream.sources import CannotGive, Order
+from quarterdeck.upstream.sources import CannotGive, ProgramRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,7 +57,7 @@ class Releases:
         self._connect_timeout = connect_timeout
         self._unreachable: dict[str, str] = {}
 
-    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+    async def fetch(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
         """See Source. Files of one order are downloaded at the same time."""
         files = release_files(order.project, order.version, order.programs, order.target, self._pins)
         if not files:
@@ -77,7 +77,7 @@ class Releases:
 
     async def _one(
         self, client: httpx2.AsyncClient, file: ReleaseFile, folder: Path, progress: Progress
-    ) -> Mapping[Program, Path]:
+    ) -> Mapping[UpstreamProgram, Path]:
         url = mirrored(file.url, self._mirror)
         doing = f"downloading {_shown(url)}"
         expected = file.pinned or await self._published(client, file, doing, progress)
@@ -174,9 +174,9 @@ def _check_status(response: httpx2.Response, url: str) -> None:
         raise CannotGive(f"{_shown(url)} answered {response.status_code}", absent=False)
 
 
-def _unpack(archive: Path, members: Mapping[Program, str], folder: Path) -> Mapping[Program, Path]:
+def _unpack(archive: Path, members: Mapping[UpstreamProgram, str], folder: Path) -> Mapping[UpstreamProgram, Path]:
     """Take single files out of a gzipped tar; their names in it are never used as paths."""
-    found: dict[Program, Path] = {}
+    found: dict[UpstreamProgram, Path] = {}
     wanted = {member: program for program, member in members.items()}
     try:
         with tarfile.open(archive, "r:gz") as tar:

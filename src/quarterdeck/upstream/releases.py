@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target
 
 
@@ -21,8 +21,8 @@ class ReleaseFile:
 
     url: str
     checksum_url: str
-    programs: Sequence[Program]
-    members: Mapping[Program, str] | None
+    programs: Sequence[UpstreamProgram]
+    members: Mapping[UpstreamProgram, str] | None
     pinned: str | None = None
 
     @property
@@ -34,7 +34,7 @@ class ReleaseFile:
 def release_files(
     project: Project,
     version: Version,
-    programs: Sequence[Program],
+    programs: Sequence[UpstreamProgram],
     target: Target,
     pins: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ReleaseFile, ...]:
@@ -46,7 +46,9 @@ def release_files(
     return tuple(replace(each, pinned=pins.get(each.url.removeprefix("https://"))) for each in files)
 
 
-def _files(project: Project, version: Version, programs: Sequence[Program], target: Target) -> tuple[ReleaseFile, ...]:
+def _files(
+    project: Project, version: Version, programs: Sequence[UpstreamProgram], target: Target
+) -> tuple[ReleaseFile, ...]:
     if project is Project.KUBERNETES:
         return tuple(_kubernetes(version, program, target) for program in programs)
     if project is Project.ETCD:
@@ -56,12 +58,12 @@ def _files(project: Project, version: Version, programs: Sequence[Program], targ
     return ()
 
 
-def _kubernetes(version: Version, program: Program, target: Target) -> ReleaseFile:
+def _kubernetes(version: Version, program: UpstreamProgram, target: Target) -> ReleaseFile:
     url = f"https://dl.k8s.io/{version.tag}/bin/{target.goos}/{target.goarch}/{program}"
     return ReleaseFile(url=url, checksum_url=f"{url}.sha256", programs=(program,), members=None)
 
 
-def _etcd(version: Version, programs: Sequence[Program], target: Target) -> ReleaseFile:
+def _etcd(version: Version, programs: Sequence[UpstreamProgram], target: Target) -> ReleaseFile:
     base = f"https://github.com/etcd-io/etcd/releases/download/{version.tag}"
     folder = f"etcd-{version.tag}-{target}"
     return ReleaseFile(
@@ -72,7 +74,7 @@ def _etcd(version: Version, programs: Sequence[Program], target: Target) -> Rele
     )
 
 
-def _coredns(version: Version, programs: Sequence[Program], target: Target) -> ReleaseFile:
+def _coredns(version: Version, programs: Sequence[UpstreamProgram], target: Target) -> ReleaseFile:
     base = f"https://github.com/coredns/coredns/releases/download/{version.tag}"
     url = f"{base}/coredns_{version}_{target.goos}_{target.goarch}.tgz"
     return ReleaseFile(

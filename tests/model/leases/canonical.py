@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import is_
 
 from model.leases.world import Act, Call, Phase, Process, Search, Token, World
-from quarterdeck.leases.protocol import Kind, Lock, Running, Terms, Write
+from quarterdeck.leases.protocol import LockView, Running, Terms, Write, WriteKind
 from quarterdeck.leases.record import Record
 
 _OLD, _STORED = "old", "stored"
@@ -61,7 +61,7 @@ def _seen(record: Record | None, stored: Record | None) -> Record | None:
 
 def _counts(write: Write, stored: Record | None) -> bool:
     """Whether a write can still be stored."""
-    if write.kind is Kind.CREATE:
+    if write.kind is WriteKind.CREATE:
         return stored is None
     return stored is not None and write.record.version == stored.version
 
@@ -69,7 +69,7 @@ def _counts(write: Write, stored: Record | None) -> bool:
 def _write(write: Write, stored: Record | None) -> Write:
     """A write that can still be stored: what it makes of the token, and that it is a renewal."""
     base = stored.transitions if stored is not None else write.record.transitions
-    renewed = 0 if write.kind is Kind.ASK else 1
+    renewed = 0 if write.kind is WriteKind.ASK else 1
     record = replace(
         write.record,
         version="" if stored is None else _STORED,
@@ -91,7 +91,7 @@ def _process(search: Search, world: World, who: int) -> Process:
 
 
 @lru_cache(maxsize=500_000)
-def _lock(lock: Lock, terms: Terms, stored: Record | None) -> Lock:
+def _lock(lock: LockView, terms: Terms, stored: Record | None) -> LockView:
     """A lock as its process knows it. What counts only in some of its states is left out in the others."""
     base = stored.transitions if stored is not None else 0
     mine = lock.record is not None and lock.record.holder == terms.identity
@@ -116,7 +116,7 @@ def _call(call: Call, stored: Record | None) -> Call:
     if call.phase is Phase.SENT and not _counts(call.write, stored):
         call = call._replace(phase=Phase.REFUSED)
     if call.phase is Phase.REFUSED:
-        return Call(call.phase, 0, Write(Kind.RENEW, Record(holder="", duration=0)), None)
+        return Call(call.phase, 0, Write(WriteKind.RENEW, Record(holder="", duration=0)), None)
     if call.phase is Phase.SENT:
         return Call(call.phase, _time(call.sent, _LONGEST), _write(call.write, stored), None)
     assert call.write is not None

@@ -21,7 +21,7 @@ from model.leases.world import (
     Search,
     World,
 )
-from quarterdeck.leases.protocol import End, Running, Stop, Wait
+from quarterdeck.leases.protocol import End, Running, Stop, WaitUntil
 
 #: So many things at most a process has to do in one tick, about each of its locks.
 _ROUNDS = 100
@@ -156,7 +156,7 @@ class Explorer:
         if search.news(world, who, at):
             return search.told(world, who, at)
         move = search.move(world, who, at)
-        return world if isinstance(move, Wait) else search.moved(world, who, at, move)
+        return world if isinstance(move, WaitUntil) else search.moved(world, who, at, move)
 
     def _claim_first(self, before: World, after: World, freed: set[int]) -> None:
         """``freed``: locks that were let go in this tick."""

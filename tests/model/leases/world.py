@@ -12,7 +12,20 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from quarterdeck.leases import protocol, sets
-from quarterdeck.leases.protocol import End, Kind, Lock, Move, Read, Running, Start, Stop, Terms, Under, Wait, Write
+from quarterdeck.leases.protocol import (
+    End,
+    LockView,
+    Move,
+    Read,
+    Running,
+    Start,
+    Stop,
+    Terms,
+    Under,
+    WaitUntil,
+    Write,
+    WriteKind,
+)
 from quarterdeck.leases.record import Record, Timing
 from quarterdeck.leases.sets import ControllerSet, Held
 
@@ -46,7 +59,7 @@ class Process(NamedTuple):
     terms it goes by. Its primary lock is its first one.
     """
 
-    locks: tuple[Lock, ...]
+    locks: tuple[LockView, ...]
     calls: tuple[Call | None, ...]
     alive: bool = True
     wanted: bool = True
@@ -161,7 +174,7 @@ class Search:
         return 1 + max(lock for each in self.members for lock in each.locks)
 
     def start(self) -> World:
-        blank = Lock(**dict.fromkeys(("since", "until", "renewed", "asked", "failed", "stopped"), _LONG_AGO))
+        blank = LockView(**dict.fromkeys(("since", "until", "renewed", "asked", "failed", "stopped"), _LONG_AGO))
         return World(
             records=(None,) * self.stored,
             processes=tuple(
@@ -210,7 +223,9 @@ class Search:
     def is_due(self, world: World, who: int, at: int) -> bool:
         """Whether there is something to do now about a lock. Nobody waits for the store when it is time to stop."""
         move = self.move(world, who, at)
-        return isinstance(move, Stop | End) or (world.processes[who].calls[at] is None and not isinstance(move, Wait))
+        return isinstance(move, Stop | End) or (
+            world.processes[who].calls[at] is None and not isinstance(move, WaitUntil)
+        )
 
     # what can come next
 
@@ -263,7 +278,7 @@ class Search:
             told = self.told(world, who, at)
             yield "told", self._local(told, who, at) if self.at_once else told
         move = self.move(world, who, at)
-        if isinstance(move, Wait):
+        if isinstance(move, WaitUntil):
             return
         after = self.moved(world, who, at, move)
         if self.at_once and isinstance(move, Read | Write):
@@ -311,14 +326,18 @@ class Search:
                 lock = protocol.stopping(lock, 0)
             case End():
                 return self._crashed(world, who)
-            case Wait():
+            case WaitUntil():
                 return world
         return _with(world, who, _of(process, at, lock, call))
 
     def _claim_under(self, write: Write, process: Process, at: int) -> None:
-        if at == 0 and write.kind is Kind.RELEASE and any(each.running is not Running.OFF for each in process.locks):
+        if (
+            at == 0
+            and write.kind is WriteKind.RELEASE
+            and any(each.running is not Running.OFF for each in process.locks)
+        ):
             raise Broken(UNDER_PRIMARY, "the primary lock is released while something runs under it")
-        if at > 0 and write.kind in (Kind.CREATE, Kind.TAKE) and process.locks[0].running is not Running.ON:
+        if at > 0 and write.kind in (WriteKind.CREATE, WriteKind.TAKE) and process.locks[0].running is not Running.ON:
             raise Broken(UNDER_PRIMARY, "a migration lock is taken without the primary one")
 
     def _claim_token(self, world: World, who: int, at: int, token: int) -> World:
@@ -352,7 +371,7 @@ class Search:
     def _stored(self, world: World, stored: int, write: Write) -> tuple[World, bool]:
         """Compare and swap."""
         before = world.records[stored]
-        expected = "" if write.kind is Kind.CREATE else write.record.version
+        expected = "" if write.kind is WriteKind.CREATE else write.record.version
         if (before.version if before is not None else "") != expected:
             return world, False
         if before is not None and before.controllers not in ((), write.record.controllers):
@@ -445,7 +464,7 @@ def _with(world: World, who: int, process: Process) -> World:
     return world._replace(processes=_put(world.processes, who, process))
 
 
-def _of(process: Process, at: int, lock: Lock, call: Call | None) -> Process:
+def _of(process: Process, at: int, lock: LockView, call: Call | None) -> Process:
     return process._replace(locks=_put(process.locks, at, lock), calls=_put(process.calls, at, call))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.upstream.build import linker_flags, tools_module
-from quarterdeck.upstream.catalog import Program, Project, Versions
+from quarterdeck.upstream.catalog import Project, UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 from support.go_programs import built, module_file
 
@@ -59,8 +59,8 @@ async def programs() -> Programs:
 
 
 async def _dns() -> Path:
-    found = await Upstream.from_environment(os.environ).ensure((Program.COREDNS,), Versions())
-    return found[Program.COREDNS].parent
+    found = await Upstream.from_environment(os.environ).ensure((UpstreamProgram.COREDNS,), Versions())
+    return found[UpstreamProgram.COREDNS].parent
 
 
 async def _kubernetes() -> Path:

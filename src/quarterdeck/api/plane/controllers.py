@@ -21,7 +21,7 @@ from quarterdeck.model.components import Component
 _TAKEN = frozenset({"kube-controller-manager", "kube-scheduler", "cloud-controller-manager"})
 
 
-class Manager(StrEnum):
+class ControllerProgram(StrEnum):
     """A program that runs controllers."""
 
     KUBE = "kube-controller-manager"
@@ -30,12 +30,12 @@ class Manager(StrEnum):
     @property
     def component(self) -> Component:
         """The program of a replica."""
-        return Component.CONTROLLER_MANAGER if self is Manager.KUBE else Component.CLOUD_CONTROLLER_MANAGER
+        return Component.CONTROLLER_MANAGER if self is ControllerProgram.KUBE else Component.CLOUD_CONTROLLER_MANAGER
 
     @property
-    def other(self) -> Manager:
+    def other(self) -> ControllerProgram:
         """The one that a set can go to."""
-        return Manager.CLOUD if self is Manager.KUBE else Manager.KUBE
+        return ControllerProgram.CLOUD if self is ControllerProgram.KUBE else ControllerProgram.KUBE
 
 
 def _lock(name: str) -> str:
@@ -44,7 +44,7 @@ def _lock(name: str) -> str:
     return dns_name(name)
 
 
-class ControllerSet(Model):
+class ControllerSetSpec(Model):
     """Controllers that go from one manager to another together. ``lock`` is the Lease in kube-system that guards them
     while they do (a *migration lock*), ``owner`` the manager that runs them. ``controllers`` are canonical names; what
     is in a set never changes.
@@ -53,10 +53,10 @@ class ControllerSet(Model):
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
     lock: Annotated[str, AfterValidator(_lock), NAME, Field(max_length=DNS_NAME_MAX)]
     controllers: Annotated[tuple[str, ...], Field(min_length=1), SOME_ONCE]
-    owner: Manager
+    owner: ControllerProgram
 
 
-def _apart(sets: tuple[ControllerSet, ...]) -> tuple[ControllerSet, ...]:
+def _apart(sets: tuple[ControllerSetSpec, ...]) -> tuple[ControllerSetSpec, ...]:
     """Raises ValueError where two sets could not be told apart."""
     for what, each in (
         ("two sets are called", (one.name for one in sets)),
@@ -72,7 +72,7 @@ def _twice(names: Iterable[str]) -> str:
     return ", ".join(name for name, count in Counter(names).items() if count > 1)
 
 
-ControllerSets = Annotated[tuple[ControllerSet, ...], AfterValidator(_apart), ONCE]
+ControllerSets = Annotated[tuple[ControllerSetSpec, ...], AfterValidator(_apart), ONCE]
 
 
 _PROVIDER = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"

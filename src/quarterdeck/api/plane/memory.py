@@ -25,7 +25,7 @@ from quarterdeck.model.memory import (
     Seed,
     Timeline,
 )
-from quarterdeck.model.seats import Endpoint, Seat, SeatPort, Slot
+from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
 #: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
 EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
@@ -39,7 +39,7 @@ class SlotStatus(Model):
 
 
 class EndpointStatus(Model):
-    """A ``model.seats.Endpoint``."""
+    """A ``model.seats.HostPort``."""
 
     host: str
     port: int
@@ -90,7 +90,7 @@ class ReplicaStatus(Model):
     epoch: int = 0
 
 
-class Moment(Model):
+class MomentStatus(Model):
     """Something named, and since when (seconds on the memory's timeline, which read like seconds since 1970)."""
 
     name: str
@@ -200,14 +200,14 @@ class MemoryStatus(Model):
     cluster_id: EtcdId = "0"
     revision: int = 0
     served_site: str | None = None
-    held: tuple[Moment, ...] = ()
-    draining: tuple[Moment, ...] = ()
-    unready: tuple[Moment, ...] = ()
-    down: tuple[Moment, ...] = ()
+    held: tuple[MomentStatus, ...] = ()
+    draining: tuple[MomentStatus, ...] = ()
+    unready: tuple[MomentStatus, ...] = ()
+    down: tuple[MomentStatus, ...] = ()
     condemned: tuple[CondemnedStatus, ...] = ()
-    healed: tuple[Moment, ...] = ()
-    ailing: tuple[Moment, ...] = ()
-    revived: tuple[Moment, ...] = ()
+    healed: tuple[MomentStatus, ...] = ()
+    ailing: tuple[MomentStatus, ...] = ()
+    revived: tuple[MomentStatus, ...] = ()
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
     rejected: RejectionStatus | None = None
@@ -225,7 +225,7 @@ class MemoryStatus(Model):
 #: What is stored of each part of the memory: the fields of the same names.
 _STORED: Mapping[type, type[Model]] = {
     Slot: SlotStatus,
-    Endpoint: EndpointStatus,
+    HostPort: EndpointStatus,
     SeatPort: SeatPortStatus,
     Seat: SeatStatus,
     MemberMemory: MemberStatus,
@@ -243,7 +243,7 @@ _STORED: Mapping[type, type[Model]] = {
     Memory: MemoryStatus,
 }
 _KNOWN: Mapping[type[Model], type] = {stored: kind for kind, stored in _STORED.items()}
-#: Fields that are stored otherwise: an ``EtcdId`` is a number in the memory, a ``Moment`` a pair.
+#: Fields that are stored otherwise: an ``EtcdId`` is a number in the memory, a ``MomentStatus`` a pair.
 _IDS = frozenset({"cluster_id", "member_id"})
 _MOMENTS = frozenset({"held", "draining", "unready", "down", "healed", "ailing", "revived"})
 
@@ -271,7 +271,7 @@ def _stored_field(name: str, value: Any) -> Any:
     if name in _IDS:
         return f"{value:x}"
     if name in _MOMENTS:
-        return tuple(Moment(name=each, time=since) for each, since in value)
+        return tuple(MomentStatus(name=each, time=since) for each, since in value)
     return _stored(value)
 
 

@@ -10,7 +10,7 @@ from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound
-from quarterdeck.stores.port import EventType, JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry
 
 #: So many of each plane are kept.
 KEPT = 20
@@ -42,7 +42,7 @@ async def begun(home: Home, plan: DrillPlan, asker: Asker, *, dangerous: bool, s
         )
     )
     await home.store.delete_together(*((Drill, each.name) for each in before[: -KEPT + 1]))
-    await _noted(home, drill, Outcome.STARTED, f"drill {plan.wish.fail}: {'; '.join(plan.struck)}", asker)
+    await _noted(home, drill, EntryOutcome.STARTED, f"drill {plan.wish.fail}: {'; '.join(plan.struck)}", asker)
     return drill
 
 
@@ -56,14 +56,14 @@ async def ended(home: Home, drill: Drill, status: DrillStatus, asker: Asker) -> 
         return drill
     passed = status.phase is DrillPhase.PASSED
     words = f"drill {drill.spec.fail} {'is passed' if passed else status.message}"
-    await _noted(home, drill, Outcome.DONE if passed else Outcome.FAILED, words, asker)
+    await _noted(home, drill, EntryOutcome.DONE if passed else EntryOutcome.FAILED, words, asker)
     kind = EventType.NORMAL if passed else EventType.WARNING
     reason = {DrillPhase.PASSED: "DrillPassed", DrillPhase.FAILED: "DrillFailed"}.get(status.phase, "DrillInterrupted")
     await home.store.record(Happening(reason, words, kind).event(drill.spec.plane, asker.now().timestamp()))
     return drill
 
 
-async def _noted(home: Home, drill: Drill, outcome: Outcome, text: str, asker: Asker) -> None:
+async def _noted(home: Home, drill: Drill, outcome: EntryOutcome, text: str, asker: Asker) -> None:
     entry = JournalEntry(plane=drill.spec.plane, time=asker.now().timestamp(), kind="Drill", text=text, outcome=outcome)
     await home.store.append(entry)
 

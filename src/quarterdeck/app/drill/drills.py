@@ -16,7 +16,7 @@ from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status import Onlooker, Status
+from quarterdeck.engine.status import Status, StatusReader
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
@@ -25,7 +25,7 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.stores.lease import hold_lease
 
 if TYPE_CHECKING:  # few drill, and a probe takes long to load
-    from quarterdeck.app.drill.drilling import Course
+    from quarterdeck.app.drill.drill_course import Course
     from quarterdeck.probe.result import FailedRequest
 
 #: Only one drill at a time, of all planes: each is reckoned with all else being well.
@@ -54,7 +54,7 @@ async def drilled(
 ) -> Drill:
     """Make a drill. See ``Quarterdeck.drill``."""
     await require_plane_in_reach(home, name)
-    onlooker = Onlooker(home=home, name=name)
+    onlooker = StatusReader(home=home, name=name)
     async with hold_lease(home.store, LEASE, asker.who, wait=_STANDING_BY), AsyncExitStack() as stack:
         stack.push_async_callback(onlooker.close)
         await close_books(home, name, asker)
@@ -86,8 +86,10 @@ def _seen(plan: DrillPlan, status: Status) -> Sight:
     return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
 
 
-async def _run(home: Home, plan: DrillPlan, onlooker: Onlooker, before: Sight, tell: Callable[[str], None]) -> Course:
-    from quarterdeck.app.drill.drilling import Drilling
+async def _run(
+    home: Home, plan: DrillPlan, onlooker: StatusReader, before: Sight, tell: Callable[[str], None]
+) -> Course:
+    from quarterdeck.app.drill.drill_course import Drilling
     from quarterdeck.app.onlookers import probing
 
     async def looked() -> Sight:

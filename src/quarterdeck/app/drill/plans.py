@@ -13,12 +13,12 @@ from quarterdeck.api.base import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.app.drill.corrupting import Corrupting
+from quarterdeck.app.drill.corruption import Corrupting
 from quarterdeck.components.etcd import DATABASE
 from quarterdeck.components.settings import unit_name
 from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
-from quarterdeck.drills.judgement import Finding, finding, hold_of
+from quarterdeck.drills.judgement import Detection, finding, hold_of
 from quarterdeck.drills.refusals import Standing
 from quarterdeck.engine.notices.conditions import DISKS_WELL
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
@@ -32,10 +32,10 @@ from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import View, view
-from quarterdeck.sites.port import Faults, MakesFaults, Site
+from quarterdeck.sites.port import Faults, MakesFaults, SitePort
 
 if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
-    from quarterdeck.app.keeping import Keeping
+    from quarterdeck.app.manager_process import Keeping
 
 
 #: Random bytes that nothing else in a database has.
@@ -55,7 +55,7 @@ class DrillPlan:
     refused: tuple[str, ...]
     dangers: tuple[str, ...]
     faults: tuple[tuple[MakesFaults, Fault], ...]
-    found: Finding
+    found: Detection
     keeping: Keeping | None = None
 
     def require(self, *, dangerous: bool) -> None:
@@ -123,7 +123,7 @@ async def _standing(home: Home, status: Status, target: _Target) -> Standing:
     )
 
 
-async def _fallible(site: Site) -> tuple[Machine, ...]:
+async def _fallible(site: SitePort) -> tuple[Machine, ...]:
     """The machines of a site as they fail: see ``Ground``."""
     found = await site.machines()
     whole = isinstance(site, Faults) and site.whole_hosts
@@ -155,7 +155,9 @@ class _Target:
     orphaned: bool = False
 
 
-async def _target(home: Home, site: Site, hub: Site | None, aimed: Aim, plane: ControlPlane, fail: Fail) -> _Target:
+async def _target(
+    home: Home, site: SitePort, hub: SitePort | None, aimed: Aim, plane: ControlPlane, fail: Fail
+) -> _Target:
     """What is struck, wherever that is."""
     if fail is Fail.CORRUPT:
         return await _data(home, site, aimed, plane)
@@ -164,7 +166,7 @@ async def _target(home: Home, site: Site, hub: Site | None, aimed: Aim, plane: C
     return await _machines(hub if aimed.hub and hub is not None else site, aimed, plane)
 
 
-async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+async def _machines(at: SitePort, aimed: Aim, plane: ControlPlane) -> _Target:
     """What is struck on machines of a site."""
     if not isinstance(at, Faults):
         raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
@@ -177,7 +179,7 @@ async def _machines(at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
     )
 
 
-async def _data(home: Home, at: Site, aimed: Aim, plane: ControlPlane) -> _Target:
+async def _data(home: Home, at: SitePort, aimed: Aim, plane: ControlPlane) -> _Target:
     """The data of one member of etcd."""
     target = await _machines(at, aimed, plane)
     faults = tuple(
@@ -192,7 +194,7 @@ async def _data(home: Home, at: Site, aimed: Aim, plane: ControlPlane) -> _Targe
 
 async def _manager(home: Home, plane: ControlPlane) -> _Target:
     """Who keeps the plane."""
-    from quarterdeck.app.keeping import Keeping, why_unkillable
+    from quarterdeck.app.manager_process import Keeping, why_unkillable
 
     keeping = Keeping(store=home.store, network=await network_of(home.store, plane))
     lease = await keeping.manager()
@@ -207,7 +209,7 @@ async def _manager(home: Home, plane: ControlPlane) -> _Target:
     )
 
 
-async def _sites(home: Home, plane: ControlPlane) -> tuple[Site, Site | None]:
+async def _sites(home: Home, plane: ControlPlane) -> tuple[SitePort, SitePort | None]:
     """The plane's site, and where the DNS server runs that its name is on, if that is quarterdeck's own."""
     resource = await home.site(plane.spec.placement.site)
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.observation.compared import compare
+from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane

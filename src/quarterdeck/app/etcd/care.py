@@ -15,7 +15,7 @@ from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.etcd.maintenance import ROOT
 from quarterdeck.model.clusters import CALLED
-from quarterdeck.pki.issuing import issue_etcd_user
+from quarterdeck.pki.issuance import issue_etcd_user
 from quarterdeck.stores.port import EventType
 
 #: How long the certificate of the user root is valid, which is kept nowhere.

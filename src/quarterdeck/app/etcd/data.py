@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.engine.observation.compared import Compared, compare_all
+from quarterdeck.engine.observation.data_comparison import Compared, compare_all
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.model.clusters import CALLED

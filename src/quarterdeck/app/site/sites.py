@@ -25,11 +25,10 @@ from quarterdeck.engine.workspace.site_use import (
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Checked, Promise
 from quarterdeck.model.units import Machine, MachineRole, MachineState
-from quarterdeck.sites.port import ChecksStorage
-from quarterdeck.sites.port import Site as SitePort
+from quarterdeck.sites.port import ChecksStorage, SitePort
 
 
-class Change(StrEnum):
+class SiteChange(StrEnum):
     """What became of a declared site."""
 
     CREATED = "created"
@@ -41,7 +40,7 @@ class Change(StrEnum):
 class Applied:
     """What became of a declared site, and what a check says of it that is to be looked at (None: nothing is new)."""
 
-    change: Change
+    change: SiteChange
     checked: Checked | None = None
 
 
@@ -101,10 +100,10 @@ class Sites(Hosts):
             checked = await host_checks.require_fit_change(self._home, doing, None, wanted)
             if not dry_run:
                 await self._create(wanted)
-            return Applied(Change.CREATED, checked)
+            return Applied(SiteChange.CREATED, checked)
         changed = applied_site(current, wanted)
         if changed == current:
-            return Applied(Change.UNCHANGED)
+            return Applied(SiteChange.UNCHANGED)
         planes = await store.list(ControlPlane)
         require_safe_change(current, changed, planes)
         require_names_kept(current, changed, sites, planes)
@@ -113,7 +112,7 @@ class Sites(Hosts):
             await start_new_name_servers(self._home, current, changed, self._name_server)
             await reroute(self._home.sites, current, changed)
             await store.update(changed)
-        return Applied(Change.CHANGED, checked)
+        return Applied(SiteChange.CHANGED, checked)
 
     async def _create(self, site: Site) -> None:
         await start_new_name_servers(self._home, None, site, self._name_server)

@@ -8,10 +8,10 @@ from pydantic import JsonValue
 
 from quarterdeck.app import Certificate, RenewCertificates
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.asking import change, planned
+from quarterdeck.cli.change_request import change, planned
 from quarterdeck.cli.context import Output
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call, go_inside_to_drive
+from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import show
 
 app = group("List and renew the certificates of a plane.")

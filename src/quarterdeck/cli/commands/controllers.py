@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.app import Examined, HandBack, HandOver, SetHeld
 from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
-from quarterdeck.cli.asking import change, planned
-from quarterdeck.cli.commands.verifying import verify
+from quarterdeck.cli.change_request import change, planned
+from quarterdeck.cli.commands.verification import verify
 from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import go_inside_to_drive
+from quarterdeck.cli.open_home import go_inside_to_drive
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_examined
 
@@ -22,8 +22,10 @@ _COLUMNS = ("set", "owner", "guarded by", "held by", "since", "renewed", "transi
 _WIDE = ("lock", "controllers", "identity")
 
 SetName = Annotated[str, typer.Option("--set", help="The controller set's name.", show_default=False)]
-From = Annotated[Manager, typer.Option("--from", help="The manager that runs the set now.", show_default=False)]
-To = Annotated[Manager, typer.Option("--to", help="The manager that takes the set over.", show_default=False)]
+From = Annotated[
+    ControllerProgram, typer.Option("--from", help="The manager that runs the set now.", show_default=False)
+]
+To = Annotated[ControllerProgram, typer.Option("--to", help="The manager that takes the set over.", show_default=False)]
 Downtime = Annotated[
     bool,
     typer.Option(

@@ -14,9 +14,9 @@ from quarterdeck.app import Create, Delete, Migrate, Programs, Quarterdeck
 from quarterdeck.cli.arguments import ReplicaCount
 from quarterdeck.cli.context import err, look, out, run
 from quarterdeck.cli.durations import duration_option
-from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call, tidy
+from quarterdeck.cli.open_home import call, tidy
 from quarterdeck.cli.work import follow, gone, probed_drive
 
 app = group()

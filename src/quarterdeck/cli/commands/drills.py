@@ -16,7 +16,7 @@ from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, look
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call, go_inside_to_drive
+from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
 from quarterdeck.cli.work import confirm, ended_by

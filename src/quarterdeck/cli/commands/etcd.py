@@ -11,7 +11,7 @@ from quarterdeck.app import MemberHash
 from quarterdeck.cli.arguments import Name, OutputOption, Yes
 from quarterdeck.cli.context import Output, err, go_inside, look, out
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import show
 from quarterdeck.cli.work import confirm
 

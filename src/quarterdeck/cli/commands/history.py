@@ -14,7 +14,7 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
 from quarterdeck.cli.context import Output, look, out
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import show
 from quarterdeck.files import write_atomic
 

@@ -8,7 +8,7 @@ import typer
 from pydantic import JsonValue
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.looking import Looks, summary
+from quarterdeck.app.looks import Looks, summary
 from quarterdeck.cli.arguments import MaybeName, OutputOption
 from quarterdeck.cli.context import Output, go_inside, look
 from quarterdeck.cli.groups import command, group

@@ -12,7 +12,7 @@ from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes, text_of
 from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_odd
 from quarterdeck.cli.work import confirm

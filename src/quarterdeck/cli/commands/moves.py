@@ -9,11 +9,11 @@ import typer
 from quarterdeck.api.differences import differences, shown
 from quarterdeck.app import Abort, Examined, Migrate, Scale
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
-from quarterdeck.cli.asking import asked, bring_about, change, planned, show_examined
+from quarterdeck.cli.change_request import asked, bring_about, change, planned, show_examined
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import go_inside_to_drive
+from quarterdeck.cli.open_home import go_inside_to_drive
 from quarterdeck.cli.work import confirm, follow, probed_drive
 from quarterdeck.errors import InvalidInput
 

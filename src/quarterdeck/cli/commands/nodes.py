@@ -14,7 +14,7 @@ from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import emit, show
 from quarterdeck.cli.plane_text import age
 from quarterdeck.errors import InvalidInput

@@ -30,11 +30,11 @@ from quarterdeck.cli.arguments import (
     Yes,
     text_of,
 )
-from quarterdeck.cli.asking import planned
+from quarterdeck.cli.change_request import planned
 from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call, tidy, wait_inside
+from quarterdeck.cli.open_home import call, tidy, wait_inside
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow, gone

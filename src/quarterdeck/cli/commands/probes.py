@@ -11,7 +11,7 @@ from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, out
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call
+from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.work import tell_failure
 

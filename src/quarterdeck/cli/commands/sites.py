@@ -18,7 +18,7 @@ from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes, text_
 from quarterdeck.cli.commands.machines import app as machines_app
 from quarterdeck.cli.context import Output, err, out, plain, run
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.opening import call, go_inside_for_site
+from quarterdeck.cli.open_home import call, go_inside_for_site
 from quarterdeck.cli.output import show
 from quarterdeck.cli.plan_text import print_checked, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow
@@ -29,7 +29,7 @@ app = group("Add, check, drain and remove sites and their machines.")
 app.add_typer(machines_app, name="machines")
 
 
-class Driver(StrEnum):
+class DriverName(StrEnum):
     """What the machines of a site are."""
 
     LOCAL = "local"
@@ -89,7 +89,7 @@ def list_(output: OutputOption = Output.TABLE) -> None:
 
 
 DriverOption = Annotated[
-    Driver, typer.Option(help="The kind of machines: parts of this host, or hosts reached by ssh.")
+    DriverName, typer.Option(help="The kind of machines: parts of this host, or hosts reached by ssh.")
 ]
 InventoryOption = Annotated[
     Path | None, typer.Option(help="YAML file with the hosts of a site of driver ssh; - for standard input.")
@@ -110,7 +110,7 @@ FloatingAddresses = Annotated[
 def add(
     context: typer.Context,
     name: SiteName,
-    driver: DriverOption = Driver.LOCAL,
+    driver: DriverOption = DriverName.LOCAL,
     inventory: InventoryOption = None,
     fetch_on_host: FetchOnHost = False,
     isolation: Annotated[Isolation, typer.Option(help="How the machines are kept apart.")] = Isolation.LOOPBACK,
@@ -124,7 +124,7 @@ def add(
     A host that fails 'site check' is refused. For storage classes and more use a file: 'apply -f'.
     """
     doing = f"adding site {name}"
-    if driver is Driver.SSH:
+    if driver is DriverName.SSH:
         _refuse_given(context, doing, ("isolation", "zones", "machines", "edges", "floating_addresses"), "local")
         site = _of_hosts(doing, name, inventory, fetch_on_host=fetch_on_host)
     else:

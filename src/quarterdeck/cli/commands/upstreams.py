@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from quarterdeck.app import Programs
 from quarterdeck.cli.arguments import OutputOption
 from quarterdeck.cli.context import Output, err, out, run
-from quarterdeck.cli.fetching import RichProgress
+from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.output import show
 

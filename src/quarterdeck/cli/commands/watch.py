@@ -9,14 +9,14 @@ from contextlib import aclosing
 
 from rich.live import Live
 
-from quarterdeck.app.looking import Looks
-from quarterdeck.app.watching import Watched
+from quarterdeck.app.looks import Looks
+from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.context import Output, go_inside, go_inside_for_all, look, out, plain
 from quarterdeck.cli.screen import screen
 from quarterdeck.errors import InvalidInput
 
-Show = Callable[[tuple[Watched, ...]], None]
+Show = Callable[[tuple[WatchedPlane, ...]], None]
 
 
 def watch(name: str | None, output: Output) -> None:
@@ -51,7 +51,7 @@ def _each(name: str | None, show: Show) -> None:
 def _lines() -> Show:
     changes = ChangeLines()
 
-    def show(seen: tuple[Watched, ...]) -> None:
+    def show(seen: tuple[WatchedPlane, ...]) -> None:
         for line in changes.lines(seen):
             plain(f"{time.strftime('%H:%M:%S')}  {line}")
 
@@ -61,7 +61,7 @@ def _lines() -> Show:
 def _documents() -> Show:
     told: dict[str, object] = {}
 
-    def show(seen: tuple[Watched, ...]) -> None:
+    def show(seen: tuple[WatchedPlane, ...]) -> None:
         for each in seen:
             document = {**(each.facts or {"name": each.name}), "trouble": each.trouble or None}
             if told.get(each.name) != document:

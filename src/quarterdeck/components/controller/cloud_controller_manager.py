@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.plane.controllers import CloudControllerManager, Manager
+from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerProgram
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.arguments import Arguments, Folder, boolean
 from quarterdeck.components.controller.common import (
@@ -36,7 +36,7 @@ def cloud_controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> U
     component, template = Component.CLOUD_CONTROLLER_MANAGER, inputs.template
     cloud, folder = _of(template), Folder(inputs.replica.folders[component])
     owned = shared_flags(inputs, folder, port=PortName.CLOUD_CONTROLLER_MANAGER, client=_CLIENT, serving=_SERVING)
-    owned |= set_flags(template, Manager.CLOUD, folder)
+    owned |= set_flags(template, ControllerProgram.CLOUD, folder)
     if cloud.provider is not None:
         owned["cloud-provider"] = cloud.provider
     if cloud.config is not None:
@@ -47,7 +47,7 @@ def cloud_controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> U
         "allocate-node-cidrs": boolean(False),
         "cluster-name": inputs.plane,
     }
-    extra = without_others(template, Manager.CLOUD, flags)
+    extra = without_others(template, ControllerProgram.CLOUD, flags)
     return controller_unit(inputs, component, Arguments(owned=owned, defaults=defaults), extra, folder)
 
 

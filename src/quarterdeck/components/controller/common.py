@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, Folder, boolean, suites
 from quarterdeck.components.controller.sets import ALL, own, turned_off
-from quarterdeck.components.credentials import Certificate
+from quarterdeck.components.credentials import CertificateSpec
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
@@ -22,7 +22,7 @@ _RETRY_OF_SETS = "1s"
 
 
 def shared_flags(
-    inputs: Inputs, folder: Folder, *, port: PortName, client: Certificate, serving: Certificate
+    inputs: Inputs, folder: Folder, *, port: PortName, client: CertificateSpec, serving: CertificateSpec
 ) -> dict[str, str]:
     """The local apiserver, leader election, and a ``port`` that asks for certificates."""
     seat, authority = inputs.replica.seat, inputs.secrets.kubernetes_ca
@@ -59,7 +59,7 @@ def shared_defaults() -> dict[str, str]:
     }
 
 
-def set_flags(template: ReplicaTemplate, manager: Manager, folder: Folder) -> dict[str, str]:
+def set_flags(template: ReplicaTemplate, manager: ControllerProgram, folder: Folder) -> dict[str, str]:
     """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
     mine = own(template.controller_sets or (), manager)
     if mine is None:
@@ -81,7 +81,9 @@ def set_defaults(template: ReplicaTemplate) -> dict[str, str]:
     return {"leader-elect-retry-period": _RETRY_OF_SETS} if template.controller_sets else {}
 
 
-def without_others(template: ReplicaTemplate, manager: Manager, extra: Mapping[str, str]) -> Mapping[str, str]:
+def without_others(
+    template: ReplicaTemplate, manager: ControllerProgram, extra: Mapping[str, str]
+) -> Mapping[str, str]:
     """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
     of two words about one controller the first counts.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.api.controlplane import ControlPlaneSpec
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.components.arguments import Arguments, Folder, boolean
@@ -52,11 +52,11 @@ def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpe
         **_signing(inputs, folder),
         "service-cluster-ip-range": template.service_cidr,
         "use-service-account-credentials": boolean(True),
-        **set_flags(template, Manager.KUBE, folder),
+        **set_flags(template, ControllerProgram.KUBE, folder),
     }
     if template.cloud_controller_manager is not None:
         owned["cloud-provider"] = EXTERNAL
-    extra = without_others(template, Manager.KUBE, flags)
+    extra = without_others(template, ControllerProgram.KUBE, flags)
     if template.node_bootstrap:
         extra = {**extra, "controllers": _with_tokens(extra.get("controllers", "*"))}
     return controller_unit(inputs, component, Arguments(owned=owned, defaults=_defaults(inputs)), extra, folder)

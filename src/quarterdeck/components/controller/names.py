@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.admission_plugins import listed
 from quarterdeck.errors import PreconditionFailed
 
@@ -116,7 +116,7 @@ class Listed:
     off: frozenset[str] = frozenset()
 
 
-def names_of(manager: Manager, minor: tuple[int, int]) -> tuple[str, ...]:
+def names_of(manager: ControllerProgram, minor: tuple[int, int]) -> tuple[str, ...]:
     """The canonical names that a manager of that minor version lists, sorted; of a cloud controller manager those of
     every stock one. Raises PreconditionFailed for a minor version whose names are not known.
     """
@@ -126,17 +126,17 @@ def names_of(manager: Manager, minor: tuple[int, int]) -> tuple[str, ...]:
             f"their names are known for {', '.join(f'{major}.{number}' for major, number in MINORS)}",
             "declare spec.controllerSets with one of these versions",
         )
-    if manager is Manager.CLOUD:
+    if manager is ControllerProgram.CLOUD:
         return tuple(sorted(_CLOUD))
     return tuple(sorted(name for name in _KUBE if _SINCE.get(name, MINORS[0]) <= minor))
 
 
-def has(manager: Manager, minor: tuple[int, int], name: str, says: Listed | None = None) -> bool:
+def has(manager: ControllerProgram, minor: tuple[int, int], name: str, says: Listed | None = None) -> bool:
     """Whether a manager can run a controller. ``says``: what the program of a cloud controller manager lists (None: it
     is not known, and may be anything that upstream has). Raises PreconditionFailed as ``names_of`` does.
     """
-    kube = name in names_of(Manager.KUBE, minor)
-    if manager is Manager.KUBE:
+    kube = name in names_of(ControllerProgram.KUBE, minor)
+    if manager is ControllerProgram.KUBE:
         return kube and name not in CLOUDS_ALONE
     return name in says.names if says is not None else kube or name in _CLOUD
 

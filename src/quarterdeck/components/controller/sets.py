@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from quarterdeck.api.plane.controllers import ControllerSet, Manager
+from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.revision import ControllerSetTemplate, Guard, ReplicaTemplate
 from quarterdeck.components.controller.names import enabled, has
 from quarterdeck.components.upstream_versions import holds_migration_locks, minor
@@ -22,18 +22,18 @@ from quarterdeck.model.components import Component
 ALL = "*"
 
 
-def at_rest(sets: Sequence[ControllerSet], kubernetes: str) -> tuple[ControllerSetTemplate, ...]:
+def at_rest(sets: Sequence[ControllerSetSpec], kubernetes: str) -> tuple[ControllerSetTemplate, ...]:
     """The sets as they are while none of them moves: of those of one owner the first is under its own lock."""
     firsts = {each.owner: each.name for each in reversed(sets)}
     own = {each.name for each in sets if firsts[each.owner] == each.name and _has_locks(each.owner, kubernetes)}
     return tuple(_as(each, each.owner, Guard.SET if each.name in own else Guard.MANAGER) for each in sets)
 
 
-def _has_locks(manager: Manager, kubernetes: str) -> bool:
-    return manager is Manager.CLOUD or holds_migration_locks(kubernetes)
+def _has_locks(manager: ControllerProgram, kubernetes: str) -> bool:
+    return manager is ControllerProgram.CLOUD or holds_migration_locks(kubernetes)
 
 
-def own(sets: Sequence[ControllerSetTemplate], manager: Manager) -> ControllerSetTemplate | None:
+def own(sets: Sequence[ControllerSetTemplate], manager: ControllerProgram) -> ControllerSetTemplate | None:
     """The set that a manager is to run under the set's own lock; None if there is none."""
     return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
 
@@ -44,7 +44,7 @@ def locks(template: ReplicaTemplate, component: Component) -> tuple[str, ...]:
     return tuple(each.lock for each in mine if each.guard is Guard.SET)
 
 
-def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager, kubernetes: str) -> tuple[str, ...]:
+def turned_off(sets: Sequence[ControllerSetTemplate], manager: ControllerProgram, kubernetes: str) -> tuple[str, ...]:
     """The controllers that a manager is not to run: another one's, and those that nobody runs for now. It ends when it
     is told of one that it does not know.
     """
@@ -52,26 +52,26 @@ def turned_off(sets: Sequence[ControllerSetTemplate], manager: Manager, kubernet
     return tuple(name for each in theirs for name in each.controllers if _may_have(manager, kubernetes, name))
 
 
-def _may_have(manager: Manager, kubernetes: str, name: str) -> bool:
+def _may_have(manager: ControllerProgram, kubernetes: str, name: str) -> bool:
     """Whether a manager can run a controller; what a cloud controller manager has was asked of its program."""
-    return manager is Manager.CLOUD or has(manager, minor(kubernetes), name)
+    return manager is ControllerProgram.CLOUD or has(manager, minor(kubernetes), name)
 
 
 def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
     """The managers that are told something else of sets by one revision than by another."""
 
-    def told(template: ReplicaTemplate, manager: Manager) -> object:
+    def told(template: ReplicaTemplate, manager: ControllerProgram) -> object:
         sets = template.controller_sets or ()
         mine = own(sets, manager)
         off = turned_off(sets, manager, template.kubernetes_version)
         return bool(sets), mine and (mine.lock, mine.controllers), off
 
-    return frozenset(each.component for each in Manager if told(before, each) != told(after, each))
+    return frozenset(each.component for each in ControllerProgram if told(before, each) != told(after, each))
 
 
-def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str:
+def lock_of(template: ReplicaTemplate, manager: ControllerProgram, controller: str) -> str:
     """The lock under which a manager runs a controller; "" if it does not run it."""
-    if manager is Manager.CLOUD and template.cloud_controller_manager is None:
+    if manager is ControllerProgram.CLOUD and template.cloud_controller_manager is None:
         return ""
     for each in template.controller_sets or ():
         if controller in each.controllers:
@@ -82,10 +82,16 @@ def lock_of(template: ReplicaTemplate, manager: Manager, controller: str) -> str
     return manager.value if runs and _may_have(manager, template.kubernetes_version, controller) else ""
 
 
-def flag_of(template: ReplicaTemplate, manager: Manager) -> str:
+def flag_of(template: ReplicaTemplate, manager: ControllerProgram) -> str:
     """A manager's ``--controllers`` as the user gives it."""
     cloud = template.cloud_controller_manager
-    flags = template.extra_args.kube_controller_manager if manager is Manager.KUBE else cloud.flags if cloud else {}
+    flags = (
+        template.extra_args.kube_controller_manager
+        if manager is ControllerProgram.KUBE
+        else cloud.flags
+        if cloud
+        else {}
+    )
     return flags.get("controllers", ALL)
 
 
@@ -98,7 +104,7 @@ def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
 
 
 def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> bool:
-    kube, cloud = ([lock_of(each, manager, controller) for each in (one, other)] for manager in Manager)
+    kube, cloud = ([lock_of(each, manager, controller) for each in (one, other)] for manager in ControllerProgram)
     there = set(zip(kube, cloud, strict=True))
     across = {(kube[0], cloud[1]), (kube[1], cloud[0])}
     return any(all(pair) and pair[0] != pair[1] for pair in across - there)
@@ -145,15 +151,19 @@ def _gone(start: ReplicaTemplate, goal: ReplicaTemplate) -> Iterator[ControllerS
             yield _as(each, _by_flags(goal, each), Guard.MANAGER)
 
 
-def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> Manager:
+def _owner(start: ReplicaTemplate, wanted: ControllerSetTemplate) -> ControllerProgram:
     """Which manager has run a set: as was said of it, else as flags say. Where both may have, it is the older one."""
     said = {each.name: each.owner for each in start.controller_sets or ()}
     return said.get(wanted.name) or _by_flags(start, wanted)
 
 
-def _by_flags(template: ReplicaTemplate, one: ControllerSet) -> Manager:
-    return Manager.KUBE if any(lock_of(template, Manager.KUBE, each) for each in one.controllers) else Manager.CLOUD
+def _by_flags(template: ReplicaTemplate, one: ControllerSetSpec) -> ControllerProgram:
+    return (
+        ControllerProgram.KUBE
+        if any(lock_of(template, ControllerProgram.KUBE, each) for each in one.controllers)
+        else ControllerProgram.CLOUD
+    )
 
 
-def _as(each: ControllerSet, owner: Manager, guard: Guard) -> ControllerSetTemplate:
+def _as(each: ControllerSetSpec, owner: ControllerProgram, guard: Guard) -> ControllerSetTemplate:
     return ControllerSetTemplate(name=each.name, lock=each.lock, controllers=each.controllers, owner=owner, guard=guard)

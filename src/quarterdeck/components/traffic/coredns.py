@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from quarterdeck.model.endpoints import Record
+from quarterdeck.model.endpoints import DnsRecord
 from quarterdeck.model.units import UnitFile, UnitSpec
 
 _BASE_TTL = 60
@@ -53,7 +53,9 @@ def base_file(settings: DnsSettings) -> UnitFile:
     return UnitFile(zone_path(settings, settings.zone), _zone(settings, settings.zone, _BASE_TTL, lines), 0o644)
 
 
-def record_file(settings: DnsSettings, name: str, record: Record, texts: tuple[tuple[str, str], ...] = ()) -> UnitFile:
+def record_file(
+    settings: DnsSettings, name: str, record: DnsRecord, texts: tuple[tuple[str, str], ...] = ()
+) -> UnitFile:
     """The zone file of one name. ``texts`` are names at or below it with their text records (of no quotes)."""
     lines = (
         *(_line(name, record.ttl, address) for address in record.addresses),

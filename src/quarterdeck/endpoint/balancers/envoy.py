@@ -17,17 +17,17 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
-from quarterdeck.endpoint.port import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.model.units import Program, UnitFile, UnitSpec, UnitState, UnitStatus
 from quarterdeck.pki.authority import issue
-from quarterdeck.pki.certificate import Request, Usage
-from quarterdeck.pki.issuing import LEAF_LIFETIME
+from quarterdeck.pki.certificate import CertificateRequest, Usage
+from quarterdeck.pki.issuance import LEAF_LIFETIME
 from quarterdeck.sites.endings import why_idle
-from quarterdeck.sites.port import Holds, Site
+from quarterdeck.sites.port import Holds, SitePort
 
 #: Seconds for an answer of a load balancer at the address that may be elsewhere: it is asked in each look.
 _AT_HOME = 2.0
@@ -47,7 +47,7 @@ def issue_balancer_tls(
     """What a load balancer at ``addresses``, of these ``names``, needs from the plane's CA to answer whose certificate
     says ``manager``. It may be given a new one at any time.
     """
-    request = Request(
+    request = CertificateRequest(
         common_name="load-balancer",
         usage=Usage.SERVER,
         lifetime=LEAF_LIFETIME,
@@ -85,7 +85,7 @@ class EnvoyBalancer:
     ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
     """
 
-    site: Site
+    site: SitePort
     machine: str
     settings: BalancerSettings
     tls: Callable[[], BalancerTls] = field(repr=False)

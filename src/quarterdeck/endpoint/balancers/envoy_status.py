@@ -56,7 +56,7 @@ class _Host(BaseModel):
     health_status: _Health
 
 
-class _Cluster(BaseModel):
+class _ClusterStatus(BaseModel):
     name: str
     host_statuses: list[_Host] = Field(default_factory=list)
 
@@ -69,7 +69,7 @@ def _only_apiservers(clusters: object) -> object:
 
 
 class _Clusters(BaseModel):
-    cluster_statuses: Annotated[list[_Cluster], BeforeValidator(_only_apiservers)]
+    cluster_statuses: Annotated[list[_ClusterStatus], BeforeValidator(_only_apiservers)]
 
 
 class _Stat(BaseModel):

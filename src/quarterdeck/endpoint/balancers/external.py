@@ -44,7 +44,7 @@ def enough(backends: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class ConnectionSample:
     """What the last connections led to, the newest last; ``newest`` of them were made in this look."""
 
     led: tuple[str | Nobody, ...]
@@ -72,7 +72,7 @@ class Sample:
         return f"{len(self.led)} connections led to {seen}" + (f"; {failed} of them to nobody" if failed else "")
 
 
-def unsure(sample: Sample, replicas: Sequence[str], wanted: frozenset[str] | None) -> frozenset[str]:
+def unsure(sample: ConnectionSample, replicas: Sequence[str], wanted: frozenset[str] | None) -> frozenset[str]:
     """The replicas of which ``sample`` does not say whether the load balancer sends to them. One that always sends the
     same client to the same backend shows that one alone; who wants no other need not know of this.
     """
@@ -94,7 +94,7 @@ class Outside:
     _led: list[str | Nobody] = field(default_factory=list)
     _shown: dict[str, str] = field(default_factory=dict)
 
-    async def sample(self, replicas: Mapping[str, BackendAddress]) -> Sample:
+    async def sample(self, replicas: Mapping[str, BackendAddress]) -> ConnectionSample:
         """Connect so often that what is seen is sure of these replicas."""
         most = max(enough(len(replicas)), _EACH_LOOK)
         count = max(_EACH_LOOK, most - len(self._led))
@@ -108,7 +108,7 @@ class Outside:
             await self._learn(replicas)
         new = [each if isinstance(each, Nobody) else self._shown.get(each, Nobody.REFUSED) for each in seen]
         self._led = [*self._led, *new][-most:]
-        return Sample(led=tuple(self._led), newest=len(new))
+        return ConnectionSample(led=tuple(self._led), newest=len(new))
 
     async def _learn(self, replicas: Mapping[str, BackendAddress]) -> None:
         """Which certificate each shows: asked without the load balancer."""
@@ -280,7 +280,7 @@ def _names(backends: Mapping[str, BackendAddress]) -> str:
     return " ".join(sorted(backends)) or "nobody"
 
 
-def _seen(sample: Sample, replicas: Mapping[str, BackendAddress]) -> str:
+def _seen(sample: ConnectionSample, replicas: Mapping[str, BackendAddress]) -> str:
     words = sample.describe()
     if len(sample.names) == 1 and len(replicas) > 1:
         words += " (it must lead one client to all of its backends, in turns: else it cannot be seen through)"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from quarterdeck.errors import Conflict, PreconditionFailed
-from quarterdeck.model.endpoints import Claim, Ownership, Sighting
+from quarterdeck.model.endpoints import Ownership, RecordClaim, Sighting
 
 _LABEL = "_quarterdeck"
 _TEXT = re.compile(r"heritage=quarterdeck,quarterdeck/owner=([^,]+),quarterdeck/token=([0-9]{1,18})")
@@ -36,7 +36,7 @@ def ownership_of(texts: Sequence[str]) -> Ownership | None:
     return Ownership(found[1], int(found[2])) if found else Ownership(" and ".join(sorted(texts)), 0)
 
 
-def stranger(sighting: Sighting, claim: Claim) -> str:
+def stranger(sighting: Sighting, claim: RecordClaim) -> str:
     """Whom a name belongs to, in words, if it is not the claimer's to change; "" if it is.
 
     It is not when somebody else claims it, or when it leads elsewhere than to the claimer (whoever made it so may
@@ -51,7 +51,7 @@ def stranger(sighting: Sighting, claim: Claim) -> str:
     return ""
 
 
-def require_own(doing: str, sighting: Sighting, claim: Claim | None) -> None:
+def require_own(doing: str, sighting: Sighting, claim: RecordClaim | None) -> None:
     """Raise PreconditionFailed when the name is somebody else's, Conflict when a newer driver has changed it. Who
     claims nothing may change what nobody claims.
     """

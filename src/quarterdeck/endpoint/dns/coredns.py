@@ -10,10 +10,10 @@ from quarterdeck.components.traffic.coredns import DnsSettings, base_file, dns_u
 from quarterdeck.endpoint.dns.claims import claim_name, claim_text, require_own
 from quarterdeck.endpoint.dns.records import DnsServer, absolute, look_at_equals, record_of, until_answer
 from quarterdeck.errors import InvalidInput, Unavailable
-from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import DnsRecord, Ownership, PersonMust, RecordClaim, Sighting
 from quarterdeck.model.units import Program, UnitFile
 from quarterdeck.sites.endings import why_idle
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 _PAUSE = 0.02  # seconds between two questions to a server that starts
 
@@ -27,7 +27,7 @@ class CoreDns:
     told everything: one that is away is told when it is back, and until then nobody knows what it may hand out by then.
     """
 
-    site: Site
+    site: SitePort
     hosts: Mapping[str, DnsSettings]
     patience: float = 20.0
 
@@ -41,7 +41,7 @@ class CoreDns:
         self._below_zone(name)
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """See ``Dns.set``; but a server whose machine does not answer is not waited for: clients ask the others."""
         full, wanted = self._below_zone(name), record_of(addresses, ttl)
@@ -55,7 +55,7 @@ class CoreDns:
         await self._until(told, full, wanted, owner)
         return None
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """See ``Dns.observe``."""
         return (await self.look(name)).record
 
@@ -63,7 +63,7 @@ class CoreDns:
         """See ``Dns.look``."""
         return await look_at_equals(self.servers, self._below_zone(name))
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """See ``Dns.remove``. Nobody would tell a server later that a name is gone, so all of their machines must
         answer before the first forgets it.
         """
@@ -108,7 +108,7 @@ class CoreDns:
         for machine, settings in self.hosts.items():
             await self.site.remove_unit(machine, settings.unit)
 
-    async def _require_own(self, full: str, claim: Claim | None) -> None:
+    async def _require_own(self, full: str, claim: RecordClaim | None) -> None:
         """As those servers answer that ran before, which may have to start first: others know nobody's names."""
         ran: list[str] = []
 
@@ -141,7 +141,9 @@ class CoreDns:
             raise worst or failed[0]
         return tuple(machine for machine, each in zip(self.hosts, ended, strict=True) if each is None)
 
-    async def _until(self, machines: Sequence[str], full: str, wanted: Record | None, owner: Ownership | None) -> None:
+    async def _until(
+        self, machines: Sequence[str], full: str, wanted: DnsRecord | None, owner: Ownership | None
+    ) -> None:
         asked = self._servers_on(machines)
         what = f"DNS server {' and '.join(map(str, asked))} to answer for {full}"
         await until_answer(
@@ -168,12 +170,12 @@ class CoreDns:
         return full
 
 
-def _record_file(settings: DnsSettings, full: str, record: Record, owner: Ownership | None) -> UnitFile:
+def _record_file(settings: DnsSettings, full: str, record: DnsRecord, owner: Ownership | None) -> UnitFile:
     texts = ((claim_name(full), claim_text(owner)),) if owner is not None else ()
     return record_file(settings, full, record, texts)
 
 
-async def _said_by(servers: Sequence[DnsServer], full: str) -> tuple[Record, Ownership | None] | None:
+async def _said_by(servers: Sequence[DnsServer], full: str) -> tuple[DnsRecord, Ownership | None] | None:
     """The record of a name, and whose it is; None where no server answers, or has it."""
     try:
         seen = await look_at_equals(tuple(servers), full)

@@ -20,7 +20,7 @@ from typing_extensions import override
 from quarterdeck.dns import ask_server
 from quarterdeck.endpoint.dns.claims import claim_name, ownership_of
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut, Unavailable
-from quarterdeck.model.endpoints import Ownership, Record, Sighting
+from quarterdeck.model.endpoints import DnsRecord, Ownership, Sighting
 
 #: The record types that lead to addresses.
 ADDRESS_TYPES = (dns.rdatatype.A, dns.rdatatype.AAAA)
@@ -52,7 +52,7 @@ def absolute(name: str) -> str:
     return parsed.to_text()
 
 
-def record_of(addresses: tuple[str, ...], ttl: int) -> Record:
+def record_of(addresses: tuple[str, ...], ttl: int) -> DnsRecord:
     """The record of these addresses, in one order whatever theirs; raises InvalidInput for what is none."""
     if not addresses:
         raise InvalidInput("making a DNS record", "it has no address", "remove the record instead")
@@ -62,16 +62,16 @@ def record_of(addresses: tuple[str, ...], ttl: int) -> Record:
         parsed = {ipaddress.ip_address(address) for address in addresses}
     except ValueError as error:
         raise InvalidInput("making a DNS record", str(error), "use IPv4 or IPv6 addresses") from error
-    return Record(tuple(str(each) for each in sorted(parsed, key=lambda each: (each.version, int(each)))), ttl)
+    return DnsRecord(tuple(str(each) for each in sorted(parsed, key=lambda each: (each.version, int(each)))), ttl)
 
 
-def text_of(record: Record, kind: dns.rdatatype.RdataType) -> tuple[str, ...]:
+def text_of(record: DnsRecord, kind: dns.rdatatype.RdataType) -> tuple[str, ...]:
     """The addresses of ``record`` that go into records of type ``kind``."""
     version = 6 if kind is dns.rdatatype.AAAA else 4
     return tuple(each for each in record.addresses if ipaddress.ip_address(each).version == version)
 
 
-def record_from(rrsets: list[dns.rrset.RRset]) -> Record | None:
+def record_from(rrsets: list[dns.rrset.RRset]) -> DnsRecord | None:
     """The record that the address sets of one name make; the time to live is the longest of them."""
     found = [rrset for rrset in rrsets if rrset.rdtype in ADDRESS_TYPES and len(rrset) > 0]
     if not found:
@@ -80,7 +80,7 @@ def record_from(rrsets: list[dns.rrset.RRset]) -> Record | None:
     return record_of(addresses, max(rrset.ttl for rrset in found))
 
 
-async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bool = False) -> Record | None:
+async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bool = False) -> DnsRecord | None:
     """What ``server`` answers for ``name`` now; None when it says that there is no such record.
 
     Unless ``recurse``, only an authoritative answer counts, and an alias raises PreconditionFailed. Raises
@@ -107,7 +107,7 @@ async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ())
         asyncio.gather(ask(server, name), ask_claim(server, name)),
         asyncio.gather(*(_ask_other(each, name) for each in others)),
     )
-    differ: list[Record | None] = []
+    differ: list[DnsRecord | None] = []
     torn: list[str] = []
     answering = 1
     for each, answer in zip(others, answers, strict=True):
@@ -145,7 +145,7 @@ async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
     )
 
 
-async def _ask_equal(server: DnsServer, name: str) -> tuple[Record | None, Ownership | None] | Unavailable:
+async def _ask_equal(server: DnsServer, name: str) -> tuple[DnsRecord | None, Ownership | None] | Unavailable:
     try:
         record, ownership = await asyncio.gather(ask(server, name), ask_claim(server, name))
     except Unavailable as error:
@@ -153,11 +153,11 @@ async def _ask_equal(server: DnsServer, name: str) -> tuple[Record | None, Owner
     return record, ownership
 
 
-def _shown(record: Record | None) -> str:
+def _shown(record: DnsRecord | None) -> str:
     return "no record" if record is None else f"{' '.join(record.addresses)} (ttl {record.ttl} s)"
 
 
-async def _ask_other(server: DnsServer, name: str) -> Record | Unavailable | None:
+async def _ask_other(server: DnsServer, name: str) -> DnsRecord | Unavailable | None:
     try:
         return await ask(server, name, timeout=1.0)
     except Unavailable as error:
@@ -216,7 +216,7 @@ _PAUSE = 0.02  # seconds between two questions
 async def until_answer(
     look: Callable[[], Awaitable[Sighting]],
     what: str,
-    wanted: Record | None,
+    wanted: DnsRecord | None,
     owner: Ownership | None,
     *,
     patience: float,

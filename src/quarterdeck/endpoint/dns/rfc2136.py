@@ -29,7 +29,7 @@ from quarterdeck.endpoint.dns.records import (
     until_answer,
 )
 from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, Unavailable
-from quarterdeck.model.endpoints import Claim, Ownership, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import DnsRecord, Ownership, PersonMust, RecordClaim, Sighting
 
 _TIMEOUT = 5.0
 _NAMED_FOR = 30.0  # seconds for which the zone's own list of servers is believed
@@ -47,7 +47,7 @@ _REFUSALS = {
 _CONFLICTS = frozenset({dns.rcode.NXDOMAIN, dns.rcode.YXDOMAIN, dns.rcode.NXRRSET, dns.rcode.YXRRSET})
 
 
-class TsigAlgorithm(StrEnum):
+class SigningAlgorithm(StrEnum):
     """How updates are signed; weaker ones are not offered (RFC 8945, section 6)."""
 
     HMAC_SHA256 = "hmac-sha256"
@@ -61,7 +61,7 @@ class TsigKey:
 
     name: str
     secret: str = field(repr=False)
-    algorithm: TsigAlgorithm = TsigAlgorithm.HMAC_SHA256
+    algorithm: SigningAlgorithm = SigningAlgorithm.HMAC_SHA256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +91,14 @@ class Rfc2136Dns:
             raise PreconditionFailed(f"asking the DNS servers of zone {self.zone} for {full}", seen.torn, step)
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """See ``Dns.set``. The update says what is there now, and fails if somebody changed it meanwhile."""
         full, wanted = self._in_zone(name), record_of(addresses, ttl)
         await self._exchange(full, wanted, claim)
         return None
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """See ``Dns.observe``."""
         return await ask(self.server, self._in_zone(name))
 
@@ -106,7 +106,7 @@ class Rfc2136Dns:
         """See ``Dns.look``."""
         return await look(self.server, self._in_zone(name), await self._others())
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """See ``Dns.remove``."""
         await self._exchange(self._in_zone(name), None, claim)
         return None
@@ -119,7 +119,7 @@ class Rfc2136Dns:
             self._named[:] = [(now, await name_servers(self.server, self.zone))]
         return self._named[-1][1]
 
-    async def _exchange(self, name: str, wanted: Record | None, claim: Claim | None) -> None:
+    async def _exchange(self, name: str, wanted: DnsRecord | None, claim: RecordClaim | None) -> None:
         seen = await look(self.server, name)
         require_own(f"changing the record {name}", seen, claim)
         owner = claim.ownership if claim is not None and wanted is not None else None
@@ -131,8 +131,8 @@ class Rfc2136Dns:
     def change(
         self,
         name: str,
-        former: Record | None,
-        wanted: Record | None,
+        former: DnsRecord | None,
+        wanted: DnsRecord | None,
         held: Ownership | None = None,
         owner: Ownership | None = None,
     ) -> dns.update.UpdateMessage:

@@ -9,7 +9,7 @@ import dns.exception
 
 from quarterdeck.endpoint.dns.records import DnsServer, absolute, ask, record_of
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.model.endpoints import Claim, PersonMust, Record, Sighting
+from quarterdeck.model.endpoints import DnsRecord, PersonMust, RecordClaim, Sighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class UnmanagedDns:
         await self.observe(name)
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """What the person must do, until the name resolves as wanted.
 
@@ -40,7 +40,7 @@ class UnmanagedDns:
             return None
         return PersonMust(name=absolute(name), wanted=wanted, seen=seen)
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """What clients are told now; the time to live is what was left of it."""
         full = absolute(name)
         failures: list[str] = []
@@ -55,7 +55,7 @@ class UnmanagedDns:
         """See ``Dns.look``: whose the record is, the person knows who makes it."""
         return Sighting(record=await self.observe(name), by_hand=True)
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """What the person must do, until the name resolves to nothing."""
         seen = await self.observe(name)
         return None if seen is None else PersonMust(name=absolute(name), wanted=None, seen=seen)
@@ -91,7 +91,7 @@ class FixedAddress:
         record_of((self.address,), 0)
 
     async def set(
-        self, name: str, addresses: tuple[str, ...], ttl: int, claim: Claim | None = None
+        self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
         """Nothing, if clients are to be led to the address itself; raises PreconditionFailed for any other."""
         if record_of(addresses, 0) != await self.observe(name):
@@ -102,7 +102,7 @@ class FixedAddress:
             )
         return None
 
-    async def observe(self, name: str) -> Record | None:
+    async def observe(self, name: str) -> DnsRecord | None:
         """The address; clients never ask again, and never need to (time to live 0)."""
         return record_of((self.address,), 0)
 
@@ -110,6 +110,6 @@ class FixedAddress:
         """See ``Dns.look``: it is the plane's whatever a driver does, and clients ask nobody."""
         return Sighting(record=await self.observe(name), by_hand=True, servers=0)
 
-    async def remove(self, name: str, claim: Claim | None = None) -> PersonMust | None:
+    async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
         """Nothing: there is no record."""
         return None

@@ -17,7 +17,7 @@ from quarterdeck.api.belongings import AddonContent, AddonManifests
 from quarterdeck.api.plane.addons import AddonStatus
 from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.observation.asking import ready_apiserver
+from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.workspace import addons
 from quarterdeck.engine.workspace.own_addons import kept_for_cloud, kept_for_nodes
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable

@@ -21,7 +21,7 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.engine.workspace.revisions import takes_nodes
-from quarterdeck.kube.nodes import SigningRequest, Taken, nodes, objection, serving_requests
+from quarterdeck.kube.nodes import ReservedNames, SigningRequest, nodes, objection, serving_requests
 from quarterdeck.kube.port import Address, Refused
 from quarterdeck.model.world import World
 from quarterdeck.pki.validity import certificates, validity
@@ -29,7 +29,7 @@ from quarterdeck.stores.port import EventType
 
 
 @dataclass(kw_only=True)
-class RenewCertificates:
+class CertificateRenewal:
     """A duty: when a third of the life of a certificate is left, all of the plane's are asked for anew, as by
     ``certs renew``: one replica takes them up after the other. Authorities stay.
     """
@@ -138,10 +138,10 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
     }
 
 
-def _taken(plane: Plane) -> Taken:
+def _taken(plane: Plane) -> ReservedNames:
     """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
     seats = (seat_of(each).hosts for each in plane.memory.replicas)
     machines = (each.address for each in plane.machines.values())
     names = {plane.resource.host, service_ip(plane.wanted), "localhost", "kubernetes", "127.0.0.1", "::1"}
     every = {*names, *plane.addresses, *machines, *(each for hosts in seats for each in hosts)}
-    return Taken(frozenset(each.lower() for each in every), (CLUSTER_DOMAIN, "svc", plane.resource.host))
+    return ReservedNames(frozenset(each.lower() for each in every), (CLUSTER_DOMAIN, "svc", plane.resource.host))

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.together import cut_off
+from quarterdeck.actions.tasks import cut_off
 from quarterdeck.engine.notices.journal import tell_step
-from quarterdeck.engine.notices.troubles import Failures, Fate, Troubles, fate
+from quarterdeck.engine.notices.troubles import Disposition, Failures, Troubles, fate
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
-from quarterdeck.stores.port import Outcome
+from quarterdeck.stores.port import EntryOutcome
 
 # Steps that a duty takes for a plane at rest, told in its journal as those of its driver are.
 
@@ -30,7 +30,7 @@ async def tend(plane: Plane, step: Step, world: World) -> None:
     detail = await carry_out(plane, step, world)
     assert not isinstance(detail, Must)
     seconds = asyncio.get_running_loop().time() - began
-    await tell_step(plane, step, Outcome.DONE, {"seconds": seconds, **detail})
+    await tell_step(plane, step, EntryOutcome.DONE, {"seconds": seconds, **detail})
 
 
 # Tasks of a plane that take minutes: they go on beside its steps, and end with its lease.
@@ -107,7 +107,7 @@ class LongTasks:
             await asyncio.sleep(_PULSE)
 
     async def _ended_badly(self, name: str, error: Exception) -> None:
-        if fate(error) is Fate.OVER:
+        if fate(error) is Disposition.OVER:
             return  # the driver learns of it by itself, and ends the others
         times = self._failed.get(name, (0, 0.0))[0]
         pause = min(SHORTEST_PAUSE * 2**times, LONGEST_PAUSE)

@@ -10,7 +10,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.engine.background.duties import share, tend
 from quarterdeck.engine.notices.events import Happening
-from quarterdeck.engine.observation.compared import compare
+from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.workspace.leases import comparison_lease
 from quarterdeck.errors import Corrupt
 from quarterdeck.model.clusters import CALLED, Cluster

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
-from quarterdeck.engine.controller_sets.sets_held import Holder, locks_of, manager_of, taker
-from quarterdeck.engine.notices.troubles import MET, Failures, Fate, Troubles, fate
+from quarterdeck.engine.controller_sets.set_holders import Holder, locks_of, manager_of, taker
+from quarterdeck.engine.notices.troubles import MET, Disposition, Failures, Troubles, fate
 from quarterdeck.errors import Unavailable
 from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.port import Address
@@ -122,7 +122,9 @@ class LockWatch:
             lock = str(each.detail["lock"])
             if each.kind == TAKEN:
                 component = str(each.detail["component"])
-                self._holders[lock] = Holder(Manager(component) if component else None, each.replica, each.site)
+                self._holders[lock] = Holder(
+                    ControllerProgram(component) if component else None, each.replica, each.site
+                )
             elif each.detail["released"]:
                 self._holders.pop(lock, None)
         return Tenures.of((*taken, *left))
@@ -141,7 +143,7 @@ class LockWatch:
                 try:
                     await self._write_next()
                 except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
-                    if fate(error) is Fate.OVER:
+                    if fate(error) is Disposition.OVER:
                         return
                     await self._failures.tell(_WRITING, error)
                     await asyncio.sleep(AGAIN)

@@ -27,7 +27,7 @@ STALLED = "Stalled"
 CONTROLLERS_LEAD = "ControllersLead"
 #: Of planes with add-ons: all their objects are as wanted (see ``addon_duty``).
 ADDONS_APPLIED = "AddonsApplied"
-#: Of planes that are kept: the disks under etcd are fast enough and have room; its links are (see ``watching``).
+#: Of planes that are kept: the disks under etcd are fast enough and have room; its links are (see ``disk_watch``).
 DISKS_WELL = "DisksWell"
 LINKS_WELL = "LinksWell"
 #: Of planes that are kept: the clocks of their machines agree with ours (see ``clock_skew``).

@@ -10,13 +10,13 @@ from pydantic import JsonValue
 from quarterdeck.actions.plane import Plane
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 
 async def tell_step(
     plane: Plane,
     step: Step,
-    outcome: Outcome,
+    outcome: EntryOutcome,
     detail: Mapping[str, JsonValue],
     *,
     operation: str = "",
@@ -45,7 +45,7 @@ CONNECTIONS_EVERY = 15.0
 
 
 @dataclass
-class Timeline:
+class JournalFilter:
     """What of the observations is worth a row of the journal, which is an fsync."""
 
     _last: Mapping[str, JsonValue] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, NotApplied, Paused, QuarterdeckError, Unavailable
 from quarterdeck.etcd.faults import EtcdFault
-from quarterdeck.stores.port import JournalEntry, Outcome, Store
+from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
 
 #: What a driver may meet and go on after: what ports raise, and what the operating system does beside.
 MET = (QuarterdeckError, OSError)
@@ -21,7 +21,7 @@ LONGEST_PAUSE = 2.0
 _DOUBLINGS = 5
 
 
-class Fate(Enum):
+class Disposition(Enum):
     """What an error means for the driver that meets it."""
 
     AGAIN = auto()  # look again, and try what is then to be done
@@ -29,19 +29,21 @@ class Fate(Enum):
     HOPELESS = auto()  # no retry mends it: a person has to, and the operation has failed until then
 
 
-def fate(error: Exception) -> Fate:
+def fate(error: Exception) -> Disposition:
     """What becomes of the driver that meets this error."""
     match error:
         case LeaseLost() | Gone() | Paused():
-            return Fate.OVER
+            return Disposition.OVER
         case EtcdFault():
-            return Fate.AGAIN  # what etcd refuses now is not asked of it again when the next look shows otherwise
+            return (
+                Disposition.AGAIN
+            )  # what etcd refuses now is not asked of it again when the next look shows otherwise
         case InvalidInput() | Corrupt() | NotApplied():
-            return Fate.HOPELESS
+            return Disposition.HOPELESS
         case QuarterdeckError() | OSError():
-            return Fate.AGAIN
+            return Disposition.AGAIN
         case _:
-            return Fate.HOPELESS
+            return Disposition.HOPELESS
 
 
 @dataclass(kw_only=True)
@@ -72,7 +74,7 @@ class Troubles:
 
     async def meet(self, error: Exception) -> None:
         """Tell of what ended a round. Raises it when it is not to be tried again."""
-        if fate(error) is not Fate.AGAIN:
+        if fate(error) is not Disposition.AGAIN:
             raise error
         self.went(well=False)
         known = in_words(error)
@@ -125,7 +127,7 @@ class Troubles:
                     time=self.clock(),
                     kind=happened.reason,
                     text=text,
-                    outcome=Outcome.NOTED,
+                    outcome=EntryOutcome.NOTED,
                     operation=self.operation,
                 )
             )

@@ -37,7 +37,7 @@ class Dated(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReplicaPlace:
     """Where a replica is found on its machine: the names of its units, and of its volume of a ``storage_class``;
     ``events`` is the volume of its member of the events' cluster (None: it has no such member).
     """
@@ -77,7 +77,7 @@ class ServerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class UnhealthyPrograms:
     """The programs of a replica that run and are not well as far as they say, and those of them that were; and the
     managers of sets of controllers among these that have said nothing for so long that their locks will pass on.
     """
@@ -104,12 +104,12 @@ class Seen:
     restless: frozenset[tuple[str, str]] = frozenset()
     endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     quiet: Mapping[str, tuple[tuple[Component, str], ...]] = field(default_factory=dict)
-    silent: Mapping[str, Silent] = field(default_factory=dict)
+    silent: Mapping[str, UnhealthyPrograms] = field(default_factory=dict)
     events: Dated[EtcdFacts] | None = None
     leading: tuple[Leadership, ...] = ()
 
 
-def assemble(known: World, places: Mapping[str, Place], seen: Seen, now: float) -> World:
+def assemble(known: World, places: Mapping[str, ReplicaPlace], seen: Seen, now: float) -> World:
     """The world: what is ``known`` without a look, and what was seen by ``now``. ``places`` are by replica."""
     sites = {name: facts for name, each in seen.sites.items() if (facts := each.by(now)) is not None}
     etcd = seen.etcd.by(now) or EtcdFacts()
@@ -151,14 +151,16 @@ def _servers(record: Replica, seen: Seen, now: float) -> ServerFacts:
     return (asked.by(now) if asked is not None else None) or ServerFacts()
 
 
-def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen: Seen, now: float) -> ReplicaFact:
+def _replica(
+    record: Replica, place: ReplicaPlace, sites: Mapping[str, SiteFacts], seen: Seen, now: float
+) -> ReplicaFact:
     site = sites.get(record.site)
     there = site.machine(record.machine) if site is not None else None
     reattachable, volume_at = _attached(record, place, site)
     if site is None or there is None or there.units is None:
         return replace(_unseen(record, place, there), reattachable=reattachable, volume_at=volume_at)
     units = {component: there.unit(name) for component, name in place.units.items()}
-    servers, silent = _servers(record, seen, now), seen.silent.get(record.name, Silent())
+    servers, silent = _servers(record, seen, now), seen.silent.get(record.name, UnhealthyPrograms())
     ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.restless}
     return ReplicaFact(
         name=record.name,
@@ -187,7 +189,7 @@ def _replica(record: Replica, place: Place, sites: Mapping[str, SiteFacts], seen
     )
 
 
-def _unseen(record: Replica, place: Place, there: MachineFacts | None) -> ReplicaFact:
+def _unseen(record: Replica, place: ReplicaPlace, there: MachineFacts | None) -> ReplicaFact:
     """A replica whose machine does not answer, or says nothing of its units."""
     down = there is not None and there.machine.state is MachineState.DOWN
     return ReplicaFact(
@@ -199,7 +201,7 @@ def _unseen(record: Replica, place: Place, there: MachineFacts | None) -> Replic
     )
 
 
-def _attached(record: Replica, place: Place, site: SiteFacts | None) -> tuple[bool, str]:
+def _attached(record: Replica, place: ReplicaPlace, site: SiteFacts | None) -> tuple[bool, str]:
     """Whether all volumes of a replica can go to other machines, and where one is that has left its own."""
     if site is None:
         return False, ""
@@ -208,7 +210,9 @@ def _attached(record: Replica, place: Place, site: SiteFacts | None) -> tuple[bo
     return all(each in site.reattachable for _, each in volumes), next(filter(None, away), "")
 
 
-def _events(place: Place, site: SiteFacts, machine: MachineFacts, servers: ServerFacts, refused: str) -> MemberData:
+def _events(
+    place: ReplicaPlace, site: SiteFacts, machine: MachineFacts, servers: ServerFacts, refused: str
+) -> MemberData:
     if place.events is None:
         return MemberData()
     return MemberData(peer_up=servers.events_peer_up, has_data=_has_data(*place.events, site, machine), refused=refused)

@@ -10,7 +10,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
-from quarterdeck.engine.observation.asking import or_none
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.model.capabilities import ClockOffset
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World

@@ -11,22 +11,22 @@ from functools import partial
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
-from quarterdeck.engine.observation.asking import all_or_none, or_none
-from quarterdeck.etcd.facts import MemberStatus
-from quarterdeck.etcd.port import Etcd
+from quarterdeck.engine.observation.queries import all_or_none, or_none
+from quarterdeck.etcd.facts import MemberReport
+from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.clusters import NoteCluster
 
 
-def foreign(memory: Memory, status: MemberStatus | None) -> str:
+def foreign(memory: Memory, status: MemberReport | None) -> str:
     """How a member is known to be another cluster's; "" if it is not."""
     if status is None or memory.cluster_id in (0, status.cluster_id):
         return ""
     return f"it belongs to etcd cluster {status.cluster_id:x}, and the plane's is {memory.cluster_id:x}"
 
 
-async def set_back(etcd: Etcd, urls: tuple[str, ...], memory: Memory, newest: int) -> str | None:
+async def set_back(etcd: EtcdCluster, urls: tuple[str, ...], memory: Memory, newest: int) -> str | None:
     """How the cluster is known to have been set back to earlier data, or to none; "" if it was not, None if that is not
     known now. ``newest`` is the newest revision that a member said to have: members may lag, so that a quorum is asked
     before anything is thought of it.
@@ -58,7 +58,7 @@ async def _note(plane: Plane, cluster: Cluster) -> None:
         await remember(plane, (NoteCluster(site="", why=why, cluster_id=known, revision=confirmed, cluster=cluster),))
 
 
-async def _agreed(etcd: Etcd, urls: tuple[str, ...]) -> int:
+async def _agreed(etcd: EtcdCluster, urls: tuple[str, ...]) -> int:
     """The cluster's id, by all members that answer; 0 if they do not agree."""
     heard = await all_or_none(partial(etcd.status, url) for url in urls)
     ids = {status.cluster_id for status in heard if status is not None}

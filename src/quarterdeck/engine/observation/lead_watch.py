@@ -24,7 +24,7 @@ GAP_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedLease:
     """A lease (None: there is none) as it was read last, at ``read``; it is as it is ``since``, at the latest.
     ``moved``: that it changed then was seen. ``steady``: since when it was read without a gap, and did not change.
     ``replica``: whose program says that it holds it ("": none does); ``alone``: since when all programs of the plane
@@ -40,20 +40,20 @@ class Watched:
     alone: float | None = None
 
     @classmethod
-    def begun(cls, lease: SeenLease | None, now: float) -> Watched:
+    def begun(cls, lease: SeenLease | None, now: float) -> WatchedLease:
         """What the first reading tells."""
         return cls(lease=lease, read=now, since=now, steady=now)
 
-    def after(self, lease: SeenLease | None, now: float) -> Watched:
+    def after(self, lease: SeenLease | None, now: float) -> WatchedLease:
         """The same after one more reading."""
         if _renewal(lease) == _renewal(self.lease):
             steady = self.steady if now - self.read <= GAP_S else now
             return replace(self, lease=lease, read=now, steady=steady)
-        new = Watched(lease=lease, read=now, since=now, steady=now, moved=True)
+        new = WatchedLease(lease=lease, read=now, since=now, steady=now, moved=True)
         same = _holder(lease) == _holder(self.lease)
         return replace(new, replica=self.replica, alone=self.alone) if same else new
 
-    def claimed(self, said: Mapping[str, bool | None]) -> Watched:
+    def claimed(self, said: Mapping[str, bool | None]) -> WatchedLease:
         """The same, with what the plane's programs say, by replica (None: it does not answer)."""
         claims = [name for name, holds in said.items() if holds]
         disowned = bool(said) and all(holds is False for holds in said.values()) and bool(_holder(self.lease))

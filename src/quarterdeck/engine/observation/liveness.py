@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.observation.asking import SOON
-from quarterdeck.engine.observation.assemble import Dated, Place, ServerFacts, Silent
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerFacts, UnhealthyPrograms
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
+from quarterdeck.engine.observation.queries import SOON
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import Component
@@ -63,11 +63,11 @@ class Liveness:
     async def observe(
         self,
         memory: Memory,
-        places: Mapping[str, Place],
+        places: Mapping[str, ReplicaPlace],
         sites: SeenSites,
         servers: Mapping[str, Dated[ServerFacts]],
         memberships: Mapping[Cluster, Membership | None],
-    ) -> Mapping[str, Silent]:
+    ) -> Mapping[str, UnhealthyPrograms]:
         """The programs that run and are not well as far as they say, by replica. Nothing of machines that do not
         answer, nor for who does not drive.
         """
@@ -125,13 +125,13 @@ class Liveness:
         (port,) = CATALOGUE[component].ports
         return await self.plane.kube.healthz(server_address(record, port.name), within=within)
 
-    def _told(self, memory: Memory) -> Mapping[str, Silent]:
+    def _told(self, memory: Memory) -> Mapping[str, UnhealthyPrograms]:
         names = {each.name for each in memory.replicas}
         self._known = {key: each for key, each in self._known.items() if key[0] in names}
         now = self.plane.steady()
         silent = {key: each for key, each in self._known.items() if each.well is False}
         return {
-            name: Silent(
+            name: UnhealthyPrograms(
                 all=frozenset(component for (one, component) in silent if one == name),
                 hung=frozenset(
                     component

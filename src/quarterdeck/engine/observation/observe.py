@@ -12,18 +12,18 @@ from quarterdeck.actions.addresses import elsewhere
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, Place, Seen, ServerFacts, assemble
+from quarterdeck.engine.observation.assemble import Dated, EtcdFacts, ReplicaPlace, Seen, ServerFacts, assemble
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.observe_leaders import LeadersObserver
 from quarterdeck.engine.observation.observe_servers import ServersObserver
 from quarterdeck.engine.observation.observe_sites import SitesObserver
 from quarterdeck.engine.observation.observe_traffic import TrafficObserver, see_name
-from quarterdeck.engine.observation.quiet import Heard, Quiet
+from quarterdeck.engine.observation.quiet_programs import Heard, Quiet
 from quarterdeck.engine.workspace import site_use
 from quarterdeck.engine.workspace.places import site_as_known
 from quarterdeck.engine.workspace.settings import (
-    Goal,
+    ResolvedSpec,
     consent_of,
     endpoint_port,
     front_site,
@@ -47,7 +47,7 @@ T = TypeVar("T")
 class Look:
     """One look at a plane: what was seen, and the ``places`` of its replicas, by which that is found."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, ReplicaPlace]
     seen: Seen
 
 
@@ -59,7 +59,7 @@ class Observer:
 
     plane: Plane
     settings: Settings
-    goal: Goal
+    goal: ResolvedSpec
     deleting: bool = False
     front: str | None = None
     promoted: bool = False
@@ -140,7 +140,7 @@ class Observer:
         places = {record.name: self._place(record) for record in known.memory.replicas}
         return Look(places=places, seen=await self._seen(known, places, also))
 
-    async def _seen(self, known: World, places: Mapping[str, Place], also: Iterable[str]) -> Seen:
+    async def _seen(self, known: World, places: Mapping[str, ReplicaPlace], also: Iterable[str]) -> Seen:
         """What runs on machines that do not answer is not asked: that would take until its deadline."""
         memory = known.memory
         names = self._names(memory, also)
@@ -206,8 +206,8 @@ class Observer:
         names |= {each for each in (memory.served_site, self.front) if each}
         return tuple(sorted(names - {APISERVERS}))
 
-    def _place(self, record: Replica) -> Place:
-        return Place(
+    def _place(self, record: Replica) -> ReplicaPlace:
+        return ReplicaPlace(
             units={component: self.plane.unit(record, component) for component in CATALOGUE},
             volume=volume_name(self.plane, record),
             storage_class=record.storage_class,

@@ -11,10 +11,10 @@ from functools import partial
 from quarterdeck.actions.addresses import candidates, client_url, client_urls, metrics_url, owners, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.volumes import volume_name
-from quarterdeck.engine.observation.asking import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.identity import foreign, set_back
+from quarterdeck.engine.observation.queries import SOON, all_or_none, or_none
 from quarterdeck.engine.observation.silence import Distance, Pursuit, Silence, Word
-from quarterdeck.etcd.facts import ListedMember, MemberStatus, Progress, Replication
+from quarterdeck.etcd.facts import ListedMember, MemberReport, RaftProgress, Replication
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space, WrongData
@@ -63,7 +63,7 @@ class _Heard:
 
     began: float
     ended: float
-    status: MemberStatus | None = None
+    status: MemberReport | None = None
     applied: int | None = None
 
 
@@ -232,7 +232,9 @@ class EtcdObserver:
             applied = await or_none(etcd.applied_index(metrics_url(record, self.cluster), within=SOON))
         return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
 
-    async def _progress(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> Progress | None:
+    async def _progress(
+        self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]
+    ) -> RaftProgress | None:
         """The leader's own word on all members; None where it does not answer us itself."""
         for each, said in zip(listed, heard, strict=True):
             if each.member.id == leader.id and each.record is not None and said.status is not None:
@@ -241,7 +243,7 @@ class EtcdObserver:
         return None
 
     async def _pursue(
-        self, leader: _Leader, behind: Mapping[int, tuple[_Listed, int]], progress: Progress | None
+        self, leader: _Leader, behind: Mapping[int, tuple[_Listed, int]], progress: RaftProgress | None
     ) -> None:
         """Follow those that are far ``behind``, each by so many entries. Who leads is what the others are measured by,
         and of whom nothing is heard nothing is thought; who is seen to have the data begins anew.
@@ -293,7 +295,7 @@ class EtcdObserver:
             self._asked = now
             await or_none(self.plane.etcd.alarms(client_urls(self.plane, self.cluster)))
 
-    def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: Progress | None) -> MemberFact:
+    def _fact(self, listed: _Listed, said: _Heard, leader: _Leader, progress: RaftProgress | None) -> MemberFact:
         member, now = listed.member, self.plane.steady()
         word = _word(member.id, progress)
         if leader.is_followed(said):
@@ -323,7 +325,7 @@ class EtcdObserver:
             lagging=self._lagging(listed, said, leader, lag),
         )
 
-    def _space(self, status: MemberStatus) -> Space:
+    def _space(self, status: MemberReport) -> Space:
         """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
         etcd = self.plane.wanted.etcd
         apart = etcd.events if self.cluster is Cluster.EVENTS else None
@@ -331,7 +333,7 @@ class EtcdObserver:
         return Space(size=status.db_size, in_use=status.db_size_in_use, quota=status.db_size_quota or quota)
 
 
-def _word(member: int, progress: Progress | None) -> Word | None:
+def _word(member: int, progress: RaftProgress | None) -> Word | None:
     of = progress.of(member) if progress is not None else None
     if progress is None or of is None:
         return None

@@ -17,8 +17,8 @@ from quarterdeck.addons.applyset import PART_OF, parent_of
 from quarterdeck.addons.lease_webhooks import CONTROLLERS, GROUP, KINDS, Labels, LeaseWebhook, lease_webhooks
 from quarterdeck.addons.objects import Manifest, items, mapping, text_of
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.observation.asking import or_none
-from quarterdeck.engine.observation.lead_watch import SURE_S, Watched
+from quarterdeck.engine.observation.lead_watch import SURE_S, WatchedLease
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.errors import NotFound, Unavailable
 from quarterdeck.kube.port import Address, WriteTrial
 from quarterdeck.model.components import Component
@@ -43,7 +43,7 @@ class LeadersObserver:
     """
 
     plane: Plane
-    _watched: dict[Component, Watched] = field(default_factory=dict)
+    _watched: dict[Component, WatchedLease] = field(default_factory=dict)
     _found: dict[Component, tuple[float, tuple[Obstacle, ...]]] = field(default_factory=dict)
     _read: float = -math.inf
     _leading: tuple[Leadership, ...] = ()
@@ -52,7 +52,7 @@ class LeadersObserver:
         self, memory: Memory, ready: Mapping[str, bool | None], *, once: bool = False
     ) -> tuple[Leadership, ...]:
         """One look, by an apiserver that is ``ready``, of the replicas whose machines answer; nothing where none is.
-        ``once``: see ``Watched.judged``.
+        ``once``: see ``WatchedLease.judged``.
         """
         serving = next((name for name, answer in ready.items() if answer), None)
         if serving is None:
@@ -93,7 +93,7 @@ class LeadersObserver:
         except (TimeoutError, Unavailable):
             return None
         now, before = self.plane.steady(), self._watched.get(component)
-        watched = Watched.begun(seen, now) if before is None else before.after(seen, now)
+        watched = WatchedLease.begun(seen, now) if before is None else before.after(seen, now)
         if seen is not None and seen.holder and not watched.replica:
             watched = watched.claimed(await claims(self.plane, component, reached))
         self._watched[component] = watched

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.addresses import apiserver_address, peer_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.template import loaded_hash
-from quarterdeck.engine.observation.asking import SOON, or_none
 from quarterdeck.engine.observation.assemble import Dated, ServerFacts
 from quarterdeck.engine.observation.observe_sites import SeenSites, machine_of
+from quarterdeck.engine.observation.queries import SOON, or_none
 from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica

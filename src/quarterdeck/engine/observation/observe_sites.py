@@ -10,8 +10,8 @@ from functools import partial
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
-from quarterdeck.engine.observation.asking import all_or_none
-from quarterdeck.engine.observation.assemble import Dated, Place
+from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace
+from quarterdeck.engine.observation.queries import all_or_none
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import UnitState, UnitStatus
@@ -72,7 +72,9 @@ class SitesObserver:
         found = await all_or_none(partial(self.plane.site(name).facts, WRITE_AHEAD_LOG) for name in names)
         return {name: Dated(at, facts) for name, facts in zip(names, found, strict=True)}
 
-    def restless(self, memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> frozenset[tuple[str, str]]:
+    def restless(
+        self, memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites
+    ) -> frozenset[tuple[str, str]]:
         """The plane's units, as (site, name), that end again and again, by this look and those before it."""
         now = self.plane.steady()
         units = tuple((record.site, unit) for record, unit in _units(memory, places, sites))
@@ -81,7 +83,11 @@ class SitesObserver:
         )
 
     async def endings(
-        self, memory: Memory, places: Mapping[str, Place], sites: SeenSites, restless: Collection[tuple[str, str]]
+        self,
+        memory: Memory,
+        places: Mapping[str, ReplicaPlace],
+        sites: SeenSites,
+        restless: Collection[tuple[str, str]],
     ) -> Mapping[tuple[str, str], str]:
         """Why the plane's units that do not run, or do not run for long, ended: by (site, name). A machine is asked
         again only after the unit has ended again.
@@ -115,7 +121,9 @@ def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
     return machine if machine is not None and machine.units is not None else None
 
 
-def _units(memory: Memory, places: Mapping[str, Place], sites: SeenSites) -> Iterator[tuple[Replica, UnitStatus]]:
+def _units(
+    memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites
+) -> Iterator[tuple[Replica, UnitStatus]]:
     """All units of the plane that are known, each with its replica."""
     for record in memory.replicas:
         machine = machine_of(record, sites)

@@ -10,12 +10,12 @@ from quarterdeck.actions.addresses import apiservers, backend_address
 from quarterdeck.actions.plane import Plane
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
 from quarterdeck.endpoint.port import FindsAddresses, LoadBalancer, SeenFromOutside
-from quarterdeck.engine.observation.asking import or_none
 from quarterdeck.engine.observation.assemble import Dated
 from quarterdeck.engine.observation.observe_sites import SeenSites
+from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.edges import EdgeSeen, in_use
-from quarterdeck.model.endpoints import APISERVERS, BackendAddress, BalancerStatus, NameFact, Record, Sighting
+from quarterdeck.model.endpoints import APISERVERS, BackendAddress, BalancerStatus, DnsRecord, NameFact, Sighting
 from quarterdeck.model.site_facts import SiteFacts
 
 #: Seconds for which an edge may be silent before clients are led to others alone.
@@ -149,14 +149,14 @@ async def see_name(plane: Plane) -> NameFact:
     )
 
 
-def _led_to(plane: Plane, record: Record | None) -> tuple[frozenset[str], bool]:
+def _led_to(plane: Plane, record: DnsRecord | None) -> tuple[frozenset[str], bool]:
     """The replicas whose own addresses a record has, and whether it has others besides."""
     own, has = apiservers(plane), _addresses(record)
     named = frozenset(name for name, at in own.items() if at.host in has)
     return named, not {at.host for at in own.values()}.issuperset(has)
 
 
-def _addresses(record: Record | None) -> tuple[str, ...]:
+def _addresses(record: DnsRecord | None) -> tuple[str, ...]:
     return record.addresses if record is not None else ()
 
 
@@ -172,7 +172,7 @@ def _other_ttl(plane: Plane, seen: Sighting) -> float | None:
     return None if longest == wanted or (seen.by_hand and longest < wanted) else float(longest)
 
 
-def _site_of(plane: Plane, record: Record | None) -> str | None:
+def _site_of(plane: Plane, record: DnsRecord | None) -> str | None:
     """The site that a record leads to, if it is one of the plane's, or that it leads to apiservers themselves."""
     if record is None:
         return None

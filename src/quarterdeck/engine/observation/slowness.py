@@ -25,7 +25,7 @@ Took = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SlowPart:
     """What a member may be slow by, and above how many seconds it is."""
 
     called: str
@@ -33,17 +33,17 @@ class Part:
 
 
 #: Within that time 99 of 100 syncs of the log are done, else the disk is slow: etcd itself complains from 1 s on.
-DISK = Part("disk", 0.5)
+DISK = SlowPart("disk", 0.5)
 #: Within that time most others have what a member sends and their answers are back, else its link is slow: half of the
 #: time between two heartbeats.
-LINK = Part("link", 0.05)
+LINK = SlowPart("link", 0.05)
 
 
 @dataclass(kw_only=True)
 class Slow:
     """Which members are slow by a part. Who said nothing, or did next to nothing, is as before."""
 
-    part: Part
+    part: SlowPart
     _late: Counter[str] = field(default_factory=Counter)
 
     def judge(self, took: Took, members: Collection[str]) -> frozenset[str]:
@@ -73,7 +73,7 @@ def _median(now: Durations, before: Durations | None) -> float | None:
     return (now.since(before) if before is not None else now).quantile(0.5)
 
 
-def eased(seen: View, part: Part, took: Took, slow: Collection[str]) -> TransferLeadership | None:
+def eased(seen: View, part: SlowPart, took: Took, slow: Collection[str]) -> TransferLeadership | None:
     """A member with a fast one leads where the leader's is slow, and all else is well."""
     membership = seen.world.membership
     leader = membership.leader if membership is not None else None

@@ -14,7 +14,7 @@ from quarterdeck.components.catalogue import CATALOGUE, flags_of
 from quarterdeck.components.refusals import refuse_dangerous, refuse_host_files, service_range_problem
 from quarterdeck.components.replica import check_extra_args
 from quarterdeck.endpoint.dns.claims import CONSENT, stranger
-from quarterdeck.engine.controller_sets.declared import admit_controllers
+from quarterdeck.engine.controller_sets.declarations import admit_controllers
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import require_start
 from quarterdeck.engine.workspace import operations, revisions
@@ -23,7 +23,7 @@ from quarterdeck.engine.workspace.own_addons import admit_cloud
 from quarterdeck.engine.workspace.revisions import audit_wanted, template_of
 from quarterdeck.engine.workspace.settings import balancer_ports, endpoint_port, leads_to_apiservers
 from quarterdeck.errors import InvalidInput, PreconditionFailed
-from quarterdeck.model.endpoints import Claim
+from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole, MachineState
 from quarterdeck.sites.port import Leads
@@ -183,7 +183,7 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
         return
     machines = await engine.home.sites.open(site).machines()
     edges = frozenset(each.address for each in machines if each.role is MachineRole.EDGE)
-    claim = Claim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
+    claim = RecordClaim(owner=wanted.metadata.name, token=0, addresses=edges, take_over=wanted.spec.endpoint.take_over)
     why = stranger(await dns.look(wanted.host), claim)
     if why:
         raise PreconditionFailed(f"naming plane {wanted.metadata.name} {wanted.host}", why, CONSENT)

@@ -11,10 +11,10 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Site
 from quarterdeck.components.etcd import MAX_LEARNERS
-from quarterdeck.engine.controller_sets.handing import strangers
-from quarterdeck.engine.controller_sets.sets_held import sets_held
+from quarterdeck.engine.controller_sets.handover_checks import strangers
+from quarterdeck.engine.controller_sets.set_holders import sets_held
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW
-from quarterdeck.engine.observation.compared import same_data
+from quarterdeck.engine.observation.data_comparison import same_data
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.preflight.room import free_disk, free_memory, host_files, host_limits, storage_class
 from quarterdeck.engine.workspace.settings import balancer_ports, leads_to_apiservers

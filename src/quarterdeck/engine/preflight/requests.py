@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from quarterdeck.addons.content import AddonChange, Content
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationType
-from quarterdeck.api.plane.controllers import Manager
+from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.components.difference import Difference
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.findings import Finding, Verdict, enforce
@@ -66,8 +66,8 @@ class HandOver:
 
     name: str
     controller_set: str
-    source: Manager
-    target: Manager
+    source: ControllerProgram
+    target: ControllerProgram
     downtime_allowed: bool = False
 
 

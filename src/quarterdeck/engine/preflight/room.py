@@ -9,14 +9,14 @@ from functools import partial
 from quarterdeck.actions.addresses import client_urls
 from quarterdeck.components.catalogue import flags_of
 from quarterdeck.components.refusals import names_host_file
-from quarterdeck.engine.observation.asking import all_or_none
 from quarterdeck.engine.observation.move import Move
+from quarterdeck.engine.observation.queries import all_or_none
 from quarterdeck.errors import Unavailable
-from quarterdeck.etcd.facts import MemberStatus
+from quarterdeck.etcd.facts import MemberReport
 from quarterdeck.model.capabilities import FreeMemory, Job
 from quarterdeck.model.findings import Finding, Verdict, ok, refuse
 from quarterdeck.model.units import Machine, MachineState
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 #: Room at the target for a database of this size: snapshot, log and growth.
 _ROOM_FACTOR = 2.5
@@ -96,14 +96,14 @@ async def free_memory(move: Move) -> Finding:
     return ok("free memory", seen)
 
 
-async def _room(site: Site, machines: Sequence[Machine]) -> int:
+async def _room(site: SitePort, machines: Sequence[Machine]) -> int:
     """Bytes that each of these machines has, if all of them take as much: some may share a host."""
     free = await asyncio.gather(*(site.measure(each.name, FreeMemory()) for each in machines))
     hosts = [each.host or each.name for each in machines]
     return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
 
 
-async def _statuses(move: Move) -> list[MemberStatus]:
+async def _statuses(move: Move) -> list[MemberReport]:
     said = await all_or_none(partial(move.plane.etcd.status, url) for url in client_urls(move.plane))
     return [status for status in said if status is not None]
 

@@ -15,7 +15,7 @@ from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import remember, write_status
-from quarterdeck.actions.together import together
+from quarterdeck.actions.tasks import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
@@ -23,10 +23,10 @@ from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
 from quarterdeck.engine.background.duties import Duties, Duty, LongTasks
-from quarterdeck.engine.controller_sets.handing import hands_over, taken_up
+from quarterdeck.engine.controller_sets.handover_checks import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
-from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate
+from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe import observer_of
@@ -41,16 +41,16 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import RetryRevision
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
-from quarterdeck.upstream.catalog import Program, Versions
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
 
-def released() -> Mapping[Component, Program]:
+def released() -> Mapping[Component, UpstreamProgram]:
     """The programs that are fetched: those that no revision names itself."""
-    return {component: Program(spec.program) for component, spec in CATALOGUE.items() if spec.given is None}
+    return {component: UpstreamProgram(spec.program) for component, spec in CATALOGUE.items() if spec.given is None}
 
 
-class Rest(Protocol):
+class IdleWait(Protocol):
     """How long a plane at which nothing is left to do is left alone, and what is done for it meanwhile."""
 
     @property
@@ -80,7 +80,7 @@ class _Hold:
     guard: LeaseGuard
     tasks: LongTasks
     troubles: Troubles
-    rest: Rest | None
+    rest: IdleWait | None
     news: int = field(init=False)
     began: Wants = (None, 0, "", "")
 
@@ -110,18 +110,20 @@ class Engine:
         """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
         wanted = released()
-        paths = await self.upstream.ensure((*dict.fromkeys(wanted.values()), Program.COREDNS), versions)
+        paths = await self.upstream.ensure((*dict.fromkeys(wanted.values()), UpstreamProgram.COREDNS), versions)
         found = {component: PurePosixPath(paths[program]) for component, program in wanted.items()}
-        return found, paths[Program.COREDNS]
+        return found, paths[UpstreamProgram.COREDNS]
 
     async def name_server(self) -> Path:
         """CoreDNS; fetched if it is missing."""
-        return (await self.upstream.ensure((Program.COREDNS,), Versions()))[Program.COREDNS]
+        return (await self.upstream.ensure((UpstreamProgram.COREDNS,), Versions()))[UpstreamProgram.COREDNS]
 
     async def etcdutl(self, plane: ControlPlane) -> PurePosixPath:
         """What data of etcd is restored with; fetched if it is missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
-        return PurePosixPath((await self.upstream.ensure((Program.ETCDUTL,), versions))[Program.ETCDUTL])
+        return PurePosixPath(
+            (await self.upstream.ensure((UpstreamProgram.ETCDUTL,), versions))[UpstreamProgram.ETCDUTL]
+        )
 
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
         """Bring a plane to what its spec says, operation after operation, until nothing is left to do.
@@ -132,13 +134,13 @@ class Engine:
         await self.programs(await operations.existing(self.home.store, name))  # before anything is held
         await self._hold(name, wait, None)
 
-    async def keep(self, name: str, rest: Rest) -> None:
+    async def keep(self, name: str, rest: IdleWait) -> None:
         """``drive`` a plane and, when nothing is left to do, look again after each ``rest``, until it is gone. A plane
         that is paused is looked at, and one whose change was given up is kept as it is.
         """
         await self._hold(name, 0.0, rest)
 
-    async def _hold(self, name: str, wait: float, rest: Rest | None) -> None:
+    async def _hold(self, name: str, wait: float, rest: IdleWait | None) -> None:
         lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
@@ -149,7 +151,7 @@ class Engine:
                 await tasks.end()
 
     async def _drive_on(
-        self, name: str, guard: LeaseGuard, tasks: LongTasks, troubles: Troubles, rest: Rest | None
+        self, name: str, guard: LeaseGuard, tasks: LongTasks, troubles: Troubles, rest: IdleWait | None
     ) -> None:
         """Drive under a lease until the end. Long tasks go on over what is tried again."""
         while True:
@@ -196,7 +198,7 @@ class Engine:
                 await opened.dns.start()
             return await self._one(opened, hold)
 
-    async def _look_on(self, plane: Plane, hold: _Hold, rest: Rest) -> None:
+    async def _look_on(self, plane: Plane, hold: _Hold, rest: IdleWait) -> None:
         """Look, and do nothing, as long as the user wants it so."""
         driver = await self._driver(plane, hold)
         while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
@@ -233,7 +235,7 @@ class Engine:
                     return True
                 await rest.over(wants(plane.resource))
         except MET as error:
-            if fate(error) is Fate.HOPELESS:
+            if fate(error) is Disposition.HOPELESS:
                 await self._failed(plane, operation, error)
             raise
         finally:

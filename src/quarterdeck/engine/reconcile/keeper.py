@@ -83,13 +83,13 @@ class Keeper:
             pause = SHORTEST if await self._changed_within(pause) else min(2 * pause, LONGEST)
 
     async def go_on(self) -> None:
-        """See ``Rest``: a process may have asked to be left alone with the plane."""
+        """See ``IdleWait``: a process may have asked to be left alone with the plane."""
         lent = await self.engine.home.store.lease(leases.loan_name(self.plane))
         if lent is not None:
             raise LeaseLost(f"keeping plane {self.plane}", f"{lent.holder} wants to drive it", "it is kept afterwards")
 
     async def over(self, wanted: Wants) -> None:
-        """See ``Rest``: the plane's turn comes, or something else is wanted."""
+        """See ``IdleWait``: the plane's turn comes, or something else is wanted."""
         self._tell("")
         await self._until(self._turn(self.clock()), wanted, self.news)
 

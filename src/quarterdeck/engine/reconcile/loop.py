@@ -14,16 +14,16 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
-from quarterdeck.actions.together import together
+from quarterdeck.actions.tasks import together
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.duties import Duties
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
-from quarterdeck.engine.notices.journal import Timeline, tell_step
-from quarterdeck.engine.notices.troubles import MET, Fate, Troubles, fate, in_words
+from quarterdeck.engine.notices.journal import JournalFilter, tell_step
+from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate, in_words
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
 from quarterdeck.engine.observation.observe import Observer
-from quarterdeck.engine.reconcile.aside import Aside
+from quarterdeck.engine.reconcile.step_backoff import StepBackoff
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.members import AddLearner
@@ -31,7 +31,7 @@ from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.traffic import SetRecord
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
-from quarterdeck.stores.port import JournalEntry, Outcome
+from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
 #: Seconds between two observations while something is waited for.
 POLL = 0.1
@@ -62,11 +62,11 @@ class Driver:
     processor: Callable[[], float] = time.process_time
     duties: Duties | None = None
     acted: int = 0
-    _timeline: Timeline = field(default_factory=Timeline)
+    _timeline: JournalFilter = field(default_factory=JournalFilter)
     _looks: int = 0
     _pause: float = POLL
     _asked: dict[Step, float] = field(default_factory=dict)
-    _aside: Aside = field(default_factory=Aside)
+    _aside: StepBackoff = field(default_factory=StepBackoff)
     _worded: float = -math.inf
     _name_started: float = -math.inf
     _left: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ class Driver:
             await self.plane.check()
             await remember(self.plane, notes)
             for step in notes:
-                await self._journal(step, Outcome.NOTED, {})
+                await self._journal(step, EntryOutcome.NOTED, {})
             await self.troubles.tell(*(told for step in notes if (told := told_of(step)) is not None))
 
     async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
@@ -232,13 +232,13 @@ class Driver:
         began = self._asked.get(step, tried)
         if step not in self._asked and not self._aside.knows(step):
             await self.troubles.watch(lambda watcher: watcher.begins(step))
-            await self._journal(step, Outcome.STARTED, {})
+            await self._journal(step, EntryOutcome.STARTED, {})
         self._membership.tried(step)
         lasts = asyncio.create_task(self._tell_that_it_lasts(step), name=f"telling how long it takes to {step.words}")
         try:
             detail = await carry_out(self.plane, step, world)
         except MET as error:
-            if fate(error) is not Fate.AGAIN:
+            if fate(error) is not Disposition.AGAIN:
                 raise
             await self._not_yet(step, tried, error)
             return False
@@ -267,16 +267,18 @@ class Driver:
             return
         seconds = now - began
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
-        await self._journal(step, Outcome.FAILED, {"seconds": seconds, "error": str(known)})
+        await self._journal(step, EntryOutcome.FAILED, {"seconds": seconds, "error": str(known)})
         await self.troubles.tell(Happening("StepFailed", f"{step.words}: {known}"))
 
     async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
         self._asked.pop(step, None)
         seconds = self.monotonic() - began
         if self._aside.went(step):
-            await self._journal(step, Outcome.STARTED, {}, ago=seconds)  # the try that went well
-        await self._journal(step, Outcome.DONE, {"seconds": seconds, **detail})
+            await self._journal(step, EntryOutcome.STARTED, {}, ago=seconds)  # the try that went well
+        await self._journal(step, EntryOutcome.DONE, {"seconds": seconds, **detail})
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))
 
-    async def _journal(self, step: Step, outcome: Outcome, detail: Mapping[str, JsonValue], ago: float = 0.0) -> None:
+    async def _journal(
+        self, step: Step, outcome: EntryOutcome, detail: Mapping[str, JsonValue], ago: float = 0.0
+    ) -> None:
         await tell_step(self.plane, step, outcome, detail, operation=self.troubles.operation, ago=ago)

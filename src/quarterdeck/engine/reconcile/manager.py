@@ -13,11 +13,11 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.background.addon_duty import AddonDuty
-from quarterdeck.engine.background.certificates import ApproveNodes, RenewCertificates
+from quarterdeck.engine.background.certificates import ApproveNodes, CertificateRenewal
+from quarterdeck.engine.background.disk_watch import WatchMembers
 from quarterdeck.engine.background.duties import Duty, ShortTurn
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
 from quarterdeck.engine.background.upkeep import CompareData, Tidy
-from quarterdeck.engine.background.watching import WatchMembers
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.notices.watchers import Watcher
 from quarterdeck.engine.observation.clock_skew import WatchClocks
@@ -51,12 +51,12 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
         ShortTurn(name="add-ons", turn=AddonDuty().turn),
         ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
         ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
-        ShortTurn(name="renewing certificates", turn=RenewCertificates(home=engine.home, asker=engine.asker).turn),
+        ShortTurn(name="renewing certificates", turn=CertificateRenewal(home=engine.home, asker=engine.asker).turn),
     )
 
 
 @dataclass(kw_only=True)
-class Manager:
+class PlaneManager:
     """Keeps the planes on ``network``. Of two on one store the second stands by. ``alive`` is called every few seconds
     as long as it goes on, and ``elsewhere`` for planes on other networks. ``watchers`` are told what happens to a plane
     of that name, and ``duties`` are done for it besides.

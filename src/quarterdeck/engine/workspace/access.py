@@ -22,7 +22,7 @@ from quarterdeck.errors import TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.model.units import MachineRole, UnitSpec
 from quarterdeck.package import SOURCE
-from quarterdeck.pki.issuing import issue_admin
+from quarterdeck.pki.issuance import issue_admin
 
 if TYPE_CHECKING:
     from quarterdeck.probe.target import ProbeTarget

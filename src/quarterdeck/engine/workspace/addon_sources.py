@@ -17,7 +17,7 @@ from quarterdeck.api.plane.addons import Addon, Chart
 from quarterdeck.errors import InvalidInput, PreconditionFailed, TimedOut
 from quarterdeck.files import file_errors
 from quarterdeck.input_files import UnreadableFileError, read_text
-from quarterdeck.runner import Ended, run, start
+from quarterdeck.runner import ProcessResult, run, start
 
 #: Seconds for ``helm``, which may have to fetch the chart.
 _RENDERING = 120.0
@@ -99,6 +99,6 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
     return done.output
 
 
-def _last_words(done: Ended) -> str:
+def _last_words(done: ProcessResult) -> str:
     said = " ".join((done.errors or done.output).split())
     return (said or f"exit code {done.code}")[-_LAST_WORDS:]

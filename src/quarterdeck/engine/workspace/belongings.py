@@ -13,14 +13,14 @@ from quarterdeck.api.belongings import AddonManifests, Drill
 from quarterdeck.api.belongings import PlaneSecrets as SecretsResource
 from quarterdeck.api.controlplane import PLANE_FINALIZER, ControlPlane
 from quarterdeck.api.revision import ReplicaRevision
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.pki.codec import decode, encode
-from quarterdeck.pki.issuing import create_plane_secrets, with_manager
+from quarterdeck.pki.issuance import create_plane_secrets, with_manager
 from quarterdeck.stores.port import Lease, Store, amend
 
 
-async def secrets_of(store: Store, plane: ControlPlane) -> PlaneSecrets:
+async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
     """The plane's secrets, made the first time; never those of another plane that had its name before.
 
     Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now,

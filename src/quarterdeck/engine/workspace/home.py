@@ -14,10 +14,10 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
-from quarterdeck.components.credentials import PlaneSecrets
+from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.template import Revisions
-from quarterdeck.drivers.endpoints import Hub, Wanted, open_balancer, open_dns, open_external, open_promoted
-from quarterdeck.drivers.sites import Sites
+from quarterdeck.drivers.endpoints import BalancerPlacement, Hub, open_balancer, open_dns, open_external, open_promoted
+from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.drivers.stores import open_etcd, open_http, open_kube, open_store
 from quarterdeck.endpoint.door_guests import guests_file, uninvite
 from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
@@ -32,11 +32,11 @@ from quarterdeck.http import Http
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Fence, Machine, MachineRole
-from quarterdeck.progress import Progress, Silent, Telling
-from quarterdeck.sites.port import Floats, LedFromOutside, Site
+from quarterdeck.progress import Progress, SilentProgress, Telling
+from quarterdeck.sites.port import Floats, LedFromOutside, SitePort
+from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
-from quarterdeck.stores.sealing import Key
 
 #: The reason of an event: a host is about to have a program that it does not have yet, which may take a while.
 SENDS_PROGRAM = "SendsProgram"
@@ -48,11 +48,11 @@ class Home:
 
     folder: Path
     store: Store
-    progress: Progress = field(default_factory=Silent)
-    sites: Sites = field(init=False)
+    progress: Progress = field(default_factory=SilentProgress)
+    sites: OpenSites = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sites = Sites(self.folder, telling=Telling(progress=self.progress, event=self._sends))
+        self.sites = OpenSites(self.folder, telling=Telling(progress=self.progress, event=self._sends))
 
     @classmethod
     async def open(cls, folder: Path, *, key: Key | None = None, progress: Progress | None = None) -> Home:
@@ -63,7 +63,7 @@ class Home:
         PreconditionFailed when somebody else may write to it, or it is sealed by another key.
         """
         make_folder(folder)
-        home = cls(folder=folder, store=open_store(folder, key=key), progress=progress or Silent())
+        home = cls(folder=folder, store=open_store(folder, key=key), progress=progress or SilentProgress())
         if not await home.store.list(SiteResource):
             for site in default_sites():
                 await home.store.create(site)
@@ -90,7 +90,7 @@ class Home:
             known = ", ".join(each.metadata.name for each in await self.store.list(SiteResource))
             raise NotFound("", f'site "{name}" not found (sites: {known})') from None
 
-    async def hub(self, space: AddressSpace) -> Site:
+    async def hub(self, space: AddressSpace) -> SitePort:
         """The hub of an address space: what its planes share runs there."""
         return self.sites.hub(space, await self.store.list(SiteResource))
 
@@ -155,14 +155,14 @@ class Home:
             boot=clocks.boot(),
         )
 
-    async def _beside(self, plane: ControlPlane, sites: Mapping[str, Site]) -> list[ControlPlane]:
+    async def _beside(self, plane: ControlPlane, sites: Mapping[str, SitePort]) -> list[ControlPlane]:
         """The other planes, where any share addresses with this one."""
         floats = (each for each in sites.values() if isinstance(each, Floats))
         if not any(Capability.FLOATS in each.capabilities for each in floats):
             return []
         return [each for each in await self.store.list(ControlPlane) if each.metadata.name != plane.metadata.name]
 
-    async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[AddressSpace, dict[str, Site]]:
+    async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[AddressSpace, dict[str, SitePort]]:
         """The address space that a plane is in, and all sites there are in it."""
         resources = await self.store.list(SiteResource)
         space = space_of(plane, resources)
@@ -183,8 +183,8 @@ class Home:
 def _balancers(
     resource: ControlPlane,
     others: Sequence[ControlPlane],
-    secrets: PlaneSecrets,
-    sites: Mapping[str, Site],
+    secrets: SharedSecrets,
+    sites: Mapping[str, SitePort],
     machines: Mapping[tuple[str, str], Machine],
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
@@ -199,7 +199,7 @@ def _balancers(
         fixed = None if promoted or floating else address
         if seen.role is not MachineRole.EDGE or (fixed and name in found):
             continue
-        wanted = Wanted(
+        wanted = BalancerPlacement(
             plane=resource.metadata.name,
             site=sites[name],
             machine=machine,
@@ -236,7 +236,7 @@ def _may_be_used(plane: ControlPlane) -> frozenset[str | None]:
 
 
 def _promoted(
-    resource: ControlPlane, sites: Mapping[str, Site], machines: Mapping[tuple[str, str], Machine]
+    resource: ControlPlane, sites: Mapping[str, SitePort], machines: Mapping[tuple[str, str], Machine]
 ) -> Dns | None:
     """Where the address of a plane is, if it is one that is promoted."""
     site = sites.get(front_site(resource, sites) or "")
@@ -253,7 +253,7 @@ def _promoted(
     )
 
 
-def _floating(site: Site, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
+def _floating(site: SitePort, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
     """The machines of a site's edges, each with the address that it is to have, where these go from edge to edge. They
     depend on nothing that changes while a plane uses the site.
     """

@@ -9,7 +9,7 @@ import platformdirs
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
 from quarterdeck.files import distrust
-from quarterdeck.stores.sealing import KEY_FILE, Key, read_key
+from quarterdeck.stores.key_seal import KEY_FILE, Key, read_key
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:

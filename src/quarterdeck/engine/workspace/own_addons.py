@@ -18,8 +18,8 @@ from quarterdeck.engine.workspace.revisions import takes_nodes
 from quarterdeck.engine.workspace.settings import endpoint_port
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.components import Component
-from quarterdeck.model.seats import Endpoint, PortName
-from quarterdeck.sites.port import Site
+from quarterdeck.model.seats import HostPort, PortName
+from quarterdeck.sites.port import SitePort
 from quarterdeck.upstream.sources import Target, fault
 
 
@@ -43,7 +43,7 @@ def kept_for_nodes(plane: Plane) -> Content | None:
     )
 
 
-def _beside(plane: Plane) -> tuple[Endpoint, ...]:
+def _beside(plane: Plane) -> tuple[HostPort, ...]:
     """Where the apiservers are reached that have other ports than the plane's; none at loopback addresses, which no
     endpoint may have.
     """
@@ -57,7 +57,7 @@ def _beside(plane: Plane) -> tuple[Endpoint, ...]:
 _SCRIPT = b"#!"
 
 
-def admit_cloud(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
+def admit_cloud(wanted: ControlPlane, site: SitePort, current: ControlPlane | None) -> None:
     """Refuse what no machine of a site could start: a change is not held up by a file that went since it was named.
     Raises PreconditionFailed for an image, InvalidInput for a file that is no program.
     """

@@ -13,8 +13,8 @@ from quarterdeck.api.storage import StorageClass
 from quarterdeck.engine.workspace.site_use import sites_of
 from quarterdeck.errors import NotFound
 from quarterdeck.model.units import Machine, MachineRole, MachineState
-from quarterdeck.sites.former import former_site
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.former_site import former_site
+from quarterdeck.sites.port import SitePort
 from quarterdeck.stores.port import Store
 
 #: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
@@ -54,13 +54,13 @@ def space_of(plane: ControlPlane, sites: Iterable[SiteResource]) -> AddressSpace
     return next((known[each] for each in named if each in known), AddressSpace.LOOPBACK)
 
 
-def with_former(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[str, Site]:
+def with_former(plane: ControlPlane, sites: Mapping[str, SitePort]) -> dict[str, SitePort]:
     """The sites by name, and those that a plane uses and that are not there any more."""
-    former: dict[str, Site] = {name: _former(name, plane) for name in sites_of(plane) if name not in sites}
+    former: dict[str, SitePort] = {name: _former(name, plane) for name in sites_of(plane) if name not in sites}
     return {**sites, **former}
 
 
-async def machines_of(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[tuple[str, str], Machine]:
+async def machines_of(plane: ControlPlane, sites: Mapping[str, SitePort]) -> dict[tuple[str, str], Machine]:
     """The machines of the sites by (site, name), and those of the plane's replicas that no site has any more."""
     machines = {(machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()}
     for each in plane.status.memory.replicas:
@@ -68,7 +68,7 @@ async def machines_of(plane: ControlPlane, sites: Mapping[str, Site]) -> dict[tu
     return machines
 
 
-def _former(site: str, plane: ControlPlane) -> Site:
+def _former(site: str, plane: ControlPlane) -> SitePort:
     there = [_unknown_machine(each) for each in plane.status.memory.replicas if each.slot.site == site]
     edge = Machine(
         name=f"{site}-edge",

@@ -17,16 +17,16 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.traffic.keepalived import KEEPALIVED, keepalived_unit
 from quarterdeck.drivers.endpoints import Hub, name_servers
-from quarterdeck.drivers.sites import Sites
+from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.places import space_of
 from quarterdeck.engine.workspace.site_use import dns_servers
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import MachineRole, UnitState
-from quarterdeck.sites.port import Floats, Site
+from quarterdeck.sites.port import Floats, SitePort
 
 
-async def reroute(sites: Sites, before: SiteResource, after: SiteResource, *, gone: Collection[str] = ()) -> None:
+async def reroute(sites: OpenSites, before: SiteResource, after: SiteResource, *, gone: Collection[str] = ()) -> None:
     """Have the edges of a site be ready for what it is to become. Do it before that is written down.
 
     What has the addresses of an edge that is one no more is removed, so that they go over; but for those that are
@@ -54,13 +54,13 @@ async def reroute(sites: Sites, before: SiteResource, after: SiteResource, *, go
         raise Unavailable(f"readying the edges of site {name}", error.seen, next_step) from error
 
 
-async def _left(former: Site, edge: str) -> None:
+async def _left(former: SitePort, edge: str) -> None:
     """Remove it where an edge was, if anybody answers there: a machine that is gone for good has no addresses."""
     with suppress(Unavailable, PreconditionFailed):
         await former.remove_unit(edge, KEEPALIVED)
 
 
-async def _retold(site: Site, edge: str) -> None:
+async def _retold(site: SitePort, edge: str) -> None:
     """Have what runs on an edge know of all others: it goes on with the addresses that it has."""
     assert isinstance(site, Floats)
     units = await site.units(edge)

@@ -9,13 +9,13 @@ from quarterdeck.api.controlplane import ControlPlane, OnFailure, RecoveryPolicy
 from quarterdeck.api.plane.endpoint import EndpointMode, LeadsTo
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components import ports
-from quarterdeck.model.bounds import Healing, Settings
+from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import Consent
 from quarterdeck.planner.slots import slots
-from quarterdeck.sites.port import Leads, Site
+from quarterdeck.sites.port import Leads, SitePort
 
 
 def endpoint_port(plane: ControlPlane) -> int:
@@ -38,12 +38,12 @@ def leads_to_apiservers(plane: ControlPlane) -> bool:
     return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
 
 
-def leads_here(site: Site, address: str) -> bool:
+def leads_here(site: SitePort, address: str) -> bool:
     """Whether an address can be led from machine to machine of a site."""
     return isinstance(site, Leads) and Capability.LEADS in site.capabilities and address in site.led_addresses
 
 
-def front_site(resource: ControlPlane, sites: Mapping[str, Site]) -> str | None:
+def front_site(resource: ControlPlane, sites: Mapping[str, SitePort]) -> str | None:
     """The site of the load balancer at a fixed address: the one that the plane was first served from. One that is
     promoted belongs to a site.
     """
@@ -61,7 +61,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
     endpoint = plane.spec.endpoint
     goes_back = plane.spec.rollout.on_failure is OnFailure.GO_BACK
     asked = plane.spec.healing
-    healing = Healing(
+    healing = HealingBounds(
         budget=asked.budget,
         after=float(asked.after_seconds),
         later=float(asked.other_zones_after_seconds),
@@ -92,7 +92,7 @@ def consent_of(plane: ControlPlane) -> Consent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class ResolvedSpec:
     """What a spec comes to at its site, whose zones are the default."""
 
     site: str
@@ -104,9 +104,9 @@ class Goal:
         return slots(site=self.site, zones=self.zones, replicas=self.replicas, present=present)
 
 
-def goal_of(plane: ControlPlane, site: SiteResource) -> Goal:
+def goal_of(plane: ControlPlane, site: SiteResource) -> ResolvedSpec:
     """What the spec asks for at ``site``."""
-    return Goal(
+    return ResolvedSpec(
         site=plane.spec.placement.site,
         zones=plane.spec.placement.zones or site.spec.zones,
         replicas=plane.spec.replicas,

@@ -126,7 +126,7 @@ class AdoptRevision(Note):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteUnready(Note):
     """Write down which programs of a revision that is rolled out run without being ready (or that one is): units, as
-    ``rolling.unit`` calls them.
+    ``rollout.unit`` calls them.
     """
 
     kind: ClassVar[str] = "note-unready-programs"

@@ -6,13 +6,13 @@ word (``engine/observation/silence.py``), never because we do not see it, and ta
 anything. So an exchange or a move that is under way neither waits for healing nor holds it up: a wanted one that dies
 meanwhile would hold it up for ever. Only who rests for its next revision, which is our own doing, comes back first.
 
-Where its volumes can be attached to another machine it comes back there as the member that it is (``attaching.py``):
+Where its volumes can be attached to another machine it comes back there as the member that it is (``volume_moves.py``):
 then nobody is condemned, and all else holds just as well.
 
-A program that does not get well on a machine that answers (``ailing.py``) is killed and started again, once. If that
-does not help its replica is condemned as well: one whose member is down goes at once, any other one when another has
-come. A member of etcd that lags is such a program, which has longer; all others must have the data, or it is not this
-one alone that is slow.
+A program that does not get well on a machine that answers (``unhealthy_programs.py``) is killed and started again,
+once. If that does not help its replica is condemned as well: one whose member is down goes at once, any other one when
+another has come. A member of etcd that lags is such a program, which has longer; all others must have the data, or it
+is not this one alone that is slow.
 """
 
 from __future__ import annotations
@@ -25,13 +25,20 @@ from quarterdeck.model.membership import Health
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.healing import Condemn, CordonMachine, NoteAiling, NoteDown, Pardon, renewal_of
-from quarterdeck.model.steps.placing import AttachVolumes
+from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import ReviveUnit
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.ailing import (
+from quarterdeck.planner.machines import flapping
+from quarterdeck.planner.members import has_the_data
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.membership import removable
+from quarterdeck.planner.rules.placement import place
+from quarterdeck.planner.rules.rollout import unit
+from quarterdeck.planner.rules.volume_moves import attached
+from quarterdeck.planner.unhealthy_programs import (
     ailing,
     cannot_start,
     is_calm,
@@ -45,47 +52,40 @@ from quarterdeck.planner.ailing import (
     runs_well_elsewhere,
     time_for,
 )
-from quarterdeck.planner.machines import flapping
-from quarterdeck.planner.members import has_the_data
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.attaching import attached
-from quarterdeck.planner.rules.founding import place
-from quarterdeck.planner.rules.membership import removable
-from quarterdeck.planner.rules.rolling import unit
 from quarterdeck.planner.view import View, view
 
 #: What follows where something speaks against healing.
 _HELD = "quarterdeck heals it by itself once that does not hold any more"
 
 
-def heal(view: View) -> Outcome:
+def heal(view: View) -> RuleOutcome:
     """A condemned replica that is well again is pardoned, a dead one is noted, and one that has been dead for long
     enough is condemned, one at a time. So are programs that do not get well, which are started anew before. A machine
     that this happened to again and again is cordoned.
     """
     if flaps := _flapping(view):
-        return Outcome(flaps)
+        return RuleOutcome(flaps)
     notes = (*_pardons(view), *_noted(view), *_noted_ailing(view))
     if notes:
-        return Outcome(notes)
+        return RuleOutcome(notes)
     waiting: list[Wait] = []
     for record in _late(view):
         moved = attached(view, record, f"{_silent(view, record)}; its volumes can be attached elsewhere")
         why = _held_back(view, record, moved)
         if not why:
-            return Outcome((moved or _condemn(view, record),))
+            return RuleOutcome((moved or _condemn(view, record),))
         held = Wait(f"{record.name} to be exchanged, or to be back: {why}", f"{_HELD}, or bring its machine back")
         waiting.append(held)
     for record, component in _unwell(view):
         step, why = _cure(view, record, component)
         if not why:
-            return Outcome((step,))
+            return RuleOutcome((step,))
         held = Wait(
             f"{unit(component, record)} to get well: {why}",
             f"{_HELD}; {next_steps.look(view.world, record, component)}",
         )
         waiting.append(held)
-    return Outcome(waiting=(*waiting, *_awaited(view)))
+    return RuleOutcome(waiting=(*waiting, *_awaited(view)))
 
 
 def _awaited(view: View) -> tuple[Wait, ...]:
@@ -327,7 +327,7 @@ def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
         return f"{view.resting.words} is started anew first"
     if going := _going(view):
         return f"{going[0].name} is exchanged first"
-    if member is not None and not member.learner and (view.home is None or not removable(view, record)):
+    if member is not None and not member.learner and (view.quorum_site is None or not removable(view, record)):
         return "the others are no healthy quorum without it"
     return _spent(view) or _risky(view, record, moved)
 

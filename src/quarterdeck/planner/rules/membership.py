@@ -13,15 +13,15 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import RestartUnit, StartUnit, StopUnit
 from quarterdeck.model.units import IDLE, UnitState
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.claims import Aside
+from quarterdeck.planner.claims import BlockedClaims
 from quarterdeck.planner.members import stray_voters, strays
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.quorum import Change, Voter, has_quorum, home, shortest_swap
-from quarterdeck.planner.rules.founding import waits_for_a_start
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.quorum import Voter, VoterChange, has_quorum, quorum_site, shortest_swap
+from quarterdeck.planner.rules.placement import waits_for_a_start
 from quarterdeck.planner.view import View
 
 
-def keep_running(view: View) -> Outcome:
+def keep_running(view: View) -> RuleOutcome:
     """Every member's etcd runs until it is a member no more, wanted or not: others count on it."""
     steps: list[Step] = []
     # A seat is given to another replica only when the one before was seen to be a member no more.
@@ -34,7 +34,7 @@ def keep_running(view: View) -> Outcome:
         # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
         if view.reachable(record) and view.unit(record, view.etcd) in IDLE and view.fact(record).has_data:
             steps.append(_start(view, record, "it is a member and its etcd does not run"))
-    return Outcome(tuple(steps))
+    return RuleOutcome(tuple(steps))
 
 
 def _start(view: View, record: Replica, why: str) -> StartUnit:
@@ -48,14 +48,14 @@ def removable(view: View, record: Replica) -> bool:
     """
     member = view.member(record)
     dead = record.name in view.lost or (member is not None and member.health is Health.DOWN)
-    if view.home is None and view.plane is not view and not dead:
+    if view.quorum_site is None and view.plane is not view and not dead:
         return False
     remaining = frozenset(voter for voter in view.voters if voter.replica != record.name)
     able = frozenset(voter for voter in view.up_to_date if voter.replica != record.name)
-    return has_quorum(able) and (view.home is None or home(remaining) == view.home)
+    return has_quorum(able) and (view.quorum_site is None or quorum_site(remaining) == view.quorum_site)
 
 
-def remove_strays(view: View) -> Outcome:
+def remove_strays(view: View) -> RuleOutcome:
     """A learner that belongs to no replica is removed: the late call of a driver that was replaced added it, for a
     replica that has been let go since, or a person did. It has never voted. A voter is left to a person: it may hold
     data that nobody else has acknowledged.
@@ -67,10 +67,10 @@ def remove_strays(view: View) -> Outcome:
         for member in strays(view.world)
         if member.learner
     )
-    return Outcome(steps, stray_voters(view.world, view.cluster))
+    return RuleOutcome(steps, stray_voters(view.world, view.cluster))
 
 
-def remove_dead(view: View) -> Outcome:
+def remove_dead(view: View) -> RuleOutcome:
     """Members that nobody wants and that are dead, lost, or only learners go at once: they only cost tolerance. (One
     that is lost may lead the events' cluster all the same.)
     """
@@ -82,7 +82,7 @@ def remove_dead(view: View) -> Outcome:
             goes = view.plane is not view and record.name in view.lost | view.plane.lost and view.serves_nobody(record)
             step = hand_over(view, view.voting, f"{record.name} leads, and is lost") if goes else None
             if step is not None:
-                return Outcome((step,))
+                return RuleOutcome((step,))
             continue
         if member.learner:
             why = "it is not wanted and only listens"
@@ -92,13 +92,13 @@ def remove_dead(view: View) -> Outcome:
             why = "it is not wanted and is dead"
         else:
             continue
-        return Outcome(
+        return RuleOutcome(
             (RemoveMember(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
         )
-    return Outcome()
+    return RuleOutcome()
 
 
-def join(view: View) -> Outcome:
+def join(view: View) -> RuleOutcome:
     """All learners that are needed are added first; then they start, each when the one before answers its peers, or
     cannot be started.
 
@@ -114,13 +114,13 @@ def join(view: View) -> Outcome:
         if sick:
             names = (each.told if each.replica else f"{each.told} of {CALLED[view.cluster]}" for each in sick)
             what = f"member {', '.join(names)} to be healthy before learners are added"
-            return Outcome(waiting=(_of_member(view, sick[0].key, what),))
+            return RuleOutcome(waiting=(_of_member(view, sick[0].key, what),))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))
-        return Outcome(steps) if steps else Outcome(waiting=tuple(_deaf(view, each) for each in absent))
+        return RuleOutcome(steps) if steps else RuleOutcome(waiting=tuple(_deaf(view, each) for each in absent))
     return _start_learners(view)
 
 
-def _depose(view: View) -> Outcome | None:
+def _depose(view: View) -> RuleOutcome | None:
     """Joiners copy from the leader: one that has other data than most hands over before any comes. So does one that a
     person wants exchanged, as that may know of its data what we do not; but not where all others are to go as well.
     """
@@ -136,7 +136,7 @@ def _depose(view: View) -> Outcome | None:
     others = [each for each in voters if each.name not in suspect and view.is_healthy_voter(each)]
     step = hand_over(view, others, f"{leader} leads, and {why}")
     wait = next_steps.leader(view.world, f"another than {leader} to lead")
-    return Outcome((step,) if step is not None else (), (wait,))
+    return RuleOutcome((step,) if step is not None else (), (wait,))
 
 
 def _add(view: View, record: Replica) -> AddLearner:
@@ -162,8 +162,8 @@ def _of_member(view: View, key: str, what: str) -> Wait:
     return next_steps.member(view.world, record, view.etcd, what)
 
 
-def _start_learners(view: View) -> Outcome:
-    aside = Aside(view.world.failing)
+def _start_learners(view: View) -> RuleOutcome:
+    aside = BlockedClaims(view.world.failing)
     steps: list[Step] = []
     waiting: list[Wait] = []
     for record in view.wanted:
@@ -179,10 +179,10 @@ def _start_learners(view: View) -> Outcome:
                 break
         elif not view.fact(record).peer_up:
             waiting.append(next_steps.program(view.world, record, view.etcd, "to answer its peers"))
-    return Outcome(tuple(steps), tuple(waiting))
+    return RuleOutcome(tuple(steps), tuple(waiting))
 
 
-def rejoin(view: View) -> Outcome:
+def rejoin(view: View) -> RuleOutcome:
     """A learner that never heard of its own publication is restarted, once.
 
     It publishes its name through raft, and serves clients when it has applied that. If it joins by a snapshot, that
@@ -202,7 +202,7 @@ def rejoin(view: View) -> Outcome:
         and view.unit(record, view.etcd) is UnitState.RUNNING
         and _missed_its_publication(view, record)
     )
-    return Outcome(steps)
+    return RuleOutcome(steps)
 
 
 def _missed_its_publication(view: View, record: Replica) -> bool:
@@ -211,7 +211,7 @@ def _missed_its_publication(view: View, record: Replica) -> bool:
     return member.published and member.health is not Health.HEALTHY and view.has_the_data(record)
 
 
-def promote(view: View) -> Outcome:
+def promote(view: View) -> RuleOutcome:
     """Caught-up learners become voters as long as that takes the quorum from no site."""
     waiting: list[Wait] = []
     for record in view.learners:
@@ -220,12 +220,12 @@ def promote(view: View) -> Outcome:
         if not view.may_be_promoted(record):
             continue
         if view.caught_up(record):
-            why = f"{record.name} has caught up, and site {view.home} still holds a quorum by itself"
-            return Outcome(
+            why = f"{record.name} has caught up, and site {view.quorum_site} still holds a quorum by itself"
+            return RuleOutcome(
                 (Promote(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
             )
         waiting.append(_behind(view, record))
-    return Outcome(waiting=tuple(waiting))
+    return RuleOutcome(waiting=tuple(waiting))
 
 
 def _behind(view: View, record: Replica) -> Wait:
@@ -237,23 +237,23 @@ def _behind(view: View, record: Replica) -> Wait:
     return next_steps.member(view.world, record, view.etcd, what)
 
 
-def lead(view: View) -> Outcome:
+def lead(view: View) -> RuleOutcome:
     """Leadership goes to a wanted voter once no unwanted apiserver serves."""
     leader = next((record for record in view.unwanted if record.name == view.membership.leader), None)
     if leader is None or not view.plane.takeover:
-        return Outcome()
+        return RuleOutcome()
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
-        return Outcome()
+        return RuleOutcome()
     step = hand_over(view, view.voting, f"{leader.name} leads and will leave")
     if step is None:
         what = f"a voter at {view.heading} that has the data, to lead"
-        return Outcome(waiting=(next_steps.leader(view.world, what),))
-    return Outcome((step,))
+        return RuleOutcome(waiting=(next_steps.leader(view.world, what),))
+    return RuleOutcome((step,))
 
 
 def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership | None:
     """Have the first of these voters lead that has the data, and to whom that does not fail; None when none has."""
-    aside = Aside(view.world.failing)
+    aside = BlockedClaims(view.world.failing)
     steps = [
         TransferLeadership(site=each.site, why=why, to=each.name, member=member.id, cluster=view.cluster)
         for each in to
@@ -262,34 +262,34 @@ def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership
     return min(steps, key=lambda step: aside.told(step) is not None, default=None)
 
 
-def swap(view: View) -> Outcome:
+def swap(view: View) -> RuleOutcome:
     """The quorum goes from one site to another in the fewest changes, back to back. Where members are to go for it,
     that of the events' cluster follows the main one.
     """
-    if view.home == view.heading:
-        return Outcome()
-    if view.home is None and view.likely_home is not None:
+    if view.quorum_site == view.heading:
+        return RuleOutcome()
+    if view.quorum_site is None and view.likely_quorum_site is not None:
         # It is only we who do not see that a site holds the quorum: that is no swap to be finished.
-        return Outcome(waiting=tuple(_unseen(view, name) for name in view.doubtful))
-    blockers = () if view.home is None else _swap_blockers(view)
+        return RuleOutcome(waiting=tuple(_unseen(view, name) for name in view.doubtful))
+    blockers = () if view.quorum_site is None else _swap_blockers(view)
     if blockers:
-        return Outcome(waiting=blockers)
+        return RuleOutcome(waiting=blockers)
     changes = _swap_changes(view)
     if not changes:
         what = f"a safe way to give site {view.heading} the quorum"
-        return Outcome(waiting=(Wait(what, next_steps.status(view.world)),))
-    if view.plane.home != view.heading and view.plane is not view and any(change.remove for change in changes):
-        return Outcome()
+        return RuleOutcome(waiting=(Wait(what, next_steps.status(view.world)),))
+    if view.plane.quorum_site != view.heading and view.plane is not view and any(change.remove for change in changes):
+        return RuleOutcome()
     steps = tuple(_as_step(view, change) for change in changes)
     why = f"from here on site {view.heading} holds a quorum by itself"
-    return Outcome((Swap(site=view.heading, why=why, changes=steps, cluster=view.cluster),))
+    return RuleOutcome((Swap(site=view.heading, why=why, changes=steps, cluster=view.cluster),))
 
 
 def _unseen(view: View, name: str) -> Wait:
     return _of_member(view, name, f"member {name} to answer, or to be down in the cluster's own eyes")
 
 
-def _swap_changes(view: View) -> tuple[Change, ...] | None:
+def _swap_changes(view: View) -> tuple[VoterChange, ...] | None:
     promotable = tuple(view.voter(record) for record in view.learners if view.caught_up(record))
     removable = tuple(
         view.voter(record)
@@ -335,7 +335,7 @@ def _every_slot(view: View) -> Wait:
     return Wait(what, next_steps.once(view.world, "machines are free"))
 
 
-def _as_step(view: View, change: Change) -> Promote | RemoveMember:
+def _as_step(view: View, change: VoterChange) -> Promote | RemoveMember:
     member = view.membership.of(change.voter.replica)
     assert member is not None
     kind = RemoveMember if change.remove else Promote
@@ -343,18 +343,18 @@ def _as_step(view: View, change: Change) -> Promote | RemoveMember:
     return kind(site=change.voter.site, why=why, replica=change.voter.replica, member=member.id, cluster=view.cluster)
 
 
-def remove(view: View) -> Outcome:
+def remove(view: View) -> RuleOutcome:
     """Unwanted voters leave one by one once every wanted replica is a voter."""
     leaving = [record for record in view.unwanted if (member := view.member(record)) is not None and not member.learner]
-    if not leaving or view.home != view.heading:
-        return Outcome()
+    if not leaving or view.quorum_site != view.heading:
+        return RuleOutcome()
     waiting = tuple(
         next_steps.voter(view.world, record, view.cluster)
         for record in view.wanted
         if not view.is_healthy_voter(record)
     )
     if waiting or view.missing:
-        return Outcome(waiting=waiting or (_every_slot(view),))
+        return RuleOutcome(waiting=waiting or (_every_slot(view),))
     for record in leaving:
         member = view.member(record)
         assert member is not None
@@ -369,13 +369,13 @@ def remove(view: View) -> Outcome:
             waiting = (*waiting, spare)
         else:
             why = "it is not wanted, and every wanted replica votes"
-            return Outcome(
+            return RuleOutcome(
                 (RemoveMember(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
             )
-    return Outcome(waiting=waiting)
+    return RuleOutcome(waiting=waiting)
 
 
-def stop_removed(view: View) -> Outcome:
+def stop_removed(view: View) -> RuleOutcome:
     """A removed member's etcd exits by itself, over and over: its unit is stopped, its data kept."""
     steps = tuple(
         StopUnit(site=record.site, why="it is no member any more", replica=record.name, component=view.etcd)
@@ -384,4 +384,4 @@ def stop_removed(view: View) -> Outcome:
         and view.reachable(record)
         and view.unit(record, view.etcd) not in (*IDLE, UnitState.UNKNOWN)
     )
-    return Outcome(steps)
+    return RuleOutcome(steps)

@@ -11,12 +11,12 @@ from quarterdeck.model.steps.clusters import NoteCluster, NoteCreated, NoteMembe
 from quarterdeck.model.steps.traffic import NoteDraining, NoteLifetime, NoteRecord, NoteUnsettled
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import World
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.traffic import to_leave
 from quarterdeck.planner.view import View
 
 
-def note(view: View) -> Outcome:
+def note(view: View) -> RuleOutcome:
     """Facts that were just seen and that a later observation may need are noted, all in one write."""
     world = view.world
     steps: list[Step] = []
@@ -32,7 +32,7 @@ def note(view: View) -> Outcome:
         steps.extend(_lifetime(world))
     if world.membership is not None:
         steps.extend(_draining(view))
-    return Outcome(tuple(steps))
+    return RuleOutcome(tuple(steps))
 
 
 def _cluster_and_members(world: World, membership: Membership, cluster: Cluster) -> list[Step]:

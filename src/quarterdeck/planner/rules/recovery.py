@@ -8,19 +8,19 @@ from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica, Seed
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
-from quarterdeck.model.steps.placing import PlaceReplica
+from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.outcome import Outcome
-from quarterdeck.planner.rules.attaching import may_return
-from quarterdeck.planner.survivors import Fate, Survivors, away, loss, survivors
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.volume_moves import may_return
+from quarterdeck.planner.survivors import Survivors, VoterFate, away, loss, survivors
 from quarterdeck.planner.view import View, view
 
 
-def fence(view: View) -> Outcome:
+def fence(view: View) -> RuleOutcome:
     """All that runs of an epoch that is over stops where it can be reached, whoever it may serve: two epochs must never
     both take writes. That comes before everything else, also when a machine comes back years later.
     """
@@ -34,24 +34,24 @@ def fence(view: View) -> Outcome:
             for component in reversed(world.programs.every)
             if view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
         )
-    return Outcome(tuple(steps))
+    return RuleOutcome(tuple(steps))
 
 
 _OVER = "it is of an epoch of the cluster that is over"
 
 
-def begin(view: View) -> Outcome:
+def begin(view: View) -> RuleOutcome:
     """A new epoch begins where the quorum is lost, and the user consents."""
     world = view.world
     left = survivors(world)
     noted = _noted(view, left)
     if noted is not None:
-        return Outcome((noted,))
+        return RuleOutcome((noted,))
     if left is None or not left.lost:
-        return Outcome()
+        return RuleOutcome()
     why_not = waits(world, left)
     if why_not is not None:
-        return Outcome(waiting=(why_not,))
+        return RuleOutcome(waiting=(why_not,))
     best = left.best
     record = world.memory.replica(best.replica)
     step = BeginEpoch(
@@ -64,19 +64,19 @@ def begin(view: View) -> Outcome:
         seen=world.memory.revision,
         others=left.words[1:],
     )
-    return Outcome((step,))
+    return RuleOutcome((step,))
 
 
-def withdraw(view: View) -> Outcome:
+def withdraw(view: View) -> RuleOutcome:
     """A user's consent to a new epoch is forgotten once the quorum that was lost is back without one: it says nothing
     of the next quorum that is lost.
     """
     world = view.world
     epoch = world.memory.epoch + 1
     if world.membership is None or world.consent.epoch != epoch:
-        return Outcome()
+        return RuleOutcome()
     step = WithdrawConsent(site="", why="a quorum answers, so that no epoch is to begin", epoch=epoch)
-    return Outcome((step,))
+    return RuleOutcome((step,))
 
 
 def _told(left: Survivors) -> str:
@@ -111,8 +111,8 @@ def waits(world: World, left: Survivors) -> Wait | None:
     if left.others_may_live and not (asked and consent.even_if_others_live):
         gone = world.command("recover", "--even-if-others-live")
         return Wait(
-            f"{', '.join(left.of(Fate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin anew"
-            " beside them",
+            f"{', '.join(left.of(VoterFate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin"
+            " anew beside them",
             f"bring their machines back; if they are surely gone, see {gone}",
         )
     if asked:
@@ -136,7 +136,7 @@ def advice(world: World) -> str:
     left = survivors(world)
     if left is None or not left.lost:
         return ""
-    counted = f"{len(left.of(Fate.ALIVE))} of {len(left.fates)} voters are left"
+    counted = f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are left"
     if world.memory.seeding is not None:
         counted = f"{world.memory.seeding.survivor} was lost, and with it what the cluster was to begin from"
     if (wait := waits(world, left)) is not None:
@@ -147,27 +147,29 @@ def advice(world: World) -> str:
     return f"{counted}; what beginning anew would lose: {loss(world.memory, left.best)}"
 
 
-def seed(view: View) -> Outcome:
+def seed(view: View) -> RuleOutcome:
     """The founder of an epoch gets its data from the survivor, beside which it is placed, once that one has ended:
     so all that it has applied is in its database. Nothing else is done before.
     """
     world = view.world
     wanted = world.memory.seeding
     if wanted is None:
-        return Outcome()
+        return RuleOutcome()
     survivor = world.memory.replica(wanted.survivor)
     names = {each.name for each in world.memory.replicas}
     if wanted.founder not in names:
-        return Outcome((_placed(wanted, survivor),))
+        return RuleOutcome((_placed(wanted, survivor),))
     if not view.reachable(survivor):
-        return Outcome(waiting=(next_steps.machine(world, survivor, ", as its data is needed"),))
+        return RuleOutcome(waiting=(next_steps.machine(world, survivor, ", as its data is needed"),))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
     if running:
         stops = next_steps.status(world)
-        return Outcome(waiting=tuple(Wait(f"etcd of {each.name} to end, and its apiserver", stops) for each in running))
+        return RuleOutcome(
+            waiting=tuple(Wait(f"etcd of {each.name} to end, and its apiserver", stops) for each in running)
+        )
     why = f"the cluster begins anew at etcd revision {wanted.revision:,}"
     step = RestoreMember(site=survivor.site, why=why, replica=wanted.founder, survivor=survivor.name)
-    return Outcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
+    return RuleOutcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
 
 
 def _runs(view: View, record: Replica) -> bool:

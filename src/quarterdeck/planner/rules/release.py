@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.placing import ReleaseReplica
+from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.traffic import RemoveRecord, StopBalancer
 from quarterdeck.model.steps.units import StopUnit
@@ -13,9 +13,9 @@ from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.events import left_behind
 from quarterdeck.planner.machines import why_silent
-from quarterdeck.planner.rules.attaching import leave
 from quarterdeck.planner.rules.recovery import drop_kept
 from quarterdeck.planner.rules.traffic import unknown
+from quarterdeck.planner.rules.volume_moves import leave
 from quarterdeck.planner.view import View
 
 

@@ -13,7 +13,7 @@ from quarterdeck.model.steps.traffic import LeadTo, SetBackends, SetRecord, Stop
 from quarterdeck.model.units import IDLE
 from quarterdeck.model.world import BalancerFact, World
 from quarterdeck.planner import next_steps
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.view import View
 
 
@@ -72,10 +72,10 @@ def _refuge(view: View) -> str | None:
     world = view.world
     if world.front is not None or world.led_straight or world.balancer(world.record or view.door).ready:
         return None
-    return view.home
+    return view.quorum_site
 
 
-def backends(view: View) -> Outcome:
+def backends(view: View) -> RuleOutcome:
     """Every load balancer sends new connections to every ready apiserver that is to stay.
 
     One is added only when it said it is ready; one that is listed stays through a moment of unreadiness (the
@@ -112,27 +112,27 @@ def backends(view: View) -> Outcome:
             what = f"the load balancer at {site} to find a healthy backend"
             waiting.append(Wait(what, next_steps.status(view.world)))
     named = follow(view, leaving)
-    return Outcome((*steps, *named.steps), (*waiting, *named.waiting))
+    return RuleOutcome((*steps, *named.steps), (*waiting, *named.waiting))
 
 
-def relight(view: View) -> Outcome:
+def relight(view: View) -> RuleOutcome:
     """An address that a client may use and that leads nowhere comes before all that can wait a moment."""
     off = {record.name for record in view.world.memory.replicas if view.fact(record).ready is False}
     # A load balancer's check is a moment old: what the apiservers themselves say counts besides.
     dark = {site for site in view.held if view.world.balancer(site).healthy <= off}
     # What the apiservers themselves say is seen at once: a load balancer that is as dark is not left for the next look.
-    return Outcome(tuple(step for step in backends(view).steps if step.site in dark or APISERVERS in dark))
+    return RuleOutcome(tuple(step for step in backends(view).steps if step.site in dark or APISERVERS in dark))
 
 
-def record(view: View) -> Outcome:
+def record(view: View) -> RuleOutcome:
     """The plane's name leads to the site it is heading for once that can carry the traffic; and away from a load
     balancer that leads nowhere as soon as another one leads somewhere.
     """
     world = view.world
     if not world.record_known:
-        return Outcome(waiting=(unknown(world),))
+        return RuleOutcome(waiting=(unknown(world),))
     if world.foreign:
-        return Outcome(waiting=(Wait(f"its name to be free: {world.foreign}", _FREE),))
+        return RuleOutcome(waiting=(Wait(f"its name to be free: {world.foreign}", _FREE),))
     door, target = view.door, world.balancer(view.door)
     servers = {replica.name for replica in view.servers}
     # The load balancer's check is a moment old, so the apiserver's own word counts besides.
@@ -141,35 +141,35 @@ def record(view: View) -> Outcome:
         if able:
             return _settled(view)
     elif door != APISERVERS and able and (world.record is None or (view.takeover and servers <= target.everywhere)):
-        return Outcome((SetRecord(site="", why=f"site {door} carries the traffic", to=door),))
+        return RuleOutcome((SetRecord(site="", why=f"site {door} carries the traffic", to=door),))
     if world.record is not None and not world.balancer(world.record).ready:
         other = next((each for each in world.balancers if each.ready), None)
         if other is not None:
             why = f"the load balancer at {world.record} leads nowhere"
-            return Outcome((SetRecord(site="", why=why, to=other.site),))
+            return RuleOutcome((SetRecord(site="", why=why, to=other.site),))
     if door in (world.record, APISERVERS):
-        return Outcome()  # what apiservers are waited for was said of the name already
-    return Outcome(waiting=(Wait(f"the load balancer at {door} to carry the traffic", next_steps.status(world)),))
+        return RuleOutcome()  # what apiservers are waited for was said of the name already
+    return RuleOutcome(waiting=(Wait(f"the load balancer at {door} to carry the traffic", next_steps.status(world)),))
 
 
-def _settled(view: View) -> Outcome:
+def _settled(view: View) -> RuleOutcome:
     """The name leads where it should, for as long as it should. Before anything is taken away it must carry this
     driver's token (a change that an older driver had sent could lead it back), and every server must answer so.
     """
     world, door = view.world, view.door
     if world.amiss:
-        return Outcome((_again(view, world.amiss),))
+        return RuleOutcome((_again(view, world.amiss),))
     if world.record_ttl is not None and world.front is None and not world.torn:
         why = f"its addresses are handed out for {world.record_ttl:g} s, not for {world.settings.ttl:g} s"
-        return Outcome((_again(view, why),))
+        return RuleOutcome((_again(view, why),))
     leaving = bool(view.unwanted) or any(balancer.site != door for balancer in _there(view))
     leaving = leaving or (door == APISERVERS and bool(to_leave(view)))
     if leaving and not world.stamped:
         why = "from now on no change of an older driver can reach the record"
-        return Outcome((_again(view, why),))
+        return RuleOutcome((_again(view, why),))
     if world.torn and (world.also or world.memory.unsettled or world.memory.served_site != door):
-        return Outcome(waiting=(Wait(f"all DNS servers to answer the same: {world.torn}", _DNS),))
-    return Outcome()
+        return RuleOutcome(waiting=(Wait(f"all DNS servers to answer the same: {world.torn}", _DNS),))
+    return RuleOutcome()
 
 
 def _again(view: View, why: str) -> Step:
@@ -190,7 +190,7 @@ def unknown(world: World) -> Wait:
     return Wait(f"the DNS server to answer{why}", _DNS)
 
 
-def let_go(view: View) -> Outcome:
+def let_go(view: View) -> RuleOutcome:
     """A load balancer goes when nobody can hold its address any more: its time to live and drain have passed."""
     world = view.world
     steps: list[Step] = []
@@ -209,31 +209,31 @@ def let_go(view: View) -> Outcome:
             waiting.append(next_steps.edges(world, site))
         else:
             steps.append(StopBalancer(site=site, why=f"no client can hold the address of site {site} any more"))
-    return Outcome(tuple(steps), tuple(waiting))
+    return RuleOutcome(tuple(steps), tuple(waiting))
 
 
 # Round robin: the plane's name leads to its apiservers themselves, with no load balancer between.
 
 
-def follow(view: View, leaving: Collection[str]) -> Outcome:
+def follow(view: View, leaving: Collection[str]) -> RuleOutcome:
     """The name has the addresses of those apiservers that are ready and stay. It comes to lead to them once they can
     carry the traffic, or where it leads nowhere; and follows them from then on, also while it is to lead elsewhere.
     """
     world = view.world
     if APISERVERS not in (world.record, view.door) or not world.record_known or world.foreign:
-        return Outcome()
+        return RuleOutcome()
     named = chosen(view, leaving)
     if not named:
-        return Outcome(waiting=(Wait("a ready apiserver for the name to lead to", next_steps.status(world)),))
+        return RuleOutcome(waiting=(Wait("a ready apiserver for the name to lead to", next_steps.status(world)),))
     if world.record == APISERVERS:
         if set(named) == world.apiservers.backends:
-            return Outcome()
+            return RuleOutcome()
         why = "clients are led to the apiservers that are ready and stay"
     elif world.record is None or view.takeover or not world.balancer(world.record).ready:
         why = "the apiservers carry the traffic by themselves"
     else:
-        return Outcome(waiting=(Wait("the apiservers to carry the traffic", next_steps.status(world)),))
-    return Outcome((LeadTo(site="", why=why, backends=named),))
+        return RuleOutcome(waiting=(Wait("the apiservers to carry the traffic", next_steps.status(world)),))
+    return RuleOutcome((LeadTo(site="", why=why, backends=named),))
 
 
 def chosen(view: View, leaving: Collection[str]) -> tuple[str, ...]:

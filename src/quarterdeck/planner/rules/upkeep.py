@@ -12,7 +12,7 @@ from quarterdeck.model.steps.members import Compact, Defragment, Disarm, NoteFul
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.members import NOSPACE, can_spare, has_the_data, raised, stray_voters
-from quarterdeck.planner.outcome import Outcome
+from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.membership import hand_over, remove_strays
 from quarterdeck.planner.space import has_no_room, is_cramped, lacks_quota
 from quarterdeck.planner.view import View
@@ -21,42 +21,42 @@ from quarterdeck.planner.view import View
 AGAIN = 60.0
 
 
-def make_room(view: View) -> Outcome:
+def make_room(view: View) -> RuleOutcome:
     """A cluster without room is brought out of the alarm NOSPACE step by step. Nobody else's writes are lost by it:
     none are taken meanwhile. While members disagree about the data as well nothing is touched.
     """
     alarms, full = raised(view.membership), view.world.memory.full
     if NOSPACE not in alarms:
         gone = NoteFull(site="", why="the alarm NOSPACE is off", revision=0, cluster=view.cluster)
-        return Outcome((gone,)) if full is not None else Outcome()
+        return RuleOutcome((gone,)) if full is not None else RuleOutcome()
     if len(alarms) > 1:
-        return Outcome()
+        return RuleOutcome()
     unknown = remove_strays(view)
     if unknown.steps:
         return unknown
     counted = [each for each in view.membership.voters if each.replica and each.health is not Health.DOWN]
     silent = tuple(_of(view, each, "to say how full it is") for each in counted if each.space is None)
     if silent:
-        return Outcome(waiting=silent)
+        return RuleOutcome(waiting=silent)
     known = min((each.revision or 0 for each in counted), default=0)
     if full is None:
         return _note(view, known)
     return _learners(view) or _compact(view, counted, full, known) or _defragment(view, counted) or _disarm(view)
 
 
-def _note(view: View, revision: int) -> Outcome:
+def _note(view: View, revision: int) -> RuleOutcome:
     why = "history of before is forgotten a moment later: nobody needs it any more then"
-    return Outcome((NoteFull(site="", why=why, revision=revision, cluster=view.cluster),))
+    return RuleOutcome((NoteFull(site="", why=why, revision=revision, cluster=view.cluster),))
 
 
-def _learners(view: View) -> Outcome | None:
+def _learners(view: View) -> RuleOutcome | None:
     """A learner that copies is waited for, as that holds up whoever sends to it. One that has copied a database without
     room would raise the alarm again, and is not to be defragmented (etcd refuses that): another one joins instead.
     """
     for each in view.membership.learners:
         if each.space is not None and has_no_room(each.space):
             why = "it has copied a database without room, and learners cannot be defragmented: another one joins"
-            return Outcome(
+            return RuleOutcome(
                 (RemoveMember(site="", why=why, replica=each.replica, member=each.id, cluster=view.cluster),)
             )
     copying = (each for each in view.membership.learners if each.lag is not None)
@@ -64,10 +64,10 @@ def _learners(view: View) -> Outcome | None:
     if not late:
         return None
     what = f"learner {', '.join(each.replica for each in late)} to catch up"
-    return Outcome(waiting=(replace(_of(view, late[0], "to catch up"), what=what),))
+    return RuleOutcome(waiting=(replace(_of(view, late[0], "to catch up"), what=what),))
 
 
-def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> Outcome | None:
+def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> RuleOutcome | None:
     """History is forgotten where that alone can make room: up to a revision that all had some seconds ago. Once more
     only after a while, and if somebody has deleted anything since.
     """
@@ -76,19 +76,19 @@ def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> O
         lacking = lacks_quota(view.world, view.cluster)
         if lacking is not None and passed >= AGAIN and known > full.revision:
             return _note(view, known)
-        return Outcome(waiting=(lacking,)) if lacking is not None else None
+        return RuleOutcome(waiting=(lacking,)) if lacking is not None else None
     if not any(each.space is not None and has_no_room(each.space) and is_cramped(each.space) for each in counted):
         return None
     if passed < settings.history or known < full.revision:
         moment = Wait(
             f"a moment, before history of {CALLED[view.cluster]} is forgotten", next_steps.within(settings.history)
         )
-        return Outcome(waiting=(moment,))
+        return RuleOutcome(waiting=(moment,))
     why = "the database is full of how keys once were"
-    return Outcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
+    return RuleOutcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
 
 
-def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
+def _defragment(view: View, counted: list[MemberFact]) -> RuleOutcome | None:
     """One member at a time gives its free room back, who leads last, and not before it has handed over: a member serves
     nobody until that is done. All others must be well; who is down is not waited for, since nothing is written anyway.
     Beside voters that belong to no replica rule 1 holds: the others are a quorum without the member.
@@ -102,17 +102,19 @@ def _defragment(view: View, counted: list[MemberFact]) -> Outcome | None:
         return None
     if view.resting is not None:
         what = f"{view.resting.words} to be started anew"
-        return Outcome(waiting=(Wait(what, next_steps.once(view.world, "it runs")),))
+        return RuleOutcome(waiting=(Wait(what, next_steps.once(view.world, "it runs")),))
     first = turn[0]
     ill = [each for each in counted if each is not first and not _is_well(view, each)]
     if ill:
         what = f"{', '.join(each.replica for each in ill)} to be well before {first.replica} is defragmented"
-        return Outcome(waiting=(replace(_of(view, ill[0], "to be well"), what=what),))
+        return RuleOutcome(waiting=(replace(_of(view, ill[0], "to be well"), what=what),))
     unknown = stray_voters(view.world, view.cluster)
     if unknown and not can_spare(view.world, view.world.memory.replica(first.replica)):
-        return Outcome(waiting=unknown)
+        return RuleOutcome(waiting=unknown)
     step = relieved(view) if first.replica == leader else None
-    return Outcome((step or defragmented(view, first, "it has free room, and no other member is held up meanwhile"),))
+    return RuleOutcome(
+        (step or defragmented(view, first, "it has free room, and no other member is held up meanwhile"),)
+    )
 
 
 def relieved(view: View) -> TransferLeadership | None:
@@ -138,5 +140,5 @@ def _is_well(view: View, member: MemberFact) -> bool:
     return member.health is Health.HEALTHY and has_the_data(view.world, member)
 
 
-def _disarm(view: View) -> Outcome:
-    return Outcome((Disarm(site="", why="every member has room again", cluster=view.cluster),))
+def _disarm(view: View) -> RuleOutcome:
+    return RuleOutcome((Disarm(site="", why="every member has room again", cluster=view.cluster),))

@@ -12,18 +12,18 @@ from typing import cast
 
 from quarterdeck.model.remember import remember
 from quarterdeck.model.steps.base import Step
-from quarterdeck.model.steps.placing import AttachVolumes, PlaceReplica
-from quarterdeck.planner.simulated import clusters, healing, members, placing, traffic, units
+from quarterdeck.model.steps.placement import AttachVolumes, PlaceReplica
+from quarterdeck.planner.simulated import clusters, healing, members, placement, traffic, units
 from quarterdeck.planner.simulated.effects import Effects, RefusedError
-from quarterdeck.planner.simulated.guessed import from_world
+from quarterdeck.planner.simulated.guess import from_world
 from quarterdeck.planner.simulated.members import found
-from quarterdeck.planner.simulated.observed import observe
+from quarterdeck.planner.simulated.observation import observe
 from quarterdeck.planner.simulated.time import tick
 from quarterdeck.planner.simulated.truth import AnyTruth
 
 #: What a kind of step does to the truth; others do nothing but to the memory.
 EFFECTS: Effects = {
-    **placing.EFFECTS,
+    **placement.EFFECTS,
     **clusters.EFFECTS,
     **healing.EFFECTS,
     **members.EFFECTS,
@@ -35,9 +35,9 @@ EFFECTS: Effects = {
 def apply(truth: AnyTruth, step: Step) -> AnyTruth:
     """The truth after one step. Raises RefusedError when the world refuses, as the real one would."""
     if isinstance(step, PlaceReplica):
-        step = placing.seated(truth, step)
+        step = placement.seated(truth, step)
     elif isinstance(step, AttachVolumes):
-        step = placing.reseated(truth, step)
+        step = placement.reseated(truth, step)
     effect = EFFECTS.get(type(step))
     changed = cast("AnyTruth", effect(truth, step)) if effect is not None else truth
     memory = remember(changed.memory, step, truth.now)

@@ -20,14 +20,14 @@ _CIRCLES = Wait("an end: the plan goes round in circles", "this is a fault of qu
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
     """One step of a forecast. ``margin``: how many voters may fail after it before the quorum is lost;
-    ``home``: the site that then holds a quorum by itself; both of the cluster that the step is about.
+    ``quorum_site``: the site that then holds a quorum by itself; both of the cluster that the step is about.
     """
 
     step: Step
     voters: int
     learners: int
     margin: int
-    home: str | None
+    quorum_site: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def _forecast(step: Step, after: Truth) -> Forecast:
         voters=len(truth.voters),
         learners=len(truth.members) - len(truth.voters),
         margin=margin(truth.voters) if truth.voters else 0,
-        home=truth.home,
+        quorum_site=truth.quorum_site,
     )
 
 

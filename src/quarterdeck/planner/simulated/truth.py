@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self, TypeVar
 
-from quarterdeck.model.bounds import Healing, Settings
+from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.components import Change, Component, Programs
+from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import BalancerFact, Consent
-from quarterdeck.planner.quorum import Voter, home, quorum
+from quarterdeck.planner.quorum import Voter, quorum, quorum_site
 from quarterdeck.planner.simulated.parts import (
     ETCD,
     NOTHING,
@@ -59,10 +59,10 @@ class Truth:
     revision: str = ""
     via: tuple[str, ...] = ()
     apart: frozenset[frozenset[str]] = frozenset()
-    changes: tuple[tuple[str, str, Change], ...] = ()
+    changes: tuple[tuple[str, str, ReplicaChange], ...] = ()
     condemned: tuple[str, ...] = ()
     cordoned: tuple[str, ...] = ()
-    programs: Programs = field(default_factory=Programs)
+    programs: ReplicaPrograms = field(default_factory=ReplicaPrograms)
     events_leader: str | None = None
     full: bool = False
     events_full: bool = False
@@ -70,7 +70,13 @@ class Truth:
     consent: Consent = field(default_factory=Consent)
     settings: Settings = field(
         default_factory=lambda: Settings(
-            ttl=2.0, drain=1.0, start=3.0, first_start=2.0, first_ready=3.0, history=1.0, healing=Healing(budget=0)
+            ttl=2.0,
+            drain=1.0,
+            start=3.0,
+            first_start=2.0,
+            first_ready=3.0,
+            history=1.0,
+            healing=HealingBounds(budget=0),
         )
     )
 
@@ -265,9 +271,9 @@ class Truth:
         )
 
     @cached_property
-    def home(self) -> str | None:
+    def quorum_site(self) -> str | None:
         """The site that holds a quorum by itself."""
-        return home(self.voters)
+        return quorum_site(self.voters)
 
     @cached_property
     def separate(self) -> frozenset[str]:

@@ -16,13 +16,13 @@ from typing_extensions import override
 
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.model.units import Fence, Program
-from quarterdeck.sites.port import Site
+from quarterdeck.sites.port import SitePort
 
 M = TypeVar("M")
 C = TypeVar("C")
 
 
-class BaseSite(Site, Generic[M, C]):
+class BaseSite(SitePort, Generic[M, C]):
     """A site with machines of type ``M`` and storage classes of type ``C``, each by its name; the first storage class
     is the default. Views for fences (``fenced``) share all but the fence.
     """

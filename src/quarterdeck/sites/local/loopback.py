@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from quarterdeck.errors import Conflict, Corrupt, PreconditionFailed, Unavailable
 from quarterdeck.files import write_atomic
-from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.isolation import MachinePlace
 
 HIGHEST = 254
 
@@ -29,11 +29,11 @@ class Loopback:
     name: str = "loopback"
     cannot_cut: str = "its machines share this host's own network; sites of isolation netns can be cut"
 
-    def address(self, place: Place) -> str:
+    def address(self, place: MachinePlace) -> str:
         """The address of a machine."""
         return f"127.{self.home_number}.{place.site_number}.{place.machine_number}"
 
-    async def more_addresses(self, place: Place) -> tuple[str, ...]:
+    async def more_addresses(self, place: MachinePlace) -> tuple[str, ...]:
         """None: Kubernetes keeps no Endpoints of loopback addresses, so that ports need not be the same."""
         return ()
 
@@ -41,27 +41,27 @@ class Loopback:
         """None: an address of the loopback network is everywhere."""
         return ()
 
-    def floating_address(self, place: Place) -> str | None:
+    def floating_address(self, place: MachinePlace) -> str | None:
         """None: the addresses are the host's, which answers at all of them."""
         return None
 
-    async def prepare(self, place: Place) -> None:
+    async def prepare(self, place: MachinePlace) -> None:
         """Nothing is needed."""
 
-    async def plug(self, place: Place) -> None:
+    async def plug(self, place: MachinePlace) -> None:
         """Nothing is needed."""
 
-    def launch_prefix(self, place: Place) -> tuple[str, ...]:
+    def launch_prefix(self, place: MachinePlace) -> tuple[str, ...]:
         """Nothing is needed."""
         return ()
 
-    async def unplug(self, place: Place) -> None:
+    async def unplug(self, place: MachinePlace) -> None:
         """Cannot be done: the kernel answers for dead programs with a reset."""
 
-    async def deafen(self, place: Place) -> None:
+    async def deafen(self, place: MachinePlace) -> None:
         """Cannot be done."""
 
-    async def release(self, place: Place) -> None:
+    async def release(self, place: MachinePlace) -> None:
         """Nothing is kept."""
 
 

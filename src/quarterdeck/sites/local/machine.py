@@ -18,9 +18,9 @@ from quarterdeck.files import file_errors, write_atomic
 from quarterdeck.model.units import Fence, Machine, MachineState, UnitStatus, with_files
 from quarterdeck.package import SOURCE, isolated
 from quarterdeck.runner import run, start
-from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.isolation import MachineIsolation
 from quarterdeck.sites.local import processes
-from quarterdeck.sites.local.settings import Stand
+from quarterdeck.sites.local.settings import MachineEntry
 from quarterdeck.sites.local.supervisor import machine_init
 from quarterdeck.sites.local.supervisor.client import NotRunning, SupervisorClient
 from quarterdeck.sites.local.supervisor.records import folder_names, unit_folders
@@ -58,7 +58,7 @@ class LocalMachine:
     ``patience``: seconds that its supervisord has to answer before it counts as unreachable.
     """
 
-    def __init__(self, folder: Path, stand: Stand, isolation: Isolation, patience: float) -> None:
+    def __init__(self, folder: Path, stand: MachineEntry, isolation: MachineIsolation, patience: float) -> None:
         self.folder = folder
         self.stand = stand
         self.name = stand.place.machine

@@ -14,16 +14,16 @@ from typing_extensions import override
 from quarterdeck.components.traffic.keepalived import RouterSettings, Routing, own_address, router_settings
 from quarterdeck.files import on_disk, remove_folder
 from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import Machine, MachineRole
-from quarterdeck.sites.base.seating import Ledger, SeatingSite
+from quarterdeck.sites.base.seats import SeatingSite, SeatLedger
 from quarterdeck.sites.base.site import Shared
-from quarterdeck.sites.isolation import Isolation
+from quarterdeck.sites.isolation import MachineIsolation
 from quarterdeck.sites.kernel import TABLES, listening_ends
-from quarterdeck.sites.local.kept import change_ledger, keep_stand, kept_stands, read_ledger
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.settings import LocalSiteSettings, StorageClass, require_entry_name, stands
+from quarterdeck.sites.local.settings import LocalSiteSettings, LocalStorageClass, require_entry_name, stands
+from quarterdeck.sites.local.site_files import change_ledger, keep_stand, kept_stands, read_ledger
 from quarterdeck.sites.local.supervisor.records import FILES
 from quarterdeck.sites.local.volumes import VolumeFolders, VolumesSeen
 from quarterdeck.sites.port import Floats, Leads
@@ -32,7 +32,7 @@ from quarterdeck.sites.vrrp import routing_of_this_host, why_not_here
 T = TypeVar("T")
 
 
-class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
+class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats):
     """All machines of a site below ``home``/sites, which ``LocalSite`` runs units on.
 
     ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
@@ -43,7 +43,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
         self,
         home: Path,
         settings: LocalSiteSettings,
-        isolation: Isolation,
+        isolation: MachineIsolation,
         *,
         number: int,
         patience: float = 2.0,
@@ -62,7 +62,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
             name: LocalMachine(self._folder_of(name), each, isolation, patience) for name, each in found.items()
         }
         super().__init__(settings.name, machines, settings.storage_classes)
-        self._looks = Looks(machines, {name: self._volumes(name) for name in machines})
+        self._looks = MachineLooks(machines, {name: self._volumes(name) for name in machines})
 
     @property
     @override
@@ -159,15 +159,15 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
         return await self._machine(machine).addresses()
 
     @override
-    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
         return listening_ends((await self._machine(machine).inside("/bin/cat", *TABLES)), hosts)
 
     @override
-    async def _ledger(self, machine: str) -> Ledger:
+    async def _ledger(self, machine: str) -> SeatLedger:
         return await on_disk(machine, read_ledger, self._machine(machine).folder)
 
     @override
-    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+    async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
         """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
         del doing
         folder = self._machine(machine).folder
@@ -182,7 +182,7 @@ class LocalMachines(SeatingSite[LocalMachine, StorageClass], Leads, Floats):
         return VolumeFolders.of(machine, self._folder_of(machine), shared, self._settings.storage_classes)
 
 
-class Looks:
+class MachineLooks:
     """Looks at machines and their disks, shared by all who ask at the same time. Of each volume they tell what is in
     its folder ``below``.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.isolation import Place
+from quarterdeck.sites.isolation import MachinePlace
 
 MOST_ZONES = 16
 MOST_PER_ZONE = 15
@@ -20,7 +20,7 @@ _ENTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorageClass:
+class LocalStorageClass:
     """Where volumes of a class are: below ``folder``, or below the machine's own folder when it is None.
 
     ``limit_bytes`` bounds what all volumes of the class on one machine may hold, as far as ``free_bytes`` tells.
@@ -32,8 +32,8 @@ class StorageClass:
     reattachable: bool = False
 
 
-def _only_standard() -> Mapping[str, StorageClass]:
-    return {"standard": StorageClass()}
+def _only_standard() -> Mapping[str, LocalStorageClass]:
+    return {"standard": LocalStorageClass()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class LocalSiteSettings:
     machines_per_zone: int = 2
     edges: int = 1
     floating: bool = False
-    storage_classes: Mapping[str, StorageClass] = field(default_factory=_only_standard)
+    storage_classes: Mapping[str, LocalStorageClass] = field(default_factory=_only_standard)
 
     def __post_init__(self) -> None:
         doing = f"reading the settings of site {self.name!r}"
@@ -70,25 +70,27 @@ class LocalSiteSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class MachineEntry:
     """A machine. ``declared``: the settings ask for it; others were used before, and may have something left."""
 
-    place: Place
+    place: MachinePlace
     role: MachineRole
     declared: bool = True
 
 
-def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, Stand]:
+def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, MachineEntry]:
     """The machines by name: ``east-a1``, ``east-b1``, ``east-c1``, ``east-a2``, ..., ``east-edge``, ``east-edge-2``.
 
     A machine keeps its number when zones are appended or the machines per zone change.
     """
-    found: dict[str, Stand] = {}
+    found: dict[str, MachineEntry] = {}
 
     def add(name: str, number: int, zone: str, role: MachineRole) -> None:
         machine = f"{settings.name}-{name}"
-        place = Place(site=settings.name, site_number=site_number, machine=machine, machine_number=number, zone=zone)
-        found[machine] = Stand(place, role)
+        place = MachinePlace(
+            site=settings.name, site_number=site_number, machine=machine, machine_number=number, zone=zone
+        )
+        found[machine] = MachineEntry(place, role)
 
     for row in range(settings.machines_per_zone):
         for column, zone in enumerate(settings.zones):

@@ -39,15 +39,15 @@ from quarterdeck.model.units import (
     hashes_of,
 )
 from quarterdeck.sites.base.records import UnitRecord, is_at_it
-from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.local.attaching import Attaching, Holder
+from quarterdeck.sites.isolation import MachineIsolation
+from quarterdeck.sites.local.attachment import Attaching, VolumeHolder
 from quarterdeck.sites.local.fault.faults import LocalFaults
 from quarterdeck.sites.local.jobs import round_trip, run_job
-from quarterdeck.sites.local.kept import site_number
 from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.sites.local.site_files import site_number
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE
 from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
@@ -251,8 +251,8 @@ class LocalSite(LocalFaults, Holds):
         )
         return await attaching.attach(name, self._holder(machine), self._holder(source))
 
-    def _holder(self, machine: str) -> Holder:
-        return Holder(self._machine(machine), self._volumes(machine))
+    def _holder(self, machine: str) -> VolumeHolder:
+        return VolumeHolder(self._machine(machine), self._volumes(machine))
 
     @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:
@@ -313,7 +313,7 @@ class LocalSite(LocalFaults, Holds):
 
 
 def open_local_site(
-    home: Path, settings: LocalSiteSettings, isolation: Isolation, *, patience: float = 2.0
+    home: Path, settings: LocalSiteSettings, isolation: MachineIsolation, *, patience: float = 2.0
 ) -> LocalSite:
     """The site of that name in ``home``, which gets its number now if it is new. May block for a moment."""
     return LocalSite(home, settings, isolation, number=site_number(home, settings.name), patience=patience)

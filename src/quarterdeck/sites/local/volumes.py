@@ -19,7 +19,7 @@ from quarterdeck.model.site_facts import VolumeFacts
 from quarterdeck.model.units import Volume
 from quarterdeck.sites.local.class_roots import ClassRoot
 from quarterdeck.sites.local.logs import search_folder
-from quarterdeck.sites.local.settings import StorageClass, require_entry_name
+from quarterdeck.sites.local.settings import LocalStorageClass, require_entry_name
 
 _DELETED = ".deleted-"
 #: What was taken from another machine, and is nobody's yet.
@@ -48,7 +48,9 @@ class VolumeFolders:
         self._limits = limits
 
     @classmethod
-    def of(cls, machine: str, own: Path, shared: PurePosixPath, classes: Mapping[str, StorageClass]) -> VolumeFolders:
+    def of(
+        cls, machine: str, own: Path, shared: PurePosixPath, classes: Mapping[str, LocalStorageClass]
+    ) -> VolumeFolders:
         """Those of a machine: below its ``own`` folder, or for classes with a folder at ``shared`` below that."""
         roots = {
             name: ClassRoot(

@@ -27,7 +27,7 @@ from quarterdeck.linux import calls
 from quarterdeck.linux.processes import ProcessId
 from quarterdeck.sites.netns import control
 from quarterdeck.sites.netns.processes import kill_members, namespace_id
-from quarterdeck.sites.netns.service import Service
+from quarterdeck.sites.netns.service import LabService
 
 _CLEANING = 15.0  # seconds for the processes of a lab to die after SIGKILL
 _ASKING = 2.0  # seconds for a process that has connected to say what it wants
@@ -84,7 +84,7 @@ def _keep(folder: Path, ready: int, keeper_side: socket.socket, guard: ProcessId
         _move_in(keeper_side, guard)
     try:
         with _reported(ready, "starting the keeper of the lab"):
-            service = Service(folder / control.LAYOUT_FILE)
+            service = LabService(folder / control.LAYOUT_FILE)
             keeper = ProcessId.of(os.getpid())
             assert keeper is not None
             ids = {"guard": asdict(guard), "keeper": asdict(keeper)}
@@ -114,7 +114,7 @@ def _move_in(keeper_side: socket.socket, guard: ProcessId) -> None:
         sys.exit(1)
 
 
-def _serve(listener: socket.socket, service: Service) -> None:
+def _serve(listener: socket.socket, service: LabService) -> None:
     """Do what is asked, one request after the other, until asked to end."""
     while True:
         ends = service.forwarder_ends
@@ -126,7 +126,7 @@ def _serve(listener: socket.socket, service: Service) -> None:
             return
 
 
-def _answer(listener: socket.socket, service: Service) -> bool:
+def _answer(listener: socket.socket, service: LabService) -> bool:
     """Serve one connection; False if it asked for the end."""
     connection, _address = listener.accept()
     with connection:

@@ -23,7 +23,7 @@ Answer = tuple[str, tuple[int, ...]]
 """Text, and descriptors that stay the service's."""
 
 
-class Service:
+class LabService:
     """The lab itself, in the process that holds it. ``file`` keeps the layout."""
 
     def __init__(self, file: Path) -> None:

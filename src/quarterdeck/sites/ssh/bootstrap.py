@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.sites.ssh.connections import AS_ROOT, INSTALLED
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.shells import Link, last_words
+from quarterdeck.sites.ssh.shells import HostLink, last_words
 
 _DEADLINE = 60.0
 _END = "END-OF-QUARTERDECK"
@@ -84,7 +84,7 @@ def bootstrap_script(
 async def applied(login: Login, script: str) -> str:
     """Run it on a host, as who may; what it said. Raises Unavailable, PreconditionFailed."""
     doing = f"setting up host {login.host}"
-    link = await Link.made(login)
+    link = await HostLink.made(login)
     try:
         done = await link.run(f"{AS_ROOT}exec $s sh -s", doing=doing, deadline=_DEADLINE, body=script.encode())
     finally:

@@ -11,8 +11,8 @@ from quarterdeck.components.traffic.keepalived import not_usable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import MachineRole
-from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Way
-from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Reachability
+from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.wire import PROTOCOL, script_digest
 
 #: Older ones lack what units are hardened with, and what the script is written in.
@@ -43,7 +43,7 @@ class Here:
     name: str = "this host"
 
 
-def ports_of_host(settings: SshSettings, host: Host) -> tuple[int, ...]:
+def ports_of_host(settings: SshSettings, host: SshHost) -> tuple[int, ...]:
     """The TCP ports that the first plane of a site listens at on a host."""
     found: list[int] = []
     if MachineRole.CONTROL in host.roles:
@@ -57,7 +57,7 @@ def ports_of_host(settings: SshSettings, host: Host) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def ports_between(settings: SshSettings, source: Host, target: Host) -> tuple[int, ...]:
+def ports_between(settings: SshSettings, source: SshHost, target: SshHost) -> tuple[int, ...]:
     """Those of a host's ports that programs on another one connect to."""
     found: list[int] = []
     if MachineRole.CONTROL in target.roles:
@@ -74,7 +74,7 @@ def _of_replica(settings: SshSettings) -> dict[str, int]:
     return beside_balancers(ports_of(0)) if settings.balanced else ports_of(0)
 
 
-def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding]:
+def judge_host(host: SshHost, facts: HostFacts, here: Here) -> Iterator[HostFinding]:
     """What is not well at a host by itself."""
     found = (
         *_rights(host, facts),
@@ -85,7 +85,7 @@ def judge_host(host: Host, facts: HostFacts, here: Here) -> Iterator[HostFinding
     return (HostFinding(host.name, each) for each in found)
 
 
-def _rights(host: Host, facts: HostFacts) -> Iterator[Finding]:
+def _rights(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     bootstrap = f"'quarterdeck site bootstrap {host.login.host}'"
     if facts.rights == "no-sudo":
         yield _refuse("sudo", "there is no sudo, and the user is not root", bootstrap)
@@ -133,7 +133,7 @@ def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:
         yield _refuse("owner", seen, "remove the site there, or see docs/how-to/ssh.md")
 
 
-def _room(host: Host, facts: HostFacts) -> Iterator[Finding]:
+def _room(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     if MachineRole.CONTROL not in host.roles:
         return
     for name, each in facts.classes.items():
@@ -183,7 +183,7 @@ def _clock(facts: HostFacts) -> Iterator[Finding]:
         yield (_refuse if off > CLOCK_MOST else _warn)("clock", words, "set it, and run NTP there")
 
 
-def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+def judge_ports(settings: SshSettings, host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
     """Who has ports already that planes would have. Of a host on which planes run, what is theirs is not told apart."""
     for name, pid in facts.processes:
         seen = f"{name} runs there (process {pid}), and is not quarterdeck's"
@@ -210,7 +210,7 @@ def judge_ports(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator
         )
 
 
-def judge_floating(settings: SshSettings, host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+def judge_floating(settings: SshSettings, host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
     """Whether a host can have addresses that go over to another one, where its site has such for it."""
     floats = settings.floating_addresses and MachineRole.EDGE in host.roles
     serves = not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles)
@@ -224,7 +224,7 @@ def judge_floating(settings: SshSettings, host: Host, facts: HostFacts) -> Itera
 
 
 def judge_listening(
-    settings: SshSettings, host: Host, listening: Iterable[int], refused: Mapping[int, str]
+    settings: SshSettings, host: SshHost, listening: Iterable[int], refused: Mapping[int, str]
 ) -> Iterator[HostFinding]:
     """Where programs could not listen (``refused``: the words of the host, by port), and where that was not tried, so
     that it is not known whether they would be reached.
@@ -239,7 +239,7 @@ def judge_listening(
         yield HostFinding(host.name, _warn("network", words, "see that the firewalls let these through"))
 
 
-def judge_way(source: str, target: str, wanted: Iterable[int], way: Way | None) -> Iterator[HostFinding]:
+def judge_way(source: str, target: str, wanted: Iterable[int], way: Reachability | None) -> Iterator[HostFinding]:
     """What is not well on the way from a host (or this one) to another."""
     pair, wanted = f"{source} -> {target}", tuple(wanted)
     seen = way.ports if way is not None else {}
@@ -270,7 +270,7 @@ def judge_way(source: str, target: str, wanted: Iterable[int], way: Way | None) 
             yield HostFinding(pair, _warn("distance", words, "create planes with etcd.electionMilliseconds set for it"))
 
 
-def summary(hosts: int, ways: Mapping[tuple[str, str], Way], findings: Sequence[HostFinding]) -> str:
+def summary(hosts: int, ways: Mapping[tuple[str, str], Reachability], findings: Sequence[HostFinding]) -> str:
     """All in one line."""
     verdicts = [each.finding.verdict for each in findings]
     trips = [each.round_trip for each in ways.values() if each.round_trip is not None]

@@ -16,9 +16,9 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, TimedOut, U
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import Client
+from quarterdeck.sites.ssh.login import LoginClient
 from quarterdeck.sites.ssh.session import Session
-from quarterdeck.sites.ssh.shells import Link, Shell, broke, last_words, printable, was_cut
+from quarterdeck.sites.ssh.shells import HostLink, Shell, broke, last_words, printable, was_cut
 from quarterdeck.sites.ssh.wire import script, script_digest
 
 #: Where it is on a host, as root's.
@@ -50,14 +50,14 @@ _GREETINGS = {"quarterdeck", "other", "owned", "no-systemd", "unprepared"}
 
 
 @dataclass(eq=False)
-class Connection:
+class HostConnection:
     """The connection to one host, made when it is first needed. ``owner``: whose the host is to be."""
 
     login: Login
     owner: str
     _session: Session | None = None
-    _link: Link | None = None
-    _client: Client = field(default_factory=Client)
+    _link: HostLink | None = None
+    _client: LoginClient = field(default_factory=LoginClient)
     _connecting: asyncio.Task[Session] | None = None
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
@@ -139,9 +139,9 @@ class Connection:
             await self._drop()
             self.known.clear()
             self._took = {}
-            self._client = Client()
+            self._client = LoginClient()
             with self._timed("logging in"):
-                self._link = await Link.made(self.login, self._client)
+                self._link = await HostLink.made(self.login, self._client)
             self._session = await self._served(self._link)
         except QuarterdeckError as error:
             self._failed, refused = error, isinstance(error, PreconditionFailed)
@@ -162,7 +162,7 @@ class Connection:
         finally:
             self._took[stage] = self._took.get(stage, 0.0) + time.monotonic() - began
 
-    async def _served(self, link: Link) -> Session:
+    async def _served(self, link: HostLink) -> Session:
         digest = await asyncio.to_thread(script_digest)
         session = await self._begun(link, digest)
         if session is None:
@@ -172,7 +172,7 @@ class Connection:
             raise Unavailable("starting its script", "it was replaced meanwhile: another quarterdeck uses this host")
         return session
 
-    async def _begun(self, link: Link, digest: str) -> Session | None:
+    async def _begun(self, link: HostLink, digest: str) -> Session | None:
         """A session; None where the host has no script, or an older one."""
         with self._timed("its login shell"):
             shell = await link.start(f'{AS_ROOT}exec $s {INSTALLED} serve "$@" $SSH_CONNECTION', (digest, self.owner))
@@ -195,7 +195,7 @@ class Connection:
             raise _unread(words) from None
         return Session(self.name, shell, shell.write, shell.close, since_boot)
 
-    async def _install(self, link: Link) -> None:
+    async def _install(self, link: HostLink) -> None:
         doing = "putting its script there"
         with self._timed("installing its script"):
             done = await link.run(
@@ -304,19 +304,19 @@ def _looked_at(task: asyncio.Task[Session]) -> None:
 _SUDO = "let the user run sudo without a password, or see 'quarterdeck site bootstrap'"
 
 
-class Hosts:
+class HostConnections:
     """The connections of one process. ``owner``: a name for whoever keeps planes on these hosts; a host that says that
     it is another one's is refused.
     """
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._connections: dict[Login, Connection] = {}
+        self._connections: dict[Login, HostConnection] = {}
 
-    def at(self, login: Login) -> Connection:
+    def at(self, login: Login) -> HostConnection:
         """The connection to a host. No IO."""
         if login not in self._connections:
-            self._connections[login] = Connection(login, self._owner)
+            self._connections[login] = HostConnection(login, self._owner)
         return self._connections[login]
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.sites.kernel import listening_ends
-from quarterdeck.sites.ssh.hosts import Host
+from quarterdeck.sites.ssh.hosts import SshHost
 from quarterdeck.sites.ssh.wire import not_parsed
 
 
@@ -70,7 +70,7 @@ class HostFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Reachability:
     """What came of connecting from one host to another: by port ``open``, ``silent`` (nothing came back) or
     ``refused``. ``round_trip``: seconds; None when nothing is open. ``bulk``: whether 64 KiB arrived; None when that
     was not tried.
@@ -174,7 +174,7 @@ def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, 
     return tuple(listens), refused
 
 
-def read_ways(doing: str, said: str) -> Mapping[str, Way]:
+def read_ways(doing: str, said: str) -> Mapping[str, Reachability]:
     """What came of connecting from a host to others (check/connect.sh), by their name. Raises Corrupt."""
     ports: dict[str, dict[int, str]] = {}
     trips: dict[str, float] = {}
@@ -197,7 +197,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Way]:
     except ValueError as error:
         raise not_parsed(doing, line, error) from error
     return {
-        name: Way(ports=ports.get(name, {}), round_trip=trips.get(name), bulk=bulk.get(name))
+        name: Reachability(ports=ports.get(name, {}), round_trip=trips.get(name), bulk=bulk.get(name))
         for name in _names(ports, bulk)
     }
 
@@ -222,7 +222,7 @@ _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class FileFailure:
     """Something that could not be done. ``how``: ``write`` or ``execute``; ``what``: for which files; ``said``: the
     words of the host.
     """
@@ -234,35 +234,35 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trials:
+class TrialFacts:
     """``environment``: the names of variables that systemd gives to all services, besides those that all hosts have.
     ``enforcing``: whether SELinux denies what its policy does not allow.
     """
 
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[FileFailure, ...] = ()
     environment: tuple[str, ...] = ()
     enforcing: bool = False
 
 
-def read_trials(said: str) -> Trials:
+def read_trials(said: str) -> TrialFacts:
     """What a host said (check/trial.sh). Lines of other pieces of the check are left out."""
-    failures: list[Failure] = []
+    failures: list[FileFailure] = []
     names: list[str] = []
     enforcing = False
     for line in said.splitlines():
         match line.split("\t"):
             case ["trial", how, folder, what, *words]:
-                failures.append(Failure(how=how, folder=folder, what=what, said=" ".join(words).strip()))
+                failures.append(FileFailure(how=how, folder=folder, what=what, said=" ".join(words).strip()))
             case ["environment", name]:
                 names.append(name)
             case ["selinux", state]:
                 enforcing = state.strip() == "1"
             case _:
                 pass
-    return Trials(failures=tuple(failures), environment=tuple(names), enforcing=enforcing)
+    return TrialFacts(failures=tuple(failures), environment=tuple(names), enforcing=enforcing)
 
 
-def judge_trials(host: Host, trials: Trials) -> Iterator[HostFinding]:
+def judge_trials(host: SshHost, trials: TrialFacts) -> Iterator[HostFinding]:
     """What cannot be done on a host, and what its settings would do to programs of planes."""
     for each in trials.failures:
         verb = "written" if each.how == "write" else "executed"
@@ -285,7 +285,7 @@ def judge_trials(host: Host, trials: Trials) -> Iterator[HostFinding]:
         yield HostFinding(host.name, Finding("selinux", Verdict.WARN, seen, step))
 
 
-def _advice(failure: Failure, trials: Trials) -> str:
+def _advice(failure: FileFailure, trials: TrialFacts) -> str:
     words = failure.said.lower()
     if "read-only" in words:
         return f"remount the file system of {failure.folder} writable: 'mount -o remount,rw', and /etc/fstab"

@@ -13,8 +13,8 @@ from quarterdeck.errors import PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.base.faults import Made, needs_well
 from quarterdeck.sites.port import Faults
-from quarterdeck.sites.ssh.asking import QUICK, SshHosts
-from quarterdeck.sites.ssh.hosts import Host
+from quarterdeck.sites.ssh.host_queries import QUICK, SshHosts
+from quarterdeck.sites.ssh.hosts import SshHost
 from quarterdeck.sites.ssh.wire import faults, parsing
 
 _CANNOT = {
@@ -78,7 +78,7 @@ class SshFaults(SshHosts, Faults):
         return left.decode(errors="replace").strip()
 
     async def _with_faults(
-        self, host: Host, verb: str, *words: str, doing: str, deadline: float = 4 * QUICK, body: bytes = b""
+        self, host: SshHost, verb: str, *words: str, doing: str, deadline: float = 4 * QUICK, body: bytes = b""
     ) -> bytes:
         """Ask for what a host's script does only with what makes faults, which it has no longer than there is one."""
         makes = await asyncio.to_thread(faults)

@@ -32,7 +32,7 @@ class VolumeCommands:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class VolumeRequest:
     """What a command is asked about. ``path``: where the volume is to be on that host; ``make``: whether one that there
     is not is to be made.
     """
@@ -46,7 +46,7 @@ class Asked:
     snapshot: str = ""
 
 
-def filled(argv: Sequence[str], asked: Asked) -> tuple[str, ...]:
+def filled(argv: Sequence[str], asked: VolumeRequest) -> tuple[str, ...]:
     """A command about this volume. What stands in braces and means nothing stays."""
     values: Mapping[str, str] = {
         "volume": asked.volume,
@@ -60,7 +60,7 @@ def filled(argv: Sequence[str], asked: Asked) -> tuple[str, ...]:
     return tuple(_NAMED.sub(lambda found: values.get(found[1], found[0]), word) for word in argv)
 
 
-async def run_command(doing: str, argv: Sequence[str], asked: Asked, *, deadline: float = DEADLINE) -> bool:
+async def run_command(doing: str, argv: Sequence[str], asked: VolumeRequest, *, deadline: float = DEADLINE) -> bool:
     """Run a command of people's, in a process group of its own, and no shell. Whether there is such a volume.
 
     Raises Unavailable with the reason that it gave where it ended otherwise, TimedOut; all of its group is killed when
@@ -93,7 +93,7 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class SshHost:
     """A host by its ``name``. ``address``: the IP address at which its programs listen, and are reached by clients and
     peers. It may have several roles.
     """
@@ -136,7 +136,7 @@ class SshSettings:
     """
 
     name: str
-    hosts: tuple[Host, ...]
+    hosts: tuple[SshHost, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
     fetch_on_host: bool = False
     floating_addresses: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class SshSettings:
         """Whether planes can have load balancers there."""
         return bool(self.edges()) or self.external is not None
 
-    def stands(self) -> Mapping[str, tuple[Host, MachineRole]]:
+    def stands(self) -> Mapping[str, tuple[SshHost, MachineRole]]:
         """The machines by name, each with its host and its role there."""
         return {host.machine(role): (host, role) for host in self.hosts for role in host.roles}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
-from quarterdeck.sites.ssh.hosts import Host
+from quarterdeck.sites.ssh.hosts import SshHost
 from quarterdeck.sites.ssh.wire import parsing
 
 
@@ -29,7 +29,7 @@ class Identity:
 class Identified:
     """A host with its identity. ``site``: "" for the site that is checked."""
 
-    host: Host
+    host: SshHost
     identity: Identity
     site: str = ""
 
@@ -57,7 +57,7 @@ def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
     )
 
 
-def judge_address(host: Host, identity: Identity) -> Iterator[HostFinding]:
+def judge_address(host: SshHost, identity: Identity) -> Iterator[HostFinding]:
     """Programs bind to the address of a host: it has to be on one of its interfaces."""
     if not identity.addresses or host.address in identity.addresses or _is_loopback(host.address):
         return

@@ -14,9 +14,9 @@ from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.findings import Finding, HostFinding, Verdict
 from quarterdeck.model.units import MachineRole
 from quarterdeck.sites.kernel import PER_BALANCER, PER_LEADER, PER_REPLICA
-from quarterdeck.sites.ssh.asking import SshHosts
 from quarterdeck.sites.ssh.facts import HostFacts
-from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.host_queries import SshHosts
+from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.wire import parsing
 
 #: Open files for some thousand clients: Envoy has two for each connection.
@@ -24,13 +24,13 @@ ENOUGH_FILES = 16_384
 MORE_INSTANCES = "raise the limit there: 'sysctl -w fs.inotify.max_user_instances=1024', and a file in /etc/sysctl.d"
 
 
-def instances_needed(host: Host, replicas: int = 1) -> int:
+def instances_needed(host: SshHost, replicas: int = 1) -> int:
     """inotify instances that a plane takes on a host which gets so many of its replicas, the leader's among them."""
     control = PER_REPLICA * replicas + PER_LEADER if MachineRole.CONTROL in host.roles else 0
     return control + (PER_BALANCER if MachineRole.EDGE in host.roles else 0)
 
 
-def judge_limits(host: Host, facts: HostFacts) -> Iterator[HostFinding]:
+def judge_limits(host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
     """Limits that programs would meet. What was not tried, since only root may, is not judged."""
     needed = instances_needed(host)
     if facts.instances is not None and facts.instances < needed:
@@ -50,7 +50,7 @@ async def require_instances(site: SshHosts, settings: SshSettings, doing: str, r
     part = math.ceil(replicas / max(control, 1))
     needed = {each: count for each in settings.hosts if (count := instances_needed(each, part))}
 
-    async def opened(host: Host, count: int) -> int | None:
+    async def opened(host: SshHost, count: int) -> int | None:
         try:
             said = await site.ask(host.machine(host.roles[0]), "instances", str(count), doing=doing)
         except (Unavailable, PreconditionFailed):  # nothing is placed on a host that does not answer

@@ -18,7 +18,7 @@ import zstandard
 from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.model.units import Origin, Program
 from quarterdeck.progress import Progress, Telling
-from quarterdeck.sites.ssh.connections import Connection
+from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.wire import parsing
 
 # What is told of programs on their way to hosts: one task for each host, as long as any is on its way there.
@@ -138,7 +138,7 @@ class Errand:
     """
 
     doing: str
-    to: Connection
+    to: HostConnection
     host: str
     program: Program
     file: Path

@@ -22,7 +22,7 @@ _SILENCE = 3 * wire.HEARTBEAT
 _KEPT = 400
 
 
-class Reader(Protocol):
+class OutputReader(Protocol):
     """What a host says."""
 
     async def readuntil(self, separator: bytes) -> bytes:
@@ -36,7 +36,7 @@ class Session:
     """
 
     def __init__(
-        self, name: str, read: Reader, write: Callable[[bytes], None], close: Callable[[], None], uptime: float
+        self, name: str, read: OutputReader, write: Callable[[bytes], None], close: Callable[[], None], uptime: float
     ) -> None:
         self._name = name
         self._read = read

@@ -21,7 +21,7 @@ from asyncssh.constants import OPEN_REQUEST_SESSION_FAILED
 
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.sites.ssh.hosts import Login
-from quarterdeck.sites.ssh.reaching import Client, logged_in
+from quarterdeck.sites.ssh.login import LoginClient, logged_in
 
 #: Seconds until the login shell must have run the script.
 STARTING = 60.0
@@ -49,8 +49,8 @@ def command_of(script: str, words: Sequence[str], marker: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A script that has ended: its exit code, and what it printed. Never without a code (see ``Link.run``)."""
+class ScriptResult:
+    """A script that has ended: its exit code, and what it printed. Never without a code (see ``HostLink.run``)."""
 
     code: int
     stdout: str
@@ -205,20 +205,20 @@ def printable(text: str) -> str:
 
 
 @dataclass(eq=False)
-class Link:
+class HostLink:
     """The way to a host: a connection, and another one whenever its sshd grants no further session on one
     (``MaxSessions``).
     """
 
     login: Login
-    client: Client
+    client: LoginClient
     connection: asyncssh.SSHClientConnection
     _further: list[asyncssh.SSHClientConnection] = field(default_factory=list)
 
     @classmethod
-    async def made(cls, login: Login, client: Client | None = None) -> Link:
+    async def made(cls, login: Login, client: LoginClient | None = None) -> HostLink:
         """Log in. Raises as ``logged_in``."""
-        client = client or Client()
+        client = client or LoginClient()
         return cls(login, client, await logged_in(login, client))
 
     async def start(self, script: str, words: Sequence[str] = ()) -> Shell:
@@ -260,7 +260,7 @@ class Link:
 
     async def run(
         self, script: str, words: Sequence[str] = (), *, doing: str, deadline: float, body: bytes = b""
-    ) -> Ended:
+    ) -> ScriptResult:
         """Run a script to its end; ``body`` is its standard input.
 
         Raises as ``start``, TimedOut after ``deadline`` seconds.
@@ -281,7 +281,7 @@ class Link:
             shell.close()
         if (code := shell.code) is None or was_cut(code):
             raise Unavailable(doing, "the session was cut", "do it again")
-        return Ended(code=code, stdout=stdout.decode(errors="replace"), stderr=stderr)
+        return ScriptResult(code=code, stdout=stdout.decode(errors="replace"), stderr=stderr)
 
     def abort(self) -> None:
         """End all connections."""

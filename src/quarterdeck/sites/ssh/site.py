@@ -34,7 +34,7 @@ from quarterdeck.model.capabilities import (
     found,
 )
 from quarterdeck.model.findings import Promise
-from quarterdeck.model.seats import Endpoint
+from quarterdeck.model.seats import HostPort
 from quarterdeck.model.units import (
     MachineState,
     Priority,
@@ -45,14 +45,14 @@ from quarterdeck.model.units import (
     Volume,
 )
 from quarterdeck.sites.base.records import UnitRecord
-from quarterdeck.sites.base.seating import Ledger, ledger_of, ledger_text
+from quarterdeck.sites.base.seats import SeatLedger, ledger_of, ledger_text
 from quarterdeck.sites.kernel import listening_ends
 from quarterdeck.sites.port import ChecksStorage, Holds
-from quarterdeck.sites.ssh.asking import QUICK, SshAddresses, root_of
-from quarterdeck.sites.ssh.attaching import SshAttaching
-from quarterdeck.sites.ssh.connections import Hosts
+from quarterdeck.sites.ssh.attachment import SshAttaching
+from quarterdeck.sites.ssh.connections import HostConnections
 from quarterdeck.sites.ssh.faults import SshFaults
-from quarterdeck.sites.ssh.hosts import Host, SshSettings
+from quarterdeck.sites.ssh.host_queries import QUICK, SshAddresses, root_of
+from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
@@ -167,7 +167,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
                 body = unit_archive(machine, role, guarded)
                 await self._ask(host, "keep", unit, doing=doing, deadline=QUICK, body=body)
 
-    async def _kept(self, host: Host, unit: str, doing: str) -> UnitRecord | None:
+    async def _kept(self, host: SshHost, unit: str, doing: str) -> UnitRecord | None:
         said = await self._ask(host, "spec", unit, doing=doing, deadline=QUICK)
         return kept_record(doing, said) if said else None
 
@@ -281,25 +281,25 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         return await require_instances(self, self._settings, doing, replicas)
 
     @override
-    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[Endpoint]:
+    async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
         doing = f"looking what listens on machine {machine}"
         said = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
         with parsing(doing, said) as text:
             return listening_ends(text, hosts)
 
     @override
-    async def _ledger(self, machine: str) -> Ledger:
+    async def _ledger(self, machine: str) -> SeatLedger:
         doing = f"looking who sits where on machine {machine}"
         said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
-        return ledger_of(doing, machine, said) if said else Ledger()
+        return ledger_of(doing, machine, said) if said else SeatLedger()
 
     @override
-    async def _changed(self, machine: str, doing: str, change: Callable[[Ledger], tuple[Ledger, T]]) -> T:
+    async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
         """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
         host = self.host(machine)
         for _ in range(_TRIES):
             said = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
-            before = ledger_of(doing, machine, said) if said else Ledger()
+            before = ledger_of(doing, machine, said) if said else SeatLedger()
             after, result = change(before.admitting(self._fence))
             if after == before:
                 return result
@@ -350,7 +350,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
         await asyncio.gather(*(self._destroyed(each) for each in self._settings.hosts))
 
-    async def _destroyed(self, host: Host) -> None:
+    async def _destroyed(self, host: SshHost) -> None:
         machines = ",".join(host.machine(role) for role in host.roles)
         doing = f"clearing host {host.name}"
         await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
@@ -359,6 +359,6 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         await self._hosts.at(host.login).close()  # its script takes no further request of a session from before
 
 
-def open_ssh_site(settings: SshSettings, hosts: Hosts, sender: Sender | None = None) -> SshSite:
+def open_ssh_site(settings: SshSettings, hosts: HostConnections, sender: Sender | None = None) -> SshSite:
     """The site as it is declared. No IO."""
     return SshSite(settings, hosts, sender or Sender())

@@ -14,10 +14,10 @@ from pathlib import PurePosixPath
 from quarterdeck.errors import InvalidInput, PreconditionFailed, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.model.capabilities import Job, JobResult
 from quarterdeck.model.findings import Promise
-from quarterdeck.sites.port import Site
-from quarterdeck.sites.ssh.asking import QUICK, root_of
-from quarterdeck.sites.ssh.attaching import SshAttaching, Stand
-from quarterdeck.sites.ssh.hosts import Host, SshStorageClass
+from quarterdeck.sites.port import SitePort
+from quarterdeck.sites.ssh.attachment import SshAttaching, VolumeState
+from quarterdeck.sites.ssh.host_queries import QUICK, root_of
+from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass
 
 _TEXT = "what was written"
 _JOB = 20.0
@@ -32,7 +32,7 @@ _GROWS = 'for n in 1 2 3 4 5 6 7 8 9 10; do [ ! -s "$0" ] || exit 0; sleep 0.5; 
 
 
 async def check_storage(
-    site: Site, storage: SshAttaching, storage_class: str, volume: str, first: str, second: str
+    site: SitePort, storage: SshAttaching, storage_class: str, volume: str, first: str, second: str
 ) -> AsyncIterator[Promise]:
     """Try the commands of a storage class with a volume that there is not yet, on two machines, and delete it. ``site``
     and ``storage`` are the same site: as all may use it, and as the one who attaches.
@@ -65,12 +65,12 @@ class _Broken(Exception):
 
 @dataclass
 class _Check:
-    site: Site
+    site: SitePort
     storage: SshAttaching
     storage_class: SshStorageClass
     volume: str
-    first: Host
-    second: Host
+    first: SshHost
+    second: SshHost
     doing: str
 
     @property
@@ -171,7 +171,7 @@ class _Check:
     async def _move(self) -> str:
         await self.site.attach_volume(self.second.name, self.volume, self.first.name)
         held = await self.storage.stands_at(self.doing, self.volume, self.first)
-        return "it is mounted on the former one still" if Stand.ATTACHED in held.values() else ""
+        return "it is mounted on the former one still" if VolumeState.ATTACHED in held.values() else ""
 
     async def _read(self) -> str:
         said = (await self._job(self.second, 'cat "$0"', "written")).output.strip()
@@ -193,13 +193,13 @@ class _Check:
             raise _Broken(promise)
         return promise
 
-    async def _run(self, which: str, host: Host) -> bool:
+    async def _run(self, which: str, host: SshHost) -> bool:
         return await self.storage.command(self.doing, self.storage_class, which, self.volume, host)
 
-    async def _ask(self, host: Host, *words: str) -> None:
+    async def _ask(self, host: SshHost, *words: str) -> None:
         verb, *more = words
         await self.storage.ask(host.name, verb, self._root, self.volume, *more, doing=self.doing, deadline=QUICK)
 
-    async def _job(self, host: Host, script: str, file: str, *more: str, deadline: float = _JOB) -> JobResult:
+    async def _job(self, host: SshHost, script: str, file: str, *more: str, deadline: float = _JOB) -> JobResult:
         argv = ("/bin/sh", "-c", script, str(self._path / file), *more)
         return await self.site.run_job(host.name, Job(name=f"check-{file}", argv=argv, deadline=deadline))

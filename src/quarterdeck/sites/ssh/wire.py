@@ -49,7 +49,7 @@ _CODES: dict[int, type[QuarterdeckError]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class ReplyLine:
     """A line of an answer. ``code`` is None where more of it follows. ``uptime``: seconds since the host's boot.
     ``text``: as it is written (see ``text_of``).
     """
@@ -72,10 +72,10 @@ def request(number: int, expires: float, fence: Fence | None, words: tuple[str, 
     return head.encode() + body
 
 
-def answer(line: bytes) -> Answer:
+def answer(line: bytes) -> ReplyLine:
     """A line of an answer. Raises ValueError for what is none."""
     number, code, uptime, text = line.rstrip(b"\n").split(b" ", 3)
-    return Answer(id=int(number), code=None if code == b"-" else int(code), uptime=float(uptime), text=text)
+    return ReplyLine(id=int(number), code=None if code == b"-" else int(code), uptime=float(uptime), text=text)
 
 
 def text_of(written: bytes) -> bytes:

@@ -20,13 +20,13 @@ from quarterdeck.linux.calls import stat_of
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.sites.base.faults import FaultySite, Made, needs_well
-from quarterdeck.sites.local.fault.guard import Guard
-from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, aside_of, undo
-from quarterdeck.sites.local.fault.tracing import TRACED, cannot_trace
-from quarterdeck.sites.local.kept import keep_stand
+from quarterdeck.sites.local.fault.fault_book import FaultBook, MadeFault, aside_of, undo
+from quarterdeck.sites.local.fault.guard import FaultGuard
+from quarterdeck.sites.local.fault.strace import TRACED, cannot_trace
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.machines import LocalMachines
-from quarterdeck.sites.local.settings import Stand, StorageClass
+from quarterdeck.sites.local.settings import LocalStorageClass, MachineEntry
+from quarterdeck.sites.local.site_files import keep_stand
 from quarterdeck.sites.local.volumes import set_aside
 from quarterdeck.sites.port import Switches
 
@@ -51,13 +51,13 @@ async def _until_still(pid: int) -> bool:
     return True
 
 
-def _keep(folder: Path, stand: Stand) -> None:
+def _keep(folder: Path, stand: MachineEntry) -> None:
     """Write down where a machine stands, also one that was never used: its guard finds it by that alone."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     keep_stand(folder, stand)
 
 
-class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], Switches):
+class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, FaultGuard], Switches):
     """The port ``Faults`` for the machines of a local site."""
 
     @cached_property
@@ -101,7 +101,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
         written = await self._written_down(where, fault, seconds, doing)
         try:
             await on_disk(where.name, _keep, where.folder, where.stand)
-            guard = await Guard.start(self._home, self._isolation.name, self.name, where.name, doing)
+            guard = await FaultGuard.start(self._home, self._isolation.name, self.name, where.name, doing)
         except BaseException:
             await on_disk(where.name, self._book.end, where.name)
             raise
@@ -113,7 +113,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, StorageClass, Guard], 
             raise
 
     @override
-    async def _end(self, made: Made[Guard]) -> str:
+    async def _end(self, made: Made[FaultGuard]) -> str:
         fault = made.fault
         try:
             left = await made.hold.end()

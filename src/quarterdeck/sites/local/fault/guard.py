@@ -19,12 +19,12 @@ from typing import Self
 from quarterdeck.errors import NotFound, QuarterdeckError, TimedOut, Unavailable
 from quarterdeck.package import python_path
 from quarterdeck.runner import last_line, start
-from quarterdeck.sites.isolation import Isolation
-from quarterdeck.sites.local.fault.made_faults import FaultBook, MadeFault, undo
-from quarterdeck.sites.local.fault.tracing import TRACED, traced
-from quarterdeck.sites.local.kept import kept_stands, site_number
+from quarterdeck.sites.isolation import MachineIsolation
+from quarterdeck.sites.local.fault.fault_book import FaultBook, MadeFault, undo
+from quarterdeck.sites.local.fault.strace import TRACED, traced
 from quarterdeck.sites.local.loopback import open_loopback
 from quarterdeck.sites.local.machine import LocalMachine
+from quarterdeck.sites.local.site_files import kept_stands, site_number
 from quarterdeck.sites.netns.lab import NetnsIsolation
 
 _READY = b"ready\n"
@@ -35,7 +35,7 @@ _AGAIN = 1.0
 _PATIENCE = 2.0
 
 
-class Guard:
+class FaultGuard:
     """The owner's side."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -79,7 +79,7 @@ class Guard:
         return said.decode().strip()
 
 
-def _network(isolation: str, home: Path) -> Isolation:
+def _network(isolation: str, home: Path) -> MachineIsolation:
     return open_loopback(home) if isolation == "loopback" else NetnsIsolation(home)
 
 

@@ -1,11 +1,14 @@
 # Limits, tried: the kernel has several of each kind, and does not tell what is left
 
 inotify_instances() {  # COUNT: how many of so many can be opened at once; nothing where that is not known. A tail that follows a file opens one
-  local at line output had=0 refused=0 pids=()
+  local at more output rest said="" had=0 refused=0 pids=()
   exec {output}<> <(:)
   for ((at = 0; at < $1; at++)); do tail -n 0 -f "$BASH" > /dev/null 2>&"$output" & pids+=($!); done
   for ((at = 0; at < 100 + $1 && had + refused < $1; at++)); do
-    ! read -r -t 0.05 -u "$output" line || [[ $line != *inotify* ]] || refused=$((refused + 1))
+    more=""
+    read -r -t 0.05 -u "$output" more || true  # a part of a line is kept as well
+    said+=$more rest=${said//inotify/}  # two that are refused at once write into one line
+    refused=$(((${#said} - ${#rest}) / 7))
     had=$(find "${pids[@]/#//proc/}" -maxdepth 2 -lname anon_inode:inotify 2> /dev/null | wc -l)
   done
   kill "${pids[@]}" 2> /dev/null

@@ -1,0 +1,132 @@
+"""The course of a drill: clients look on, the failure is made, watched and taken back, and all is as before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from quarterdeck.actions.tasks import together, whole
+from quarterdeck.app.onlookers import DURING
+from quarterdeck.drills.judgement import Sight
+from quarterdeck.drills.judgement import whole as is_whole
+from quarterdeck.errors import Gone, QuarterdeckError
+from quarterdeck.model.faults import MOMENTARY, Fault
+from quarterdeck.probe.result import ProbeResult
+from quarterdeck.sites.port import MakesFaults
+
+#: Seconds between two looks, and for how long a plane must be as it was to be so.
+_PACE = 0.25
+_CALM = 2.0
+#: Seconds more than it is to last after which a fault ends by itself, if this process comes to nothing else.
+_GRACE = 10.0
+
+
+class Clients(Protocol):
+    """Real clients that ask the plane meanwhile: a ``ProbeSession``."""
+
+    async def mark(self, label: str) -> float:
+        """Begin a new period; returns when, in Unix seconds."""
+        ...
+
+    async def stop(self) -> ProbeResult:
+        """End them; what they saw."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How a drill went. Times of looks, of ``struck`` and of ``undone`` (None: there was nothing to undo) are on one
+    clock; ``marked`` is when the clients count from. ``left``: what is left of the faults, in words.
+    """
+
+    before: Sight
+    sights: tuple[Sight, ...]
+    struck: float
+    marked: float
+    undone: float | None
+    left: tuple[str, ...]
+    result: ProbeResult
+
+
+@dataclass(kw_only=True)
+class Drilling:
+    """One drill. ``look`` looks at the plane. The faults last for at most ``hold`` seconds, and end as soon as the
+    plane is as before in spite of them; else that is waited for afterwards, for at most ``patience``. ``tell`` hears
+    how it goes.
+    """
+
+    look: Callable[[], Awaitable[Sight]]
+    faults: Sequence[tuple[MakesFaults, Fault]]
+    hold: float
+    patience: float
+    quiet: float
+    tell: Callable[[str], None]
+    clock: Callable[[], float]
+    _sights: list[Sight] = field(default_factory=list)
+
+    async def run(self, before: Sight, clients: Clients) -> Course:
+        """Make it. However this ends, the faults are undone first."""
+        await asyncio.sleep(self.quiet)
+        marked = await clients.mark(DURING)
+        struck = self.clock()
+        left: list[str] = []
+        try:
+            await together(*(self._make(site, fault) for site, fault in self.faults))
+            if self._lasting:
+                await self._watch(before, struck + self.hold, until_seen=True)
+        finally:
+            left += await whole(self._undo())
+        undone = self.clock() if self._lasting else None
+        await self._watch(before, self.clock() + self.patience, until_seen=False)
+        return Course(
+            before=before,
+            sights=tuple(self._sights),
+            struck=struck,
+            marked=marked,
+            undone=undone,
+            left=tuple(left),
+            result=await clients.stop(),
+        )
+
+    @property
+    def _lasting(self) -> tuple[tuple[MakesFaults, Fault], ...]:
+        """The faults that are there until they are undone."""
+        return tuple(each for each in self.faults if each[1].kind not in MOMENTARY)
+
+    async def _make(self, site: MakesFaults, fault: Fault) -> None:
+        await site.make_fault(fault, self.hold + _GRACE)
+        self.tell(fault.words)
+
+    async def _undo(self) -> list[str]:
+        """Undo all that may have been made."""
+        if not self._lasting:
+            return []
+        left = await together(*(site.undo_fault(fault) for site, fault in self._lasting))
+        self.tell("what failed is made well again")
+        return [each for each in left if each]
+
+    async def _watch(self, before: Sight, until: float, *, until_seen: bool) -> None:
+        """Look until the plane is as it was, for a while; ``until_seen``: once it was not."""
+        calm: float | None = None
+        while True:
+            seen = await self._looked()
+            self._sights.append(seen)
+            well = is_whole(before, seen)
+            calm = (seen.at if calm is None else calm) if well else None
+            noticed = not until_seen or any(not is_whole(before, each) for each in self._sights)
+            if calm is not None and noticed and seen.at - calm >= _CALM:
+                return
+            if self.clock() >= until:
+                return
+            await asyncio.sleep(_PACE)
+
+    async def _looked(self) -> Sight:
+        """A look; one that fails finds nothing well."""
+        try:
+            return await self.look()
+        except Gone:
+            raise
+        except QuarterdeckError as error:
+            return Sight(at=self.clock(), done=False, troubles=frozenset({str(error)}))

@@ -1,0 +1,194 @@
+"""Bringing a plane to what is wanted: from this process, or by following the one that is at it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from quarterdeck.app.operation_progress import Onlooker, Progressed, ended, still_awaited, unled
+from quarterdeck.engine import status as facts
+from quarterdeck.engine.notices.conditions import unled as why_unled
+from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
+from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.stores.lease import hold_lease
+
+#: Seconds between two looks at what another process does.
+_LOOK = 0.3
+#: Seconds for which a plane that nobody drives is left to the manager that runs, and to let go of it for a command.
+_MANAGER = 5.0
+_LENDING = 30.0
+#: Seconds until the controllers of a plane that is up to date must be led: a standby takes 15 s at most, and a program
+#: that ended in an outage has to start first.
+_LEADING_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Whose hand a plane is in from now on. ``holder`` says which process in words, "" for this one (``ours``);
+    ``operation`` is the name of what is under way, "" for nothing.
+    """
+
+    holder: str
+    operation: str
+    ours: bool = False
+
+
+async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
+    """Drive a plane from this process until it is as wanted. See ``Quarterdeck.carry_out``."""
+    await require_plane_in_reach(engine.home, name)
+    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
+    await engine.drive(name, wait=wait)
+
+
+@asynccontextmanager
+async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
+    """See ``Quarterdeck.alone``."""
+    store, who = engine.home.store, engine.asker.who
+    async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
+        if await manager_of(engine.home, name):
+            with contextlib.suppress(Conflict):  # who wrote in between has woken the manager as well
+                await store.update(await operations.existing(store, name))
+            async with hold_lease(store, leases.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
+                pass
+        yield
+
+
+async def followed(
+    home: Home,
+    name: str,
+    *,
+    timeout: float | None,
+    told: Callable[[Hand], None],
+    drive: Callable[[], Awaitable[None]],
+    onlooker: Onlooker | None = None,
+) -> None:
+    """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``. Raises
+    Unavailable when it is, and nobody comes to lead its controllers.
+    """
+    following = _Following(
+        home=home,
+        name=name,
+        told=told,
+        drive=drive,
+        progress=await Progressed.of(home.store, name, onlooker),
+        deadline=None if timeout is None else _now() + timeout,
+        patience=_now() + _MANAGER,
+    )
+    while True:
+        if await following.over():
+            return
+        await asyncio.sleep(_LOOK if following.holder else 0)
+
+
+@dataclass(kw_only=True)
+class _Following:
+    """One plane that is followed. ``holder``: the process that drives it, as it was last told; ``patience``: until when
+    it is left to the manager that runs. Times are the event loop's.
+    """
+
+    home: Home
+    name: str
+    told: Callable[[Hand], None]
+    drive: Callable[[], Awaitable[None]]
+    progress: Progressed
+    deadline: float | None
+    patience: float
+    holder: str = ""
+
+    async def over(self) -> bool:
+        """Look once, and drive the plane where nobody does: whether there is nothing left to wait for."""
+        try:
+            plane = await operations.existing(self.home.store, self.name)
+        except NotFound:
+            if not self.holder:
+                raise
+            await self.progress.look(None)
+            return True  # it was deleted while it was followed
+        operation = await operations.current(self.home.store, self.name)
+        under_way = operation.metadata.name if operation is not None else ""
+        holder = await self._holder()
+        if not holder:
+            return await self._driven(under_way)
+        if holder != self.holder:
+            self.holder = holder
+            self.told(Hand(holder, under_way))
+        await self.progress.look(plane)
+        if ended(plane, operation) and (status := await facts.look(self.home, self.name, sure=True)).plan.done:
+            await _wait_until_led(self.home, self.name, status, self.deadline)
+            return True
+        if self.deadline is not None and _now() > self.deadline:
+            raise await _waited_out(self.home, self.name, holder)
+        return False
+
+    async def _holder(self) -> str:
+        """Which process drives the plane, or is about to take it up; "" for none."""
+        held = await self.home.store.lease(leases.lease_name(self.name))
+        if held is not None:
+            self.patience = _now() + _MANAGER
+            return held.holder
+        return await manager_of(self.home, self.name) if _now() < self.patience else ""
+
+    async def _driven(self, under_way: str) -> bool:
+        """Drive the plane; whether that was done here, to its end."""
+        self.told(Hand("", under_way, ours=True))
+        self.holder = ""
+        left = None if self.deadline is None else max(0.0, self.deadline - _now())
+        if not await _driven(self.home, self.name, self.drive, left):
+            return False
+        with contextlib.suppress(Gone):  # it was deleted
+            status = await facts.look(self.home, self.name, sure=True)
+            await _wait_until_led(self.home, self.name, status, self.deadline)
+        return True
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline: float | None) -> None:
+    """Wait until the controllers of a plane work: nobody could renew a lease while the API did not serve, and one from
+    before that may look young enough. Raises Unavailable once something keeps its programs from leading, or when they
+    have not done it in time.
+    """
+    until = _now() + _LEADING_S if deadline is None else min(deadline, _now() + _LEADING_S)
+    while not status.world.controls:
+        late = _now() > until
+        if status.world.unled and (late or any(each.hindered for each in status.world.unled)):
+            raise unled(status.plane.name, why_unled(status.world))
+        if late:
+            return
+        await asyncio.sleep(_LOOK)
+        status = await facts.look(home, name, sure=True)
+
+
+async def _waited_out(home: Home, name: str, holder: str = "") -> Unavailable:
+    """What a command ends with whose time is over: what the plane still waits for, and who drives it (``holder``; "":
+    nobody does any more).
+    """
+    try:
+        plane = await operations.existing(home.store, name)
+    except NotFound:
+        return Unavailable(f"waiting for plane {name}", "the plane was deleted meanwhile", "nothing is left to do")
+    what = still_awaited(plane) or "the plane is not up to date yet, and its driver has not said why"
+    seen = f"{what} ({holder} drives it)" if holder else f"{what} (nobody drives it now)"
+    return Unavailable(f"waiting for plane {name}", seen, f"see 'status {name}', then 'wait {name}' to go on")
+
+
+async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], seconds: float | None) -> bool:
+    """Whether this process has driven the plane to its end: another one may have been quicker to take it up."""
+    try:
+        await asyncio.wait_for(drive(), seconds)
+    except TimeoutError:
+        raise await _waited_out(home, name) from None
+    except Conflict:
+        if await home.store.lease(leases.lease_name(name)) is None:
+            raise
+        return False
+    return True

@@ -1,0 +1,174 @@
+"""A lost quorum: what is left, what may be lost with the rest, and the user's consent to go on with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from quarterdeck.actions.addresses import client_url
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane, NewEpoch
+from quarterdeck.engine.observation.observe import observer_of
+from quarterdeck.engine.observation.queries import or_none
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
+from quarterdeck.errors import Conflict, Corrupt, NotFound, Paused, PreconditionFailed
+from quarterdeck.etcd.facts import KeySpaceHash
+from quarterdeck.model.memory import MemberWord
+from quarterdeck.model.world import World
+from quarterdeck.planner.rules.volume_moves import may_return
+from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors
+from quarterdeck.planner.view import view
+from quarterdeck.stores.port import amend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survivor:
+    """A member that is left, by its own word: raft's ``term``, the indexes that it knows to be ``committed`` and has
+    ``applied``, the etcd ``revision`` of its newest key, and the ``hash`` of all its keys up to the lowest of these
+    (None: it did not tell). ``chosen``: the plane would go on with what it has.
+    """
+
+    replica: str
+    machine: str
+    term: int
+    committed: int
+    applied: int
+    revision: int
+    hash: int | None
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostQuorum:
+    """What is left of a plane's etcd that has lost its quorum. ``epoch`` would begin; ``loss`` says what may be lost
+    then, in a sentence. ``dead`` and ``cut_off`` are the other voters: the latter do not answer, and
+    ``others_may_live`` if they are enough to serve somebody. ``differ``: the survivors that have other data than the
+    chosen one up to the revision that both have, though they have forgotten the same history. ``may_return``: members
+    that come back elsewhere first, with all their data, if the site can have them there: then no epoch begins.
+    """
+
+    name: str
+    epoch: int
+    survivors: tuple[Survivor, ...]
+    loss: str
+    dead: tuple[str, ...]
+    cut_off: tuple[str, ...]
+    others_may_live: bool
+    differ: tuple[str, ...] = ()
+    may_return: tuple[str, ...] = ()
+
+
+async def lost_quorum(home: Home, name: str) -> LostQuorum:
+    """See ``Looks.lost_quorum``."""
+    async with open_plane(home, name) as plane:
+        _require_drivable(plane.resource)
+        world = await (await observer_of(plane)).observe()
+        left = _required(name, world)
+        hashes = await _hashes(plane, left)
+        return LostQuorum(
+            name=name,
+            epoch=world.memory.epoch + 1,
+            survivors=tuple(_told(plane, left, word, hashes[word.replica]) for word in left.words),
+            loss=loss(world.memory, left.best),
+            dead=left.of(VoterFate.DEAD),
+            cut_off=left.of(VoterFate.CUT_OFF),
+            others_may_live=left.others_may_live,
+            differ=_differ(left, hashes),
+            may_return=tuple(each.replica for each in may_return(view(world), left, said=True)),
+        )
+
+
+def _require_drivable(plane: ControlPlane) -> None:
+    """Raise what keeps a driver from doing anything for a plane: a word that nobody heeds is not asked for."""
+    doing = f"recovering plane {plane.name}"
+    if plane.metadata.deletion_timestamp is not None:
+        raise PreconditionFailed(doing, "it is being deleted", f"'quarterdeck wait {plane.name}' goes on with that")
+    if paused := operations.why_paused(plane, datetime.now(UTC)):
+        raise Paused(doing, paused, f"'quarterdeck resume {plane.name}' first: what can be started is started then")
+    operations.require_known(plane)
+
+
+def _required(name: str, world: World) -> Survivors:
+    """What is left, where that can be no quorum. Raises PreconditionFailed."""
+    doing, wait = f"recovering plane {name}", f"'quarterdeck wait {name}' starts what can be started"
+    events = world.memory.events.exists and world.events_membership is None
+    if world.membership is not None and events:
+        seen = "a quorum of its etcd answers; that of the events' etcd does not, which costs but events"
+        raise PreconditionFailed(
+            doing, seen, "have it begin anew: spec.etcd.events.separate false, and then true again"
+        )
+    if world.membership is not None:
+        raise PreconditionFailed(doing, "a quorum of its etcd answers: there is nothing to recover", "see 'status'")
+    left = survivors(world)
+    if not world.memory.created and left is None:
+        seen = "its new epoch is about to begin" if world.memory.epoch else "its etcd was not founded yet"
+        raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' goes on with it")
+    if left is None:
+        raise PreconditionFailed(doing, "no member of its etcd answers, so nobody knows what is left", wait)
+    if left.awaited:
+        raise PreconditionFailed(doing, f"member {', '.join(left.awaited)} is there, and does not answer yet", wait)
+    if not left.lost:
+        seen = (
+            f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are there with their data: that is a quorum"
+        )
+        raise PreconditionFailed(doing, seen, wait)
+    return left
+
+
+def _told(plane: Plane, left: Survivors, word: MemberWord, found: KeySpaceHash | None) -> Survivor:
+    return Survivor(
+        replica=word.replica,
+        machine=plane.memory.replica(word.replica).machine,
+        term=word.term,
+        committed=word.committed,
+        applied=word.applied,
+        revision=word.revision,
+        hash=found.hash if found is not None else None,
+        chosen=word is left.best,
+    )
+
+
+async def _hashes(plane: Plane, left: Survivors) -> dict[str, KeySpaceHash | None]:
+    """What each has up to the lowest of their revisions; None of who does not tell."""
+    lowest = min(word.revision for word in left.words)
+    found = await asyncio.gather(*(_hash(plane, word, lowest) for word in left.words))
+    return {word.replica: each for word, each in zip(left.words, found, strict=True)}
+
+
+async def _hash(plane: Plane, word: MemberWord, revision: int) -> KeySpaceHash | None:
+    url = client_url(plane.memory.replica(word.replica))
+    try:
+        return await or_none(plane.etcd.hash_keys(url, revision))
+    except (NotFound, Corrupt):
+        return None  # it has forgotten that already, or cannot read what it has
+
+
+def _differ(left: Survivors, hashes: Mapping[str, KeySpaceHash | None]) -> tuple[str, ...]:
+    """Who has forgotten other history hashes less, and is no different for that."""
+    best = hashes[left.best.replica]
+    if best is None:
+        return ()
+    others = {name: found for name, found in hashes.items() if found is not None}
+    same = (name for name, found in others.items() if found.compact_revision == best.compact_revision)
+    return tuple(name for name in same if others[name].hash != best.hash)
+
+
+async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) -> None:
+    """See ``Quarterdeck.recover``."""
+    doing = f"recovering plane {lost.name}"
+    if lost.others_may_live and not even_if_others_live:
+        seen = f"{', '.join(lost.cut_off)} do not answer, and may serve others: that would make two of the plane"
+        raise PreconditionFailed(doing, seen, "bring them back, or, if they are surely gone, add --even-if-others-live")
+
+    def consented(seen: ControlPlane) -> ControlPlane:
+        _require_drivable(seen)
+        if seen.status.memory.epoch + 1 != lost.epoch:
+            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun meanwhile", "see 'status'")
+        word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
+        return seen.with_spec(new_epoch=word)
+
+    await amend(home.store, ControlPlane, lost.name, consented)

@@ -1,0 +1,148 @@
+"""What can be seen of a plane that another process drives: its steps, what it waits for, and how it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.operation import Operation, OperationPhase
+from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import SENDS_PROGRAM
+from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
+from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
+
+#: Events that say what the journal or the conditions say as well.
+_TOLD_ELSEWHERE = frozenset({"StepFailed", "Trouble", "WatcherLost"})
+#: Seconds within which an operation has just begun.
+_JUST = 5.0
+
+
+class Onlooker(Protocol):
+    """Somebody who is told, in words, what another process does."""
+
+    def begins_to(self, words: str) -> None:
+        """A step began."""
+        ...
+
+    def did(self, words: str, seconds: float, error: str) -> None:
+        """A step ended; ``error`` when it failed, and is tried again."""
+        ...
+
+    def waits(self, words: str) -> None:
+        """What is waited for now."""
+        ...
+
+    def wants(self, wish: str) -> None:
+        """What a person is asked for."""
+        ...
+
+    def notes(self, words: str) -> None:
+        """What goes on, and may take a while."""
+        ...
+
+    def warns(self, words: str) -> None:
+        """What is not well, or failed and is tried again."""
+        ...
+
+
+@dataclass(kw_only=True)
+class Progressed:
+    """Tells an onlooker what happens to a plane, from what is stored of it. ``after``: the last entry that was told."""
+
+    store: Store
+    plane: str
+    onlooker: Onlooker | None
+    after: int
+    since: float
+    _warned: set[str] = field(default_factory=set)
+
+    @classmethod
+    async def of(cls, store: Store, plane: str, onlooker: Onlooker | None) -> Progressed:
+        """From now on; of an operation that nobody has begun, or has just begun, from its beginning."""
+        last = await store.journal(plane, limit=1)
+        after = last[-1].id if last else 0
+        now = datetime.now(UTC)
+        running = await operations.current(store, plane)
+        if running is not None:
+            first = await store.journal(plane, operation=running.metadata.name)
+            began = running.status.started_at
+            if began is None or (first and now.timestamp() - first[0].time < _JUST):
+                after = first[0].id - 1 if first else after
+        return cls(store=store, plane=plane, onlooker=onlooker, after=after, since=now.timestamp())
+
+    async def look(self, plane: ControlPlane | None) -> None:
+        """Tell what is new, and what ``plane`` waits for."""
+        if self.onlooker is None:
+            return
+        for entry in await self.store.journal(self.plane, after=self.after):
+            self.after = entry.id
+            _tell(self.onlooker, entry)
+        for event in await self.store.events(self.plane):
+            if event.last >= self.since and event.message not in self._warned:
+                self._warned.add(event.message)
+                if event.reason == "RecordWanted":
+                    self.onlooker.wants(event.message)
+                elif event.reason == SENDS_PROGRAM:
+                    self.onlooker.notes(event.message)
+                elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
+                    self.onlooker.warns(event.message)
+        so = find_condition(plane.status.conditions, RECONCILING) if plane is not None else None
+        if so is not None and so.status is ConditionStatus.TRUE and so.message:
+            self.onlooker.waits(so.message)
+
+
+def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
+    match entry.outcome:
+        case EntryOutcome.STARTED:
+            onlooker.begins_to(entry.text)
+        case EntryOutcome.DONE:
+            onlooker.did(entry.text, _seconds(entry), "")
+        case EntryOutcome.FAILED:
+            onlooker.did(entry.text, _seconds(entry), str(entry.detail.get("error", "it failed")))
+        case EntryOutcome.NOTED:
+            if entry.kind == "Trouble":
+                onlooker.warns(f"{entry.text}; trying again")
+
+
+def _seconds(entry: JournalEntry) -> float:
+    seconds = entry.detail.get("seconds")
+    return float(seconds) if isinstance(seconds, int | float) else 0.0
+
+
+def ended(plane: ControlPlane, operation: Operation | None) -> bool:
+    """Whether nothing is left to do to a plane that another process drives, by that one's last look. Raises what the
+    operation under way failed with, and Paused.
+    """
+    if plane.metadata.deletion_timestamp is not None:
+        return False
+    if paused := operations.why_paused(plane, datetime.now(UTC)):
+        raise Paused(f"driving plane {plane.name}", paused, f"let it go on with 'resume {plane.name}'")
+    if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
+        raise retold(operation)
+    ready = find_condition(plane.status.conditions, READY)
+    if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
+        return False
+    return ready.status is ConditionStatus.TRUE or ready.reason == NOBODY_LEADS
+
+
+def still_awaited(plane: ControlPlane) -> str:
+    """What a plane waits for, or what it needs a person for, as its driver last said; "" if that said nothing."""
+    if stalled := why_stalled(plane):
+        return stalled
+    so = find_condition(plane.status.conditions, RECONCILING)
+    return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
+
+
+def unled(plane: str, why: str) -> Unavailable:
+    """What a command ends with that has waited for a plane whose controllers nobody leads: no wait mends that."""
+    return Unavailable(f"waiting for plane {plane}", f"it runs as declared, and {why}", f"see 'status {plane}'")
+
+
+def retold(operation: Operation) -> QuarterdeckError:
+    """What an operation failed with in another process, as it would have been raised in this one."""
+    doing, _, seen = operation.status.message.partition(": ")
+    return error_class(operation.status.error)(doing, seen)

@@ -1,0 +1,80 @@
+"""A process that keeps the planes on another network, and the one that started it: what they say over its streams.
+
+It ends when its standard input does, however the other one died. Each line there asks for its metrics, which it tells
+at its standard output, with their length before them: no port of its network is open to the host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+#: Seconds that it has to tell its metrics: who reads them waits no longer than that.
+PATIENCE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The descriptors at which whoever started this process asks, and is told."""
+
+    asks: int
+    told: int
+
+
+async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None:
+    """Tell whoever started this process when asked. Returns when that one is gone."""
+    loop = asyncio.get_running_loop()
+    reader, nobody = asyncio.StreamReader(), asyncio.StreamReader()
+    asks, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(parent.asks, "rb"))
+    told, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(nobody), os.fdopen(parent.told, "wb")
+    )
+    writer = asyncio.StreamWriter(told, protocol, nobody, loop)
+    try:
+        while await reader.readline():
+            found = await text()
+            writer.write(b"%d\n" % len(found) + found)
+            await writer.drain()
+    except ConnectionError:
+        return
+    finally:
+        asks.close()
+        told.abort()
+
+
+class PipedMetrics:
+    """Asks a process that was started with pipes for its metrics, one question after the other."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._asking: asyncio.Task[bytes] | None = None
+
+    async def metrics(self) -> bytes | None:
+        """Them; None if they do not come in time. What comes late is told to who asks next."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask(), name="asking for the metrics of another network")
+        done, _ = await asyncio.wait((self._asking,), timeout=PATIENCE)
+        if not done:
+            return None
+        asked, self._asking = self._asking, None
+        try:
+            return asked.result()
+        except (OSError, EOFError, ValueError):
+            return None  # it has ended, or tells something else
+
+    async def end(self) -> None:
+        """Nobody asks any more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.wait((self._asking,))
+
+    async def _ask(self) -> bytes:
+        asks, told = self._process.stdin, self._process.stdout
+        assert asks is not None
+        assert told is not None
+        asks.write(b"metrics\n")
+        await asks.drain()
+        return await told.readexactly(int(await told.readline()))

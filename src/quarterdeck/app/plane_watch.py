@@ -1,0 +1,120 @@
+"""Planes as they are from moment to moment, each looked at beside the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import dataclass, field, replace
+
+from pydantic import JsonValue
+
+from quarterdeck.api.base import Condition
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
+from quarterdeck.engine.status import StatusReader, summary
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.errors import Gone, QuarterdeckError
+from quarterdeck.stores.port import Event
+
+__all__ = ["Event", "Watch", "WatchedPlane"]
+
+#: So many planes are looked at as often as was asked for; more than that take their time, so that a look at many does
+#: not take the processor from those that are looked at.
+_AT_ONCE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedPlane:
+    """A plane as it was last seen. ``facts`` is its ``summary`` (None: not seen yet), ``looked`` how often it was
+    looked at; ``trouble``: why the last look at it failed ("" if it did not); ``gone``: there is none of that name.
+    """
+
+    name: str
+    facts: dict[str, JsonValue] | None = None
+    conditions: tuple[Condition, ...] = ()
+    events: tuple[Event, ...] = ()
+    looked: int = 0
+    trouble: str = ""
+    gone: bool = False
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Looks at planes until it is closed; ``every``: seconds between two looks at one."""
+
+    home: Home
+    every: float
+    _seen: dict[str, WatchedPlane] = field(default_factory=dict)
+    _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+
+    async def moments(self, name: str | None) -> AsyncGenerator[tuple[WatchedPlane, ...], None]:
+        """Plane ``name``, or all that there are, again and again: what was last seen of each, by name. Ends when the
+        one is gone; raises Gone when it never was there.
+        """
+        if name is not None:
+            await operations.existing(self.home.store, name)
+        try:
+            while True:
+                await self._attend([name] if name is not None else await self._names())
+                seen = tuple(self._seen[each] for each in sorted(self._seen))
+                if all(each.looked or each.trouble for each in seen):
+                    yield seen
+                if name is not None and self._seen[name].gone:
+                    return
+                await asyncio.sleep(self._pause())
+        finally:
+            await self._end(self._tasks)
+
+    def _pause(self) -> float:
+        """Until the first look at each, it is soon looked whether it is over."""
+        waited = any(not (each.looked or each.trouble) for each in self._seen.values())
+        return min(self.every, 0.1) if waited else self.every
+
+    async def _names(self) -> list[str]:
+        return [each.metadata.name for each in await self.home.store.list(ControlPlane)]
+
+    async def _attend(self, names: Iterable[str]) -> None:
+        """Have each of these looked at, and no other. Raises what no look may raise."""
+        for task in self._tasks.values():
+            if task.done():
+                task.result()
+        wanted = set(names)
+        await self._end(self._tasks.keys() - wanted)
+        for name in wanted - self._tasks.keys():
+            self._seen[name] = WatchedPlane(name=name)
+            self._tasks[name] = asyncio.create_task(self._look_on(name))
+
+    async def _end(self, names: Iterable[str]) -> None:
+        tasks = [self._tasks.pop(name) for name in tuple(names)]
+        self._seen = {name: seen for name, seen in self._seen.items() if name in self._tasks}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _look_on(self, name: str) -> None:
+        onlooker = StatusReader(home=self.home, name=name)
+        try:
+            while not self._seen[name].gone:
+                self._seen[name] = await self._look(onlooker, self._seen[name])
+                await asyncio.sleep(self.every * max(1.0, len(self._tasks) / _AT_ONCE))
+        finally:
+            await onlooker.close()
+
+    async def _look(self, onlooker: StatusReader, before: WatchedPlane) -> WatchedPlane:
+        name, store = before.name, self.home.store
+        try:
+            await require_plane_in_reach(self.home, name)
+            status = await onlooker.look()
+            events = await store.events(name)
+        except Gone as error:
+            return replace(before, trouble=str(error), gone=True)
+        except QuarterdeckError as error:
+            return replace(before, trouble=str(error))
+        return WatchedPlane(
+            name=name,
+            facts=summary(status),
+            conditions=status.plane.status.conditions,
+            events=tuple(events),
+            looked=before.looked + 1,
+        )

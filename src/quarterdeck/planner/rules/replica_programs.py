@@ -1,0 +1,268 @@
+"""Which apiservers and controllers run, and when the unwanted ones are stopped.
+
+Nothing serves without the plane's data, or on other data; and nothing is exchanged while etcd has an alarm. Managers
+of sets of controllers that stand still are stopped before their locks pass on to others.
+"""
+
+from __future__ import annotations
+
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.components import Component
+from quarterdeck.model.memory import Replica
+from quarterdeck.model.steps.base import Step
+from quarterdeck.model.steps.plan import Wait
+from quarterdeck.model.steps.units import StartUnit, StopUnit
+from quarterdeck.model.units import IDLE, UnitState
+from quarterdeck.planner import next_steps
+from quarterdeck.planner.outcome import RuleOutcome
+from quarterdeck.planner.rules.traffic import carries, drains, may_drain
+from quarterdeck.planner.view import View
+
+
+def serve(view: View) -> RuleOutcome:
+    """Every wanted voter runs an apiserver."""
+    return _serving(view, view.wanted, "its member is a healthy voter")
+
+
+def serve_in_outage(view: View) -> RuleOutcome:
+    """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
+    if any(view.ready(record) for record in view.world.memory.replicas):
+        return RuleOutcome()
+    return _serving(view, view.unwanted, "no apiserver is ready, and its member is a healthy voter")
+
+
+def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> RuleOutcome:
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    for record in hosts:
+        if not view.can_serve(record) or not view.reachable(record) or record.name in view.lost:
+            continue
+        if view.rests(record, Component.APISERVER):
+            continue
+        if view.unit(record, Component.APISERVER) in IDLE:
+            steps.append(_start(record, Component.APISERVER, why))
+        elif not view.ready(record) and record.name not in view.mute:
+            waiting.append(next_steps.program(view.world, record, Component.APISERVER, "to be ready"))
+    return RuleOutcome(tuple(steps), tuple(waiting))
+
+
+def control(view: View) -> RuleOutcome:
+    """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
+    beside apiservers that start: sites may share their processors, and requests go first. None start beside others that
+    must not run at the same time.
+    """
+    starting = serve(view)
+    if (starting.steps or starting.waiting) and _run_controllers(view, view.unwanted):
+        return RuleOutcome()
+    idle = [
+        (record, component)
+        for record in view.servers
+        if view.reachable(record) and view.ready(record)
+        for component in view.world.controllers(record)
+        if view.unit(record, component) in IDLE and not view.rests(record, component)
+    ]
+    held = {record.name: others for record, each in idle if each.manages and (others := view.kept_from(record))}
+    return RuleOutcome(
+        tuple(
+            _start(record, each, "its apiserver is ready")
+            for record, each in idle
+            if not each.manages or record.name not in held
+        ),
+        tuple(_first(view, name, others) for name, others in held.items()),
+    )
+
+
+def _first(view: View, name: str, others: tuple[str, ...]) -> Wait:
+    what = f"controllers of {', '.join(others)} to stop before those of {name} start"
+    return Wait(what, f"quarterdeck stops them by itself once nobody needs them; {next_steps.status(view.world)}")
+
+
+def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:
+    kinds = {component for record in hosts for component in view.world.controllers(record)}
+    running = {each for each in kinds if any(view.unit(record, each) is UnitState.RUNNING for record in hosts)}
+    return bool(hosts) and running == kinds
+
+
+def _start(record: Replica, component: Component, why: str) -> StartUnit:
+    return StartUnit(site=record.site, why=why, replica=record.name, component=component)
+
+
+def retire(view: View) -> RuleOutcome:
+    """Unwanted controllers stop once wanted ones stand by; unwanted apiservers once they have drained."""
+    leaving = [record for record in view.unwanted if view.reachable(record)]
+    steps = _retire_controllers(view, leaving)
+    if steps:
+        return RuleOutcome(tuple(steps))
+    waiting: list[Wait] = []
+    for record in leaving:
+        state = view.unit(record, Component.APISERVER)
+        if state in (*IDLE, UnitState.UNKNOWN):
+            continue
+        if not (may_drain(view) or record.name in view.gone):
+            waiting.append(carries(view))
+        elif drain := drains(view, record):
+            waiting.append(drain)
+        elif any(view.unit(record, component) not in IDLE for component in view.world.programs.controllers):
+            stand_by = f"controllers to stand by for those of {record.name}"
+            waiting.append(Wait(stand_by, next_steps.once(view.world, "all others run theirs")))
+        else:
+            why = "no load balancer has sent it new connections for the length of the drain"
+            steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
+    return RuleOutcome(tuple(steps), tuple(dict.fromkeys(waiting)))
+
+
+def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
+    # Nobody waits for those of a replica that was given up since they do not get well, if there are others.
+    stay = [record for record in view.servers if record.name not in view.world.memory.leaving] or view.servers
+    standby = may_drain(view) and all(
+        view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).hung
+        for record in stay
+        for component in view.world.controllers(record)
+    )
+    return [
+        StopUnit(
+            site=record.site,
+            why="controllers of wanted replicas stand by",
+            replica=record.name,
+            component=component,
+        )
+        for record in leaving
+        for component in view.world.programs.controllers
+        if (standby or record.name in view.gone) and view.unit(record, component) not in (*IDLE, UnitState.UNKNOWN)
+    ]
+
+
+def dismiss(view: View) -> RuleOutcome:
+    """What a replica's revision has no more goes from its machine, with its files: it was stopped before that revision
+    was adopted.
+    """
+    return RuleOutcome(
+        tuple(
+            StopUnit(site=record.site, why="its revision has none", replica=record.name, component=component)
+            for record in view.wanted
+            for component in view.world.programs.controllers
+            if component not in view.world.controllers(record)
+            and view.unit(record, component) not in (UnitState.ABSENT, UnitState.UNKNOWN)
+        )
+    )
+
+
+def _is_well(view: View, record: Replica, component: Component) -> bool:
+    """Whether a controller runs: one that ends when it reads its flags runs for a moment, too, and says nothing."""
+    fact = view.fact(record)
+    well = fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+    return well and fact.complaint(component) is None
+
+
+def _in_its_turn(view: View) -> str:
+    return next_steps.once(view.world, "all others are well")
+
+
+def settled(view: View) -> RuleOutcome:
+    """Nothing is done while a wanted replica is not a healthy voter with everything running."""
+    waiting: list[Wait] = []
+    for record in view.wanted:
+        if record.name in view.outdated:
+            then = next_steps.once(view.world, "another replica can come in its place")
+            waiting.append(Wait(f"{record.name} to be exchanged", then))
+        elif record.revision != view.revision and record.name in view.world.cordoned:
+            what = f"{record.name} to be uncordoned, to run revision {view.revision}"
+            waiting.append(Wait(what, next_steps.uncordon(view.world, record.name)))
+        elif record.name not in view.world.cordoned and view.fact(record).altered:
+            what = f"{record.name} to be started as its revision says: somebody has changed its files"
+            waiting.append(Wait(what, _in_its_turn(view)))
+        elif record.revision != view.revision:
+            waiting.append(Wait(f"{record.name} to run revision {view.revision}", _in_its_turn(view)))
+        else:
+            waiting.extend(_lacks(view, record))
+    return RuleOutcome(waiting=tuple(waiting))
+
+
+def _lacks(view: View, record: Replica) -> tuple[Wait, ...]:
+    """What a replica lacks of being a healthy voter with everything running."""
+    if not view.reachable(record):
+        return (next_steps.machine(view.world, record),)
+    if not view.is_healthy_voter(record):
+        return (next_steps.voter(view.world, record),)
+    if not view.can_serve(record):
+        return (next_steps.voter(view.world, record, Cluster.EVENTS),)
+    if not view.ready(record):
+        return (next_steps.program(view.world, record, Component.APISERVER, "to be ready"),)
+    return tuple(
+        next_steps.program(view.world, record, component, "to run")
+        for component in view.world.controllers(record)
+        if not _is_well(view, record, component)
+    )
+
+
+def others_well(view: View, record: Replica, purpose: str) -> Wait:
+    """What the other replicas lack before anything stops on this one: the first such thing."""
+    others = (each for each in view.wanted if each.name != record.name) if view.world.membership is not None else ()
+    first = next((each for other in others for each in _lacks(view, other)), None)
+    if first is not None:
+        return Wait(f"{first.what}, before {record.name} {purpose}", first.then)
+    return Wait(f"all others to be well before {record.name} {purpose}", next_steps.status(view.world))
+
+
+def stop_frozen(view: View) -> RuleOutcome:
+    """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
+    it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
+    that do not hear, and nobody takes a lock. It starts again as all that does not run.
+    """
+    return RuleOutcome(
+        tuple(
+            StopUnit(
+                site=record.site,
+                why="it stands still, and another one is about to take its locks",
+                replica=record.name,
+                component=component,
+            )
+            for record in view.world.memory.replicas
+            if view.reachable(record)
+            for component in sorted(view.fact(record).frozen)
+            if any(_leads_well(view, other, component) for other in view.world.memory.replicas if other is not record)
+        )
+    )
+
+
+def _leads_well(view: View, record: Replica, component: Component) -> bool:
+    return view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).silent
+
+
+def withhold(view: View) -> RuleOutcome:
+    """The apiserver of a replica whose etcd has the wrong data stops, and so does one that has only what it remembers:
+    apiservers go on listing what is in their watch cache when the data behind it is gone.
+
+    An apiserver asks no member but its own. That etcd itself goes on: it serves nobody then, and what it says is the
+    only sign of what is wrong, and of its being right again.
+    """
+    wrong = {each.replica: each.seen for each in view.world.wrong}
+    steps: list[Step] = []
+    waiting: list[Wait] = []
+    for record in view.world.memory.replicas:
+        if view.world.memory.is_former(record):
+            continue  # all of it stops
+        if record.name in wrong:
+            why = wrong[record.name]
+            waiting.append(
+                Wait(
+                    f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}",
+                    "move what is there aside, put the right data back, and kill its etcd",
+                )
+            )
+        elif _has_nothing(view, record):
+            why = "its data is gone, and it has only what it remembers"
+            what = f"the data of {record.name} to be put back into its volume on machine {record.machine}"
+            waiting.append(Wait(what, f"put it back; if it is gone for good, see {view.world.command('recover')}"))
+        else:
+            continue
+        if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):
+            steps.append(StopUnit(site=record.site, why=why, replica=record.name, component=Component.APISERVER))
+    return RuleOutcome(tuple(steps), tuple(waiting))
+
+
+def _has_nothing(view: View, record: Replica) -> bool:
+    """Whether a member was seen to be without its data, and not to run, while no quorum answers that could spare it."""
+    if view.world.membership is not None or not record.started:
+        return False
+    return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING

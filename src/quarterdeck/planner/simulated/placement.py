@@ -1,0 +1,85 @@
+"""Simulated replicas come and go, and their volumes go from one machine to another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from quarterdeck.model.seats import HostPort, Seat, SeatPort
+from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine, PlaceReplica, ReleaseReplica
+from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
+from quarterdeck.planner.simulated.parts import ELSEWHERE, SimMember
+from quarterdeck.planner.simulated.truth import Truth
+
+
+def seated(truth: Truth, step: PlaceReplica) -> PlaceReplica:
+    """The step, once the machine's site has given the replica a seat."""
+    return step if step.seat is not None else replace(step, seat=free_seat(truth, step.machine))
+
+
+def released(truth: Truth, step: ReleaseReplica) -> Truth:
+    """Nothing is left of a replica. Raises RefusedError."""
+    must_answer(truth, step.replica)
+    return truth.with_replica(step.replica, None)
+
+
+def free_seat(truth: Truth, machine: str) -> Seat:
+    """The first seat of a machine that nobody has. One port stands for all."""
+    number, taken = 1, {record.seat for record in truth.memory.replicas}
+    while (seat := _seat(machine, number)) in taken:
+        number += 1
+    return seat
+
+
+@lru_cache(maxsize=64)
+def _seat(machine: str, number: int) -> Seat:
+    at = HostPort(machine, number)
+    return Seat(machine=machine, ports=(SeatPort(name="all", listen=at, advertised=at),))
+
+
+def reseated(truth: Truth, step: AttachVolumes) -> AttachVolumes:
+    """The step, once the machine's site has given the replica a seat."""
+    return step if step.seat is not None else replace(step, seat=free_seat(truth, step.machine))
+
+
+def attached(truth: Truth, step: AttachVolumes) -> Truth:
+    """A replica's data is on another machine, and nothing of it runs any more. Raises RefusedError."""
+    machine_must_answer(truth, step.machine)
+    if truth.memory.replica(step.replica).machine != step.source:
+        raise RefusedError(f"the volume of {step.replica} is not on machine {step.source}")
+    if not truth.reattachable:
+        raise RefusedError(f"the volume of {step.replica} is local")
+    replica = truth.replica(step.replica)
+    if truth.answers(step.replica) and replica.units:
+        raise RefusedError(f"machine {step.source} answers, and uses it")
+    moved = replace(
+        replica,
+        units=frozenset(),
+        shapes=(),
+        crashed=frozenset(),
+        warm=False,
+        stuck=frozenset(),
+        hung=frozenset(),
+        slow=frozenset(),
+        altered=frozenset(),
+        member=_misplaced(replica.member),
+        events=_misplaced(replica.events),
+    )
+    return truth.with_replica(step.replica, moved)
+
+
+def _misplaced(member: SimMember | None) -> SimMember | None:
+    return None if member is None else replace(member, found_at=ELSEWHERE)
+
+
+def left(truth: Truth, step: LeaveMachine) -> Truth:
+    """Nothing is left there of it. Raises RefusedError."""
+    machine_must_answer(truth, step.machine)
+    return truth
+
+
+EFFECTS: Effects = {
+    ReleaseReplica: released,
+    AttachVolumes: attached,
+    LeaveMachine: left,
+}
