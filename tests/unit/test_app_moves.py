@@ -136,5 +136,5 @@ async def test_an_abort_needs_something_to_undo(store: MemoryStore, golden: Gold
     await operations.finish(store, moving, OperationPhase.SUCCEEDED, "as wanted", ASKER)
     with golden.raises(Conflict):
         await examined_abort(store, Abort("alpha"))
-    with pytest.raises(Gone, match="'beta'"):
+    with pytest.raises(Gone, match='"beta"'):
         await examined_abort(store, Abort("beta"))
