@@ -612,8 +612,8 @@ async def test_a_cluster_over_its_quota_takes_writes_again_once_it_was_compacted
     for url in everywhere:
 
         async def has_room(url: str = url) -> None:
-            # One member has said that its history is gone; the others apply that a moment later. What is in use is known
-            # as of the last write, and none come: only defragmenting tells.
+            # One member has said that its history is gone; the others apply that a moment later. What is in use is
+            # known as of the last write, and none come: only defragmenting tells.
             await lab.etcd.defragment(url)
             status = await lab.etcd.status(url)
             assert status.db_size < status.db_size_quota // 2
