@@ -199,6 +199,18 @@ class RealLab:
         self._run(address, f"{address.name}={address.peer_url}", "existing")
         await self._until_it_answers(address)
 
+    async def restore(self, address: MemberAddress, database: Path, etcdutl: Path) -> None:
+        """Start a cluster of one member with this database, at the address of a spare, and wait until it answers."""
+        cluster, folder = f"{address.name}={address.peer_url}", self._folder / address.name
+        shutil.rmtree(folder, ignore_errors=True)
+        argv = [etcdutl, "snapshot", "restore", database, "--skip-hash-check", "--data-dir", folder]
+        argv += ["--name", address.name, "--initial-cluster", cluster]
+        argv += ["--initial-advertise-peer-urls", address.peer_url]
+        done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        self._run(address, cluster, "existing")
+        await eventually(lambda: self.etcd.revision((address.client_url,)))
+
     async def _until_it_answers(self, address: MemberAddress) -> None:
         async def answers() -> None:
             assert await self.etcd.peer_version_answers(address.peer_url), self.log(address)

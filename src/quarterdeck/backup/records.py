@@ -1,0 +1,159 @@
+"""Increments: what a cluster of etcd did, revision by revision, as bytes and back.
+
+A change is kept as the rows that etcd itself writes for it. So applying it is copying rows, and what is restored has
+the hash that etcd computed. An increment is a header and frames: ``r`` is a revision with its rows, ``l`` a lease with
+its times. Integers are big-endian. Nothing is compressed or encrypted here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from quarterdeck.errors import Corrupt
+from quarterdeck.etcd.facts import KeyEvent, WatchKind
+from quarterdeck.etcd.rpc import kv_pb2
+
+_HEADER = b"quarterdeck increment 1\n"
+_REVISION = struct.Struct(">cqqI")
+_LEASE = struct.Struct(">cqqq")
+_ROW = struct.Struct(">BI")
+_DELETED = 1
+#: How etcd writes a revision as a key: the revision, and the number of the change in it (etcd: mvcc/revision.go).
+_ROW_KEY = struct.Struct(">qcq")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedKey:
+    """A key as it was written, as etcd stores it: a ``mvccpb.KeyValue``. Of a deleted key that has only its name."""
+
+    stored: bytes
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that one revision changed, in the order in which it did. ``at_ms``: when that was seen, in ms since 1970."""
+
+    revision: int
+    at_ms: int
+    keys: tuple[ChangedKey, ...]
+
+    def rows(self) -> Iterator[tuple[bytes, bytes]]:
+        """The rows of etcd's bucket ``key`` for it, in order."""
+        for sub, each in enumerate(self.keys):
+            yield _ROW_KEY.pack(self.revision, b"_", sub) + (b"t" if each.deleted else b""), each.stored
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """A lease, the time to live that it was granted, and what was left of it. Seconds."""
+
+    lease: int
+    granted: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Increment:
+    """Changes of consecutive revisions, and the leases that there were after the last one."""
+
+    changes: tuple[Change, ...]
+    leases: tuple[LeaseTimes, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """The first revision."""
+        return self.changes[0].revision
+
+    @property
+    def last(self) -> int:
+        """The last revision."""
+        return self.changes[-1].revision
+
+
+def change_of(events: Sequence[KeyEvent], at_ms: int) -> Change:
+    """What a watch on all keys reported of one revision. Its events are in the order of the changes."""
+    return Change(events[0].revision, at_ms, tuple(map(_changed, events)))
+
+
+def revision_of(row_key: bytes) -> int:
+    """The revision of a row of the bucket ``key``. Raises Corrupt."""
+    if len(row_key) not in (_ROW_KEY.size, _ROW_KEY.size + 1):
+        raise Corrupt("reading a database of etcd", f"{row_key.hex()} is no revision", "use another backup")
+    return int(_ROW_KEY.unpack_from(row_key)[0])
+
+
+def encode(increment: Increment) -> bytes:
+    """An increment as bytes."""
+    parts = [_HEADER]
+    for change in increment.changes:
+        parts.append(_REVISION.pack(b"r", change.revision, change.at_ms, len(change.keys)))
+        for key in change.keys:
+            parts += (_ROW.pack(key.deleted, len(key.stored)), key.stored)
+    parts += (_LEASE.pack(b"l", each.lease, each.granted, each.left) for each in increment.leases)
+    return b"".join(parts)
+
+
+def decode(content: bytes) -> Increment:
+    """An increment from bytes. Raises Corrupt where they are not all of one, or its revisions are not consecutive."""
+    if not content.startswith(_HEADER):
+        _refuse("it does not begin as increments of this version do")
+    changes: list[Change] = []
+    leases: list[LeaseTimes] = []
+    at = len(_HEADER)
+    try:
+        while at < len(content):
+            if content[at : at + 1] == b"r":
+                change, at = _change_at(content, at)
+                if changes and change.revision != changes[-1].revision + 1:
+                    _refuse(f"revision {change.revision} follows revision {changes[-1].revision}")
+                changes.append(change)
+            else:
+                kind, *times = _LEASE.unpack_from(content, at)
+                if kind != b"l":
+                    _refuse(f"a frame of kind {kind!r} is at byte {at}")
+                leases.append(LeaseTimes(*times))
+                at += _LEASE.size
+    except struct.error:
+        _refuse(f"it ends in the middle of the frame at byte {at}")
+    if not changes:
+        _refuse("it has no revision")
+    return Increment(tuple(changes), tuple(leases))
+
+
+def _change_at(content: bytes, at: int) -> tuple[Change, int]:
+    _, revision, at_ms, count = _REVISION.unpack_from(content, at)
+    at += _REVISION.size
+    keys = []
+    for _ in range(count):
+        deleted, size = _ROW.unpack_from(content, at)
+        at += _ROW.size
+        if deleted not in (0, _DELETED) or at + size > len(content):
+            _refuse(f"a key of revision {revision} is cut off")
+        keys.append(ChangedKey(content[at : at + size], deleted == _DELETED))
+        at += size
+    if not keys:
+        _refuse(f"revision {revision} has no changes")
+    return Change(revision, at_ms, tuple(keys)), at
+
+
+def _changed(event: KeyEvent) -> ChangedKey:
+    now = event.now
+    if event.kind is WatchKind.DELETE:
+        return ChangedKey(kv_pb2.KeyValue(key=now.key).SerializeToString(), deleted=True)
+    stored = kv_pb2.KeyValue(
+        key=now.key,
+        create_revision=now.create_revision,
+        mod_revision=now.mod_revision,
+        version=now.version,
+        value=now.value,
+        lease=now.lease,
+    )
+    return ChangedKey(stored.SerializeToString())
+
+
+def _refuse(seen: str) -> NoReturn:
+    raise Corrupt("reading an increment of a backup", seen, "restore to a moment before it, or from another backup")
