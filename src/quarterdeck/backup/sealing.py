@@ -12,7 +12,6 @@ import struct
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
 
 import pyrage
 import zstandard
@@ -60,10 +59,6 @@ class Identities:
         return [_identity(each) for each in self.keys]
 
 
-class _Transform(Protocol):
-    def __call__(self, part: bytes) -> bytes: ...
-
-
 async def seal(content: AsyncIterable[bytes], recipients: Recipients) -> AsyncGenerator[bytes, None]:
     """Content as an object, part by part. Raises InvalidInput for a key that is none."""
     keys = recipients.parsed()
@@ -89,8 +84,8 @@ async def seal(content: AsyncIterable[bytes], recipients: Recipients) -> AsyncGe
 async def unseal(stored: AsyncIterable[bytes], identities: Identities, name: str) -> AsyncGenerator[bytes, None]:
     """The content of an object, part by part. ``name`` is for errors.
 
-    Raises PreconditionFailed where none of the keys opens it, and Corrupt where it is not what ``seal`` has made, or not
-    all of it: then what came before is not to be used.
+    Raises PreconditionFailed where none of the keys opens it, and Corrupt where it is not what ``seal`` has made, or
+    not all of it: then the parts that came before must not be used.
     """
     reader = _Reader(stored, name)
     kind = await reader.kind()
