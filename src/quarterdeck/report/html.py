@@ -100,14 +100,10 @@ _CLASSES = {"✓": "good", "✗": "bad", "!": "missed"}
 def _claims(verdicts: Iterable[PromiseVerdict]) -> str:
     items = "".join(
         f'<li class="{_CLASSES[mark(each)]}"><i>{mark(each)}</i>'
-        f"<span>{escape(each.claim)}</span><em>{escape(each.measured)}</em></li>"
+        f"<span>{escape(each.claim)}:</span><em>{escape(each.measured)}</em></li>"
         for each in verdicts
     )
-    return (
-        f'<section><h2>What is promised, and what is aimed at</h2><ul class="claims">{items}</ul></section>'
-        if items
-        else ""
-    )
+    return f'<section><h2>What was measured</h2><ul class="claims">{items}</ul></section>' if items else ""
 
 
 def _clients(probe: Probe) -> str:

@@ -178,9 +178,9 @@ class PromiseVerdict(Part):
     """One thing that is promised, or aimed at."""
 
     claim: str
-    """What is to hold."""
+    """What it is about, such as `lost writes`."""
     measured: str
-    """What was measured."""
+    """What was measured, and the limit where there is one."""
     holds: bool
     """Whether it holds."""
     promised: bool = True

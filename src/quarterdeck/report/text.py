@@ -45,7 +45,7 @@ def _verdicts(report: Report) -> Table:
     for verdict in report.verdicts:
         color = _COLORS[mark(verdict)]
         measured = Text(verdict.measured, style="dim" if verdict.holds else color)
-        table.add_row(Text(f"  {mark(verdict)}", style=f"bold {color}"), escape(verdict.claim), measured)
+        table.add_row(Text(f"  {mark(verdict)}", style=f"bold {color}"), f"{escape(verdict.claim)}:", measured)
     return table
 
 
