@@ -277,12 +277,12 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
             more = ["--dangerous"] if fail is Fail.QUORUM else []
             done = planes.start("drill", NAME, "--fail", fail.value, "--yes", "-o", "json", *more).end(480)
             assert done.out, str(done)
-            status = done.json["status"]
+            status = done.json
             came[fail] = [status[each] for each in ("phase", "lost", "missed", "left")]
             told = {name: value for name, value in status.items() if name not in ("phase", "lost", "missed", "left")}
             print(f"\n{fail}: {came[fail]} {told}")
     (aside,) = came[Fail.DATA_LOSS].pop()
-    assert "what volume" in aside, "what a volume had is kept, and said"
+    assert "what volume" in aside["message"], "what a volume had is kept, and said"
     came[Fail.DATA_LOSS].append([])
     assert {fail for fail, seen in came.items() if seen != ["Passed", 0, 0, []]} == set(), came
     hosts.delay(*SITES, RTT)

@@ -17,10 +17,11 @@ from quarterdeck.app.controllers import SetHeld
 from quarterdeck.app.etcd import data, recovery
 from quarterdeck.app.etcd.data import MemberHash
 from quarterdeck.app.etcd.recovery import LostQuorum
+from quarterdeck.app.plane_status import summary
 from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
-from quarterdeck.engine.status import Status, summary
+from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.home_folder import home_folder, home_key

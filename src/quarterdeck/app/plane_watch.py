@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field, replace
 
-from pydantic import JsonValue
-
 from quarterdeck.api.base import Condition
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.output.status import PlaneStatus
+from quarterdeck.app.plane_status import summary
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status import StatusReader, summary
+from quarterdeck.engine.status import StatusReader
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError
@@ -31,7 +31,7 @@ class WatchedPlane:
     """
 
     name: str
-    facts: dict[str, JsonValue] | None = None
+    facts: PlaneStatus | None = None
     conditions: tuple[Condition, ...] = ()
     events: tuple[Event, ...] = ()
     looked: int = 0

@@ -30,7 +30,22 @@ err = Console(stderr=True)
 
 
 class Output(StrEnum):
-    """How facts are printed."""
+    """How facts about things with names are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people read it; programs read the rest."""
+        return self in (Output.TABLE, Output.WIDE)
+
+
+class UnnamedOutput(StrEnum):
+    """How facts without names are printed."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -38,9 +53,9 @@ class Output(StrEnum):
     YAML = "yaml"
 
     @property
-    def is_document(self) -> bool:
-        """Whether programs read it."""
-        return self in (Output.JSON, Output.YAML)
+    def for_people(self) -> bool:
+        """See ``Output``."""
+        return self in (UnnamedOutput.TABLE, UnnamedOutput.WIDE)
 
 
 def note_plane(name: str) -> str:

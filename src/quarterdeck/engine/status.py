@@ -1,4 +1,4 @@
-"""The status of a plane, for people and programs: one observation, told; and who leads the controllers."""
+"""The status of a plane: one observation, and who leads the controllers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,22 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from pydantic import JsonValue
 from typing_extensions import override
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.notices.conditions import why_stalled
-from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.observation.observe_leaders import claims, led_kinds
 from quarterdeck.engine.workspace import leases, operations, site_use
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import wants
-from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner import quorum
-from quarterdeck.planner.members import voters
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.survival import survivals
-from quarterdeck.planner.view import view
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,56 +34,12 @@ class Leader:
     replica: str | None = None
     identity: str | None = None
 
-    @classmethod
-    def of(cls, replica: JsonValue, identity: JsonValue) -> Leader:
-        """As a status in JSON has it."""
-        return cls(str(replica) if replica is not None else None, str(identity) if identity is not None else None)
-
     @override
     def __str__(self) -> str:
         """In words. Identities are of no use to people: all replicas of a host share its name."""
         if self.replica is not None:
             return self.replica
         return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
-
-
-def leading(fact: Mapping[str, JsonValue]) -> list[str]:
-    """A status's leaders in words, a line each."""
-    replicas, identities, leases = fact["leaders"], fact["leaderIdentities"], fact["controllerLeases"]
-    assert isinstance(replicas, dict)
-    assert isinstance(identities, dict)
-    assert isinstance(leases, dict)
-    return [
-        f"{kind} led by {_who(Leader.of(replica, identities[kind]), leases.get(kind))}"
-        for kind, replica in replicas.items()
-    ]
-
-
-def lease_facts(seen: Leadership) -> dict[str, JsonValue]:
-    """A lease of controllers, as a status in JSON has it. ``led``: null where it is not known."""
-    return {
-        "lease": seen.lease,
-        "led": seen.led,
-        "holder": seen.holder or None,
-        "renewedSecondsAgo": round(seen.idle_s, 1) if seen.idle_s is not None else None,
-        "expires": seen.expires or None,
-        "expired": seen.expired,
-        "trouble": seen.trouble or None,
-    }
-
-
-def _who(leader: Leader, lease: JsonValue) -> str:
-    """Who leads and, as far as it is known, when its lease was last renewed, and until when a ghost's lasts."""
-    if not isinstance(lease, dict):
-        return str(leader)
-    idle = lease["renewedSecondsAgo"]
-    renewed = [f"last renewed {idle:.0f} s ago"] if isinstance(idle, int | float) else []
-    if lease["led"] is not False:
-        return ", ".join([str(leader), *renewed])
-    if not lease["holder"]:
-        return "nobody: nobody holds its lease"
-    held = f"nobody: its lease {'was' if lease['expired'] else 'is'} held by '{lease['holder']}'"
-    return ", ".join([held, *renewed, *([f"until {lease['expires']}"] if lease["expires"] else [])])
 
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
@@ -153,102 +98,6 @@ async def told(home: Home, plane: Plane, world: World) -> Status:
         leaders=leading,
         cordoned=await site_use.of_plane(home.store, plane.resource),
     )
-
-
-def summary(status: Status) -> dict[str, JsonValue]:
-    """The status in one mapping: what `status -o json` prints."""
-    world, membership = status.world, status.world.membership
-    now = voters(world) if membership is not None else frozenset()
-    return {
-        "name": status.plane.metadata.name,
-        "site": status.plane.spec.placement.site,
-        "replicas": status.plane.spec.replicas,
-        "kubernetesVersion": status.plane.spec.kubernetes_version,
-        "endpoint": status.plane.host,
-        "healthy": status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
-        "paused": status.plane.spec.paused_at(datetime.now(UTC)),
-        "pausedUntil": _until(status.plane),
-        "doing": [step.kind for step in status.plan.now],
-        "waiting": [*map(str, status.plan.waiting)],
-        "leftovers": [*status.plan.leftovers],
-        "operation": status.operation.metadata.name if status.operation else None,
-        "driver": status.driver or None,
-        "stalled": why_stalled(status.plane) or None,
-        "cordoned": [*status.cordoned],
-        "addons": [
-            {"name": each.name, "objects": each.objects, "why": each.why or None} for each in status.plane.status.addons
-        ],
-        "voters": len(now) if membership is not None else None,
-        "mayFail": quorum.margin(now) if membership is not None else None,
-        "quorumAt": quorum.quorum_site(now) if membership is not None else None,
-        "survives": [*_survives(world)],
-        "nameLeadsTo": world.record if world.record_known else "unknown",
-        "warnings": [*warnings(world)],
-        "alarms": [*membership.alarms] if membership is not None else None,
-        "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
-        "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},
-        "controllerLeases": {str(each.component): lease_facts(each) for each in world.leading},
-        "members": [*_members(world)],
-        "loadBalancers": [*map(_balancer, world.balancers)],
-    }
-
-
-def _balancer(seen: BalancerFact) -> JsonValue:
-    return {
-        "site": seen.site,
-        "running": seen.running or (False if seen.reachable else None),
-        "backends": [*sorted(seen.backends)],
-        "connections": seen.connections,
-    }
-
-
-def _survives(world: World) -> list[JsonValue]:
-    """Which failures it survives now; nothing is said of a plane that is to go."""
-    if world.deleting:
-        return []
-    return [
-        {"failure": str(each.failure), "answer": str(each.answer), "why": [*each.why]}
-        for each in survivals(view(world))
-    ]
-
-
-def _until(plane: ControlPlane) -> str | None:
-    """When the pause of a plane ends by itself, if it does."""
-    until = plane.spec.paused_until
-    return until.isoformat() if until is not None and plane.spec.paused_at(datetime.now(UTC)) else None
-
-
-def _members(world: World) -> list[JsonValue]:
-    rows: list[JsonValue] = []
-    for record in world.memory.replicas:
-        fact = world.replica(record.name)
-        rows.append(
-            {
-                "replica": record.name,
-                "site": record.site,
-                "zone": record.slot.zone,
-                "machine": record.machine,
-                "machineState": str(fact.machine),
-                **_member(world, record.name),
-                "events": _member(world.of(Cluster.EVENTS), record.name) if record.events is not None else None,
-                "apiserver": "ready" if fact.ready else str(fact.unit(Component.APISERVER)),
-                **{str(component): str(fact.unit(component)) for component in CATALOGUE},
-            }
-        )
-    return rows
-
-
-def _member(world: World, name: str) -> dict[str, JsonValue]:
-    """What a replica is in a cluster, and how it is there."""
-    membership, member = world.membership, world.member(name)
-    role = "unknown" if membership is None else "none"
-    if member is not None and membership is not None:
-        role = "learner" if member.learner else "leader" if membership.leader == name else "voter"
-    return {
-        "member": role,
-        "health": str(member.health) if member is not None else None,
-        "lag": member.lag if member is not None else None,
-    }
 
 
 @dataclass(kw_only=True)

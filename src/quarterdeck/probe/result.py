@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quarterdeck.errors import NotFound
-from quarterdeck.probe.schema import Failure, Probe
+from quarterdeck.probe.schema import Failure, Probe, Samples
 
 #: The name of the period before the first mark.
 QUIET = "quiet"
@@ -66,6 +66,11 @@ class ProbeResult(Probe):
             connections=self.connections,
             samples=self.samples.since(zero),
         )
+
+    def without_samples(self) -> Probe:
+        """The report's part with times in Unix seconds, and without single latencies."""
+        none = Samples(kinds=(), addresses=(), at=(), ms=(), kind=(), address=(), ok=())
+        return self.since(0.0).model_copy(update={"samples": none})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
