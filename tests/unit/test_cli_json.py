@@ -111,13 +111,12 @@ CALLS = [
     for printed in found
 ]
 #: One command for each model that has a name.
-NAMED = list(
-    {
-        each.values[1].model: each
-        for each in CALLS
-        if issubclass(each.values[1].model, NamedOutput | Resource) and not each.values[1].when
-    }.values()
-)
+NAMED = {
+    each.model: (words, each)
+    for words, found in OUTPUTS.items()
+    for each in found
+    if issubclass(each.model, NamedOutput | Resource) and not each.when
+}
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ def shape(document: object) -> object:
     return [shape(each) for each in document] if isinstance(document, list) else None
 
 
-@pytest.mark.parametrize(("words", "printed"), NAMED)
+@pytest.mark.parametrize(("words", "printed"), [pytest.param(*each, id=each[0]) for each in NAMED.values()])
 def test_the_name_of_what_a_command_prints_is_a_kind_and_a_name(lab: Cli, words: str, printed: Printed) -> None:
     lines = called(lab, words, printed, "name").splitlines()
     assert lines
