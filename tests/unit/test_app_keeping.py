@@ -87,7 +87,7 @@ async def test_the_manager_is_killed_and_gone_and_nobody_keeps_the_plane(
 ) -> None:
     process = await start()
     lease = await held(store, process)
-    assert await keeping.why_not("demo") == f"its manager {lease.holder} does not keep it now"
+    assert await keeping.why_not("demo") == f"its manager {lease.holder} does not manage it now"
     await held(store, process, lease_name("demo"))
     assert await keeping.why_not("demo") == ""
     assert why_unkillable(lease) == ""
@@ -109,7 +109,7 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
         (replace(lease, holder="me@elsewhere:1 (quarterdeck serve)"), "is on another host"),
         (replace(lease, holder="somebody"), "is on another host"),
         (replace(lease, expires=time.time() - 3600), "another process has its number"),  # it was started since
-        (mine, "would not live to tell"),
+        (mine, "could not report the result"),
         (replace(lease, holder=said(other)), "is no 'quarterdeck serve'"),
     ):
         assert why in why_unkillable(wrong)

@@ -1,7 +1,7 @@
-"""What is promised, what is aimed at, and whether it holds.
+"""Promises and aims, and whether they hold.
 
-That nothing fails and nothing is lost is promised. How long a client waits depends on the processor time that is left,
-so it is an aim: on a machine with two cores an apiserver that starts is felt by those that serve.
+No failed request and no lost write are promises. How long a client waits depends on the available processor time, so it
+is an aim: on a machine with two cores an apiserver that starts slows down the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quarterdeck.report.words import count, milliseconds, times, totals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a stall and the swap may be. Over a long distance other limits make sense."""
+    """The limits of a stall and of the swap. Over a long distance other limits make sense."""
 
     stall_ratio: float = 4.0  # times the longest stall of the quiet period
     stall_ms: float = 400.0
@@ -24,7 +24,7 @@ class Limits:
 
 
 def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tuple[PromiseVerdict, ...]:
-    """All that can be judged from what is known."""
+    """All verdicts for which there are data."""
     found = list(_of_probe(probe, limits)) if probe is not None else []
     if window_ms is not None:
         claim = f"one site holds a quorum by itself, but for at most {limits.window_ms:g} ms"
@@ -67,8 +67,8 @@ def _stall(probe: Probe, limits: Limits) -> PromiseVerdict:
     quiet = probe.quiet.overall.stall_ms
     longest = max(period.overall.stall_ms for period in probe.judged)
     lag = max(period.own_lag_ms for period in probe.judged)
-    # A machine that stands still as a whole (its hypervisor has other work) is no stall of the plane.
-    own = f"; the probe itself was held up for {milliseconds(lag)}" if lag > longest / 2 else ""
+    # A machine that stops as a whole (its hypervisor is busy) is no stall of the plane.
+    own = f"; the probe itself was delayed by {milliseconds(lag)}" if lag > longest / 2 else ""
     return PromiseVerdict(
         claim=f"the longest stall is at most {limits.stall_ratio:g} x the quiet one and {limits.stall_ms:g} ms",
         measured=f"{milliseconds(longest)}, {times(longest, quiet)} of {milliseconds(quiet)}{own}",
