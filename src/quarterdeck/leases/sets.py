@@ -73,7 +73,7 @@ def check_sets(primary: ControllerSet, migration: Sequence[ControllerSet]) -> tu
     owners: dict[str, str] = {}
     for each in (primary, *migration):
         if not each.lock or each.lock in locks:
-            raise InvalidInput(doing, f"two locks are called {each.lock!r}" if each.lock else "a lock has no name")
+            raise InvalidInput(doing, f"two locks have the name {each.lock!r}" if each.lock else "a lock has no name")
         locks.add(each.lock)
         if each is not primary and not each.controllers:
             raise InvalidInput(doing, f"nothing runs under {each.lock!r}", "give it a controller, or leave it out")

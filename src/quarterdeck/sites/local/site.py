@@ -85,7 +85,7 @@ class LocalSite(LocalFaults, Holds):
         doing = f"installing {program.name} on machine {machine}"
         path = self._file_of(doing, program)
         if not await asyncio.to_thread(os.access, path, os.X_OK):
-            raise Unavailable(doing, f"{path} is no program")
+            raise Unavailable(doing, f"{path} is not a program")
         return path
 
     @override
@@ -98,7 +98,7 @@ class LocalSite(LocalFaults, Holds):
             known = await on_disk(where.name, known_record, folder)
             wanted = UnitRecord.of(spec)
             if is_at_it(status, known, wanted):
-                uid = None if known is None else known.uid  # its files stay with whom they belong to
+                uid = None if known is None else known.uid  # its files keep their owner
                 await on_disk(where.name, keep_record, folder, known, replace(wanted, fresh=False, uid=uid))
                 return
             await on_disk(where.name, write_unit, self._home, folder, spec)
@@ -109,7 +109,7 @@ class LocalSite(LocalFaults, Holds):
 
     @override
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site. The record is written last: one that has the digest says that all files are there."""
+        """See Site. The record is written last: a record with the digest proves that all files are there."""
         where = self._machine(machine)
         folder = self._unit_folder(where, spec.name)
         async with self._unit_locks[machine, spec.name]:
@@ -144,7 +144,7 @@ class LocalSite(LocalFaults, Holds):
 
     @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
-        """See Site. A start gives way to all others until it is calm, or until this."""
+        """See Site. A start yields to all others until it is calm, or until this call."""
         await self._machine(machine).ask(lambda client: client.prioritize(unit, NICE[priority]))
 
     @override
@@ -156,7 +156,7 @@ class LocalSite(LocalFaults, Holds):
         where = self._machine(machine)
         await where.ask(lambda client: client.let_go(unit))
         if self._fence is not None:
-            with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+            with suppress(LeaseLost):  # an older driver may release as well: that helps the waiting clients
                 await where.admit(self._fence)
 
     @override
@@ -203,7 +203,7 @@ class LocalSite(LocalFaults, Holds):
             await on_disk(where.name, remove_watched, where.units_folder, paths)
 
     async def _fenced_by(self, where: LocalMachine, call: Callable[[Fence], Awaitable[None]]) -> bool:
-        """Have the machine's supervisor do it, which refuses an older fence. False: nothing was done, since there is no
+        """Call the machine's supervisor, which refuses an older fence. False: nothing was done, since there is no
         fence.
         """
         if self._fence is None:
@@ -276,12 +276,12 @@ class LocalSite(LocalFaults, Holds):
         await self._let_rest(self._machine(machine))
 
     async def _wake(self, where: LocalMachine) -> None:
-        """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick. So does
-        that of the site's load balancer, which comes last.
+        """A supervisor takes a while to start: it does so now, not when the first unit must start fast. So does that of
+        the site's load balancer, which comes last.
         """
 
         async def woken(edge: LocalMachine) -> None:
-            with suppress(Unavailable):  # whoever starts a unit there is told
+            with suppress(Unavailable):  # the start of a unit there reports it
                 await edge.started()
 
         edges = (each for each in self._machines.values() if each.stand.role is MachineRole.EDGE)
@@ -292,8 +292,8 @@ class LocalSite(LocalFaults, Holds):
             await waking
 
     async def _let_rest(self, where: LocalMachine) -> None:
-        """A machine without any unit, on which nobody has a seat, keeps nothing running."""
-        with suppress(Corrupt):  # whoever needs the ledger is told
+        """A machine without units and seats keeps nothing running."""
+        with suppress(Corrupt):  # the next user of the ledger gets the error
             if not (await self._ledger(where.name)).taken:
                 await where.rest()
 
