@@ -117,7 +117,7 @@ class LocalSite(LocalFaults, Holds):
             known = await on_disk(where.name, known_record, folder)
             if status.state is not UnitState.RUNNING or known is None or not known.differs_in_files_alone(spec):
                 raise Conflict(
-                    f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given"
+                    f"reloading {spec.name} on machine {machine}", "its running unit has another specification"
                 )
             await self.write_files(machine, await on_disk(where.name, changed_files, spec.files))
             changed = replace(known, digest=spec.digest, files=hashes_of(spec.files), note=spec.note)
