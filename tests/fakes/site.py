@@ -124,7 +124,7 @@ class FakeSite(FakeFaults, SitePort, Holds):
         where = self._admit(machine)
         unit = where.units.get(spec.name)
         if unit is None or unit.state is not UnitState.RUNNING or not unit.spec.differs_in_files_alone(spec):
-            raise Conflict(f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given")
+            raise Conflict(f"reloading {spec.name} on machine {machine}", "its running unit has another specification")
         where.files |= {each.path: each for each in spec.files}
         unit.spec, unit.digest = spec, spec.digest
 

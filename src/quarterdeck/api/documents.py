@@ -33,7 +33,7 @@ def load(text: str, source: str) -> tuple[Declared, ...]:
     """
     found = _documents(text, source)
     if not found:
-        raise InvalidInput(f"reading {source}", "there is no resource in it")
+        raise InvalidInput(f"reading {source}", "it contains no resource")
     resources: list[Declared] = []
     for place, document in found:
         resource = _declared(document, place)

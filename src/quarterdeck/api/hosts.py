@@ -38,7 +38,7 @@ def _host_address(text: str) -> str:
 
 def _target(text: str) -> str:
     if not _TARGET.fullmatch(text):
-        raise ValueError(f"{shortened(text)} is no name or address that ssh could be given")
+        raise ValueError(f"{shortened(text)} is not a host name or address for ssh")
     return text
 
 
@@ -210,7 +210,7 @@ def _floating(text: str) -> str:
     try:
         found = IPv4Address(plain)
     except ValueError:
-        raise ValueError(f"{shortened(text)} is no IPv4 address") from None
+        raise ValueError(f"{shortened(text)} is not an IPv4 address") from None
     if found.is_loopback or found.is_link_local:
         raise ValueError(f"{shortened(text)} cannot go from host to host")
     return plain
@@ -288,4 +288,4 @@ class Edge(Model):
         if both:
             yield path, f"need hosts of role edge that have no replicas; {both[0]} has both roles"
         if shared := {*self.promoted_addresses}.intersection(self.floating_addresses):
-            yield path, f"has {min(shared)}, which floatingAddresses has as well"
+            yield path, f"has {min(shared)}, which is also in floatingAddresses"

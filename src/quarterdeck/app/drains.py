@@ -39,7 +39,7 @@ class Drain:
 
     @property
     def what(self) -> str:
-        """What is drained, in words."""
+        """The drained machines, as text."""
         return f"machine {self.machine}" if self.machine is not None else f"all machines of site {self.site}"
 
     def require(self) -> None:
@@ -102,7 +102,7 @@ async def _examined(
 def drained(world: World, *, site: str, machine: str | None) -> World:
     """The world once the machine, or all of the site, is cordoned."""
     machines = tuple(
-        replace(each, cordoned=True, why="is to be drained")
+        replace(each, cordoned=True, why="is being drained")
         if each.site == site and machine in (None, each.name) and not each.cordoned
         else each
         for each in world.machines

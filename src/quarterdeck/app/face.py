@@ -369,7 +369,9 @@ class Quarterdeck(Looks):
         await self._engine().programs(await operations.existing(self._home.store, name))
 
     async def tidy(self) -> None:
-        """Take down what all planes share, if there are none. From outside of their networks, which end with it."""
+        """Take down what all planes share, if there are no planes. Call it from outside of their networks, which end
+        with it.
+        """
         if not await self._home.store.list(ControlPlane):
             await self._home.close_hubs()
             await networks.close(self._home.folder)

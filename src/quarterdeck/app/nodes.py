@@ -124,7 +124,7 @@ class WorkerNodes:
             secret = next(found, None)
             path = f"{_SECRETS}/{secret.metadata.name}" if secret is not None else ""
             if secret is None or not await plane.kube.delete(apiserver, path, uid=secret.metadata.uid):
-                raise NotFound(doing, f"there is no token {token}", f"see 'node token list {name}'")
+                raise NotFound(doing, f"token {token} does not exist", f"see 'node token list {name}'")
 
     async def list(self, name: str) -> tuple[NodeFacts, ...]:
         """All nodes of a plane, as its API lists them now."""

@@ -87,7 +87,7 @@ class LocalSites(SiteDriver):
 
     @override
     async def close(self) -> None:
-        """See ``SiteDriver``: there are none."""
+        """See ``SiteDriver``: there are no connections."""
 
     def _network(self, kind: Isolation) -> MachineIsolation:
         if kind not in self._networks:

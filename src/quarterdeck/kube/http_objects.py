@@ -144,9 +144,7 @@ def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
 
 
 def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, JsonValue] | None = None) -> Refused:
-    """The meaning of an answer that is not a success. What is said of a Secret (``manifest``) may contain its
-    values.
-    """
+    """The meaning of an answer that is not a success. An error about a Secret (``manifest``) may contain its values."""
     status = _said(answer)
     details = _mapping(status.get("details"))
     causes = _items(details.get("causes"))

@@ -208,14 +208,14 @@ def objection(request: SigningRequest, asked: Requested | None, nodes: Sequence[
     if not spec.username.startswith(_USER) or _GROUP not in spec.groups:
         return f"{spec.username or 'the requester'} is not a node"
     if _SERVES not in spec.usages or not _USAGES.issuperset(spec.usages):
-        return f"it is to be used for {', '.join(spec.usages) or 'nothing'}"
+        return f"it is for use as {', '.join(spec.usages) or 'nothing'}"
     if asked is None:
         return "it is not a valid request"
     if asked.common_name != spec.username or asked.organizations != (_GROUP,) or asked.others:
         return f"it is not for {spec.username} alone"
     node = next((each for each in nodes if each.name == name), None)
     if node is None:
-        return f"there is no node {name}"
+        return f"node {name} does not exist"
     wanted = (*asked.dns_names, *asked.ip_addresses)
     if not wanted:
         return "it names no address"

@@ -83,7 +83,7 @@ def check_sets(primary: ControllerSet, migration: Sequence[ControllerSet]) -> tu
                 raise InvalidInput(doing, seen, "a controller belongs to one set")
             owners[name] = each.lock
     if len(migration) > RECOMMENDED:
-        return (f"{len(migration)} migration locks are held at once; no more than {RECOMMENDED} are recommended",)
+        return (f"{len(migration)} migration locks are held at once; at most {RECOMMENDED} are recommended",)
     return ()
 
 

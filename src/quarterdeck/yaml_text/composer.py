@@ -128,7 +128,7 @@ class _Composer:
 
     def _alias(self, event: Any) -> Value:
         if event.anchor not in self._anchors:
-            raise _at(event, f"there is no anchor &{event.anchor} above")
+            raise _at(event, f"anchor &{event.anchor} is not defined above")
         value, nodes = self._anchors[event.anchor]
         if value is _UNFINISHED:
             raise _at(event, f"&{event.anchor} contains itself")

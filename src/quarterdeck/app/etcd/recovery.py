@@ -175,7 +175,7 @@ async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) ->
     def consented(seen: ControlPlane) -> ControlPlane:
         _require_drivable(seen)
         if seen.status.memory.epoch + 1 != lost.epoch:
-            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun meanwhile", "see 'status'")
+            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
         return seen.with_spec(new_epoch=word)
 

@@ -35,7 +35,7 @@ async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str]
     found = await checked(home, site)
     if hosts is not None:
         about = _of(hosts, found.findings)
-        found = Checked(findings=about, summary=f"{', '.join(sorted(hosts))}: {len(about)} to look at")
+        found = Checked(findings=about, summary=f"{', '.join(sorted(hosts))}: {len(about)} to check")
     enforce([_named(each) for each in found.findings], doing)
     return found
 

@@ -46,7 +46,7 @@ def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = (
     lines = [line.strip() for each in keys for line in each.splitlines() if line.strip()]
     if not lines or not all(line.startswith(_KEY_KINDS) and len(line.split()) > 1 for line in lines):
         raise InvalidInput(
-            "making the script that sets up a host", "that is no public key", "name a file such as id.pub"
+            "making the script that sets up a host", "that is not a public key", "name a file such as id.pub"
         )
     return ssh.bootstrap_script(user, lines, paths, probe=probe)
 

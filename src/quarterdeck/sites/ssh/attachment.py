@@ -160,7 +160,7 @@ class SshAttaching(SshHosts):
         held = await self.stands_at(doing, name, host)
         storage_class = next((self._classes[each] for each, stand in held.items() if stand in _HAS), None)
         if storage_class is None:
-            raise NotFound(doing, "there is no such volume")
+            raise NotFound(doing, "it has no such volume")
         if storage_class.commands is None or not storage_class.commands.snapshot:
             raise PreconditionFailed(doing, f"storage class {storage_class.name} has no command that takes snapshots")
         if not await self.command(doing, storage_class, "snapshot", name, host, snapshot=snapshot):

@@ -88,14 +88,14 @@ def judge_host(host: SshHost, facts: HostFacts, here: Here) -> Iterator[HostFind
 def _rights(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     bootstrap = f"'quarterdeck site bootstrap {host.login.host}'"
     if facts.rights == "no-sudo":
-        yield _refuse("sudo", "there is no sudo, and the user is not root", bootstrap)
+        yield _refuse("sudo", "sudo is not installed, and the user is not root", bootstrap)
     elif facts.rights == "none":
-        said = f": it said: {facts.refused}" if facts.refused else ""
+        said = f": its output: {facts.refused}" if facts.refused else ""
         seen = f"the user is not root, and sudo does not run what is needed without a password{said}"
         yield _refuse("sudo", seen, bootstrap)
     elif facts.rights == "script" and facts.script not in ("", _answer_of_ours()):
         seen = (
-            f"the installed script is of another quarterdeck, and the user may not replace it (it said: {facts.script})"
+            f"the installed script is of another quarterdeck, and the user may not replace it (output: {facts.script})"
         )
         yield _refuse("script", seen, f"run {bootstrap} again")
     if facts.sudo_took > SLOW_LOGIN:
@@ -114,7 +114,7 @@ def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:
     if _major(facts.bash) < LEAST_BASH:
         yield _refuse("bash", f"it has {facts.bash or 'none'}", f"install bash {LEAST_BASH} or newer")
     if not facts.runs_systemd:
-        yield _refuse("systemd", "it is not what runs this host", "use a host with systemd")
+        yield _refuse("systemd", "it is not the init system of this host", "use a host with systemd")
     elif _major(facts.systemd) < LEAST_SYSTEMD:
         yield _refuse("systemd", f"it has {facts.systemd}", f"use one with systemd {LEAST_SYSTEMD} or newer")
     if facts.missing:

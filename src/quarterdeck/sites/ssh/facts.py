@@ -80,8 +80,11 @@ class HostFacts:
 class Reachability:
     """The result of connecting from one host to another."""
 
+    #: By port: ``open``, ``silent`` (nothing came back) or ``refused``.
     ports: Mapping[int, str]
+    #: Seconds; None when nothing is open.
     round_trip: float | None = None
+    #: Whether 64 KiB arrived; None when that was not tried.
     bulk: bool | None = None
 
 

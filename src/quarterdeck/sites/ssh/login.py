@@ -186,14 +186,14 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
             f"no answer within {CONNECTING:.0f} s",
             "check that it is on, and whether a firewall filters its port",
         )
-    return Unavailable(doing, seen, f"see what 'ssh {login.host}' says")
+    return Unavailable(doing, seen, f"check the output of 'ssh {login.host}'")
 
 
 def _strange(login: Login, configuration: ClientConfiguration, client: LoginClient, said: str) -> PreconditionFailed:
     """The error for a host whose key is not the known one, or is unknown."""
     doing = "connecting"
     if not client.unknown:
-        return PreconditionFailed(doing, said, f"see what 'ssh {login.host}' says")
+        return PreconditionFailed(doing, said, f"check the output of 'ssh {login.host}'")
     host, addr, port, key = client.unknown[-1]
     print_of = key.get_fingerprint()
     named = host if port == 22 else f"[{host}]:{port}"  # as known_hosts writes it
@@ -225,7 +225,7 @@ def _denied(login: Login, configuration: ClientConfiguration, said: str) -> Prec
     locked = [str(each) for each in _own_keys(configuration) if _is_locked(each)]
     agent = bool(os.environ.get("SSH_AUTH_SOCK"))
     if locked and not agent:
-        return _locked(locked[0], "there is no agent that has it")
+        return _locked(locked[0], "no agent has it")
     user = login.user or configuration.options.get("username") or ""
     who = f"user {user}" if user else "the user"
     step = f"check that 'ssh {login.host}' prompts for nothing; it must accept the agent, or a key without a passphrase"

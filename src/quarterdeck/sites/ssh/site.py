@@ -155,7 +155,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
     @override
     async def let_go_unit(self, machine: str, unit: str) -> None:
         doing = f"resuming {unit} on machine {machine}"
-        with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+        with suppress(LeaseLost):  # an older driver may resume it as well: that helps the waiting clients
             await self._ask(self.host(machine), "let-go", unit, doing=doing, deadline=QUICK)
 
     @override

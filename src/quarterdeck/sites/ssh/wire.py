@@ -100,7 +100,7 @@ def not_parsed(doing: str, line: str, error: Exception, next_step: str = "") -> 
     """The error for a line that a host printed. ``error``: why it cannot be parsed."""
     shown = f"{line[:_SHOWN]!r}{'...' if len(line) > _SHOWN else ''}"
     why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-    return Corrupt(doing, f"the host said {shown}, which cannot be parsed ({why[:_SHOWN]})", next_step)
+    return Corrupt(doing, f"the host's output {shown} cannot be parsed ({why[:_SHOWN]})", next_step)
 
 
 @contextmanager
