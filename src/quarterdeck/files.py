@@ -34,7 +34,7 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
 
     The file has ``mode`` from its creation. Raises OSError.
     """
-    temporary = written_beside(path, content, mode=mode)
+    temporary = write_temporary(path, content, mode=mode)
     try:
         temporary.replace(path)
     except BaseException:
@@ -43,7 +43,7 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
-def written_beside(path: Path, content: bytes, *, mode: int) -> Path:
+def write_temporary(path: Path, content: bytes, *, mode: int) -> Path:
     """A new file next to ``path`` with that content, synced to disk, for a rename. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"
@@ -65,7 +65,7 @@ def write_secret(path: Path, content: bytes) -> None:
     write_atomic(path, content, mode=0o600)
 
 
-def distrust(path: Path) -> str:
+def why_untrusted(path: Path) -> str:
     """Why what is below ``path`` cannot be trusted: another user may change it. "" if only this user may.
 
     Raises OSError.

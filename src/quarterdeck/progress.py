@@ -45,7 +45,7 @@ class SilentProgress:
         """Show nothing."""
 
 
-async def nobody(plane: str, words: str) -> None:
+async def ignore_event(plane: str, words: str) -> None:
     """Ignore an event."""
     del plane, words
 
@@ -57,4 +57,4 @@ class Telling:
     """
 
     progress: Progress = field(default_factory=SilentProgress)
-    event: Callable[[str, str], Awaitable[None]] = nobody
+    event: Callable[[str, str], Awaitable[None]] = ignore_event

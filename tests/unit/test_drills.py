@@ -329,11 +329,11 @@ def test_what_a_manager_alone_can_tell_is_found_once_it_does() -> None:
 
 
 def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
-    assert not judgement.whole(BEFORE, replace(BEFORE, done=False))
-    assert not judgement.whole(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
+    assert not judgement.has_recovered(BEFORE, replace(BEFORE, done=False))
+    assert not judgement.has_recovered(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
     old = replace(BEFORE, troubles=frozenset({"one DNS server"}))
-    assert judgement.whole(old, old)
-    assert judgement.whole(BEFORE, replace(BEFORE, survives=WELL | {"edge"}))
+    assert judgement.has_recovered(old, old)
+    assert judgement.has_recovered(BEFORE, replace(BEFORE, survives=WELL | {"edge"}))
 
 
 def test_clients_are_served_again_with_the_first_answer_after_the_last_failure() -> None:

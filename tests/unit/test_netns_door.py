@@ -19,7 +19,7 @@ import dns.rrset
 import pytest
 
 from quarterdeck.endpoint.door import Door, Names, dns_names, main, split_address
-from quarterdeck.endpoint.door_guests import Guest, guests_file, invite, read_guests, uninvite
+from quarterdeck.endpoint.door_guests import Guest, add_guest, guests_file, read_guests, remove_guest
 from quarterdeck.errors import Corrupt, InvalidInput, Unavailable
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -345,12 +345,12 @@ async def test_strangers_who_say_nothing_keep_no_guest_out() -> None:
 
 def test_a_plane_keeps_its_credential_and_another_one_of_that_name_gets_its_own(tmp_path: Path) -> None:
     file = guests_file(tmp_path, "loopback")
-    first = invite(file, "alpha", uid="1", host="Alpha.Example.", port=6443)
-    assert invite(file, "alpha", uid="1", host="alpha.example", port=6443) == first
-    assert invite(file, "beta", uid="2", host="beta.example", port=6444).secret != first.secret
-    assert invite(file, "alpha", uid="3", host="alpha.example", port=6443).secret != first.secret
-    uninvite(file, "alpha")
-    uninvite(file, "never")
+    first = add_guest(file, "alpha", uid="1", host="Alpha.Example.", port=6443)
+    assert add_guest(file, "alpha", uid="1", host="alpha.example", port=6443) == first
+    assert add_guest(file, "beta", uid="2", host="beta.example", port=6444).secret != first.secret
+    assert add_guest(file, "alpha", uid="3", host="alpha.example", port=6443).secret != first.secret
+    remove_guest(file, "alpha")
+    remove_guest(file, "never")
     assert set(read_guests(file)) == {"beta"}
     assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
     assert first.secret not in repr(first)

@@ -137,7 +137,7 @@ async def planned(home: Home, engine: Callable[[], Engine], request: Request) ->
     return replace(found, forecast=await forecast(engine().home, found.wanted))
 
 
-async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:
+async def store_request(home: Home, found: Examined, asker: Asker) -> Operation | None:
     """Store the new desired state. Returns the operation; None where nothing had to be requested.
 
     Raises what ``Examined.require`` does, and Conflict when the plane was changed since it was examined.

@@ -11,7 +11,7 @@ from functools import partial
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import cordons
-from quarterdeck.app.changes import put_down
+from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.local_changes import examined_exchange
 from quarterdeck.engine.preflight.preview import forecast
 from quarterdeck.engine.preflight.requests import Examined
@@ -118,7 +118,7 @@ async def asked(home: Home, drain: Drain, asker: Asker) -> tuple[Operation, ...]
     """
     drain.require()
     await cordons.cordon_site(home, drain.site, drain.machine, asker)
-    begun = [await put_down(home, each, asker) for each in drain.planes]
+    begun = [await store_request(home, each, asker) for each in drain.planes]
     return tuple(each for each in begun if each is not None)
 
 

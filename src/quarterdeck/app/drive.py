@@ -16,7 +16,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.stores.lease import hold_lease
 
 #: Seconds between two reads of another process's progress.
@@ -43,7 +43,7 @@ class Hand:
 async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
     """Drive a plane from this process until it is up to date. See ``Quarterdeck.carry_out``."""
     await require_plane_in_reach(engine.home, name)
-    take_short_turns()  # clients wait while traffic is paused, and a swap needs both sites
+    use_short_time_slices()  # clients wait while traffic is paused, and a swap needs both sites
     await engine.drive(name, wait=wait)
 
 

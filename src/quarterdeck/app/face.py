@@ -63,7 +63,7 @@ def asker(program: str) -> Asker:
     return Asker(who=f"{getpass.getuser()}@{this_process(program)}")
 
 
-def nobody(_: Hand) -> None:
+def ignore_driver(_: Hand) -> None:
     """Receives the process that drives a plane, and ignores it."""
 
 
@@ -170,7 +170,7 @@ class Quarterdeck(Looks):
         """
         if not isinstance(request, Examined):
             request = await changes.examined(self._home, self._engine, request)
-        return await changes.put_down(self._home, request, self._asker)
+        return await changes.store_request(self._home, request, self._asker)
 
     async def pause(self, name: str, *, until: datetime | None = None) -> None:
         """Keep drivers from changing a plane, until that time if it is given: a manager resumes by itself afterwards.
@@ -245,7 +245,7 @@ class Quarterdeck(Looks):
         name: str,
         *,
         timeout: float | None = None,
-        told: Callable[[Hand], None] = nobody,
+        told: Callable[[Hand], None] = ignore_driver,
         watchers: Sequence[Watcher] = (),
         onlooker: Onlooker | None = None,
     ) -> None:

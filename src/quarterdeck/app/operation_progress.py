@@ -124,7 +124,7 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     if paused := operations.why_paused(plane, datetime.now(UTC)):
         raise Paused(f"driving plane {plane.name}", paused, f"continue it with 'resume {plane.name}'")
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
-        raise retold(operation)
+        raise stored_error(operation)
     ready = find_condition(plane.status.conditions, READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
@@ -144,7 +144,7 @@ def unled(plane: str, why: str) -> Unavailable:
     return Unavailable(f"waiting for plane {plane}", f"it runs as declared, and {why}", f"see 'status {plane}'")
 
 
-def retold(operation: Operation) -> QuarterdeckError:
+def stored_error(operation: Operation) -> QuarterdeckError:
     """The error of an operation in another process, as it would have been raised in this one."""
     doing, _, seen = operation.status.message.partition(": ")
     return error_class(operation.status.error)(doing, seen)

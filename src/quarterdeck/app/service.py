@@ -22,7 +22,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.runner import start
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 
@@ -134,7 +134,7 @@ async def served(
     ``ASKED``: to ``parent``).
     """
     keep_small_tls_buffers()
-    take_short_turns()  # clients wait while traffic is paused, and a swap needs both sites
+    use_short_time_slices()  # clients wait while traffic is paused, and a swap needs both sites
 
     def elsewhere(where: Isolation) -> None:
         for each in outposts:
@@ -196,7 +196,7 @@ async def measured(
     InvalidInput, PreconditionFailed.
     """
     from quarterdeck.metrics.metrics import Metrics
-    from quarterdeck.metrics.server import ListenAddress, telling
+    from quarterdeck.metrics.server import ListenAddress, serve_metrics
 
     metrics, beat = Metrics(), -math.inf
 
@@ -216,7 +216,7 @@ async def measured(
 
     store = manager.engine.home.store
     at = await stack.enter_async_context(
-        telling(metrics, ListenAddress.parse(address), store=store, ready=ready, others=others)
+        serve_metrics(metrics, ListenAddress.parse(address), store=store, ready=ready, others=others)
     )
     manager.log.info("serving metrics", address=f"http://{at}/metrics")
     return replace(_counted(manager, metrics), alive=alive)

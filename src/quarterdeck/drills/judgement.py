@@ -41,14 +41,14 @@ def sight(world: World, *, at: float, done: bool, troubles: Iterable[str], told:
     return Sight(at=at, done=done, troubles=told.union(troubles), told=told, survives=found)
 
 
-def whole(before: Sight, now: Sight) -> bool:
+def has_recovered(before: Sight, now: Sight) -> bool:
     """Whether a plane has recovered: nothing left to do, no new trouble, and it survives all that it did before."""
     return now.done and now.troubles <= before.troubles and before.survives <= now.survives
 
 
 def detected(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
     """Seconds until an observation found the plane impaired; None: none did, it was over before."""
-    return next((each.at - struck for each in after if not whole(before, each)), None)
+    return next((each.at - struck for each in after if not has_recovered(before, each)), None)
 
 
 def told(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
@@ -58,11 +58,11 @@ def told(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
 
 def redundant(before: Sight, after: Sequence[Sight], struck: float) -> float | None:
     """Seconds until the plane had recovered, and stayed so; None: not yet."""
-    if not after or not whole(before, after[-1]):
+    if not after or not has_recovered(before, after[-1]):
         return None
     since = after[-1]
     for each in reversed(after):
-        if not whole(before, each):
+        if not has_recovered(before, each):
             break
         since = each
     return 0.0 if since is after[0] else since.at - struck

@@ -18,7 +18,7 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.drivers.site_driver import SiteDriver
-from quarterdeck.files import file_errors, written_beside
+from quarterdeck.files import file_errors, write_temporary
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
@@ -192,7 +192,7 @@ def owner_of(home: Path) -> str:
     file = home / "owner"
     with file_errors(f"reading {file}"):
         if not file.exists():
-            made = written_beside(file, secrets.token_hex(8).encode(), mode=0o600)
+            made = write_temporary(file, secrets.token_hex(8).encode(), mode=0o600)
             with suppress(FileExistsError):  # another process was first
                 file.hardlink_to(made)
             made.unlink()

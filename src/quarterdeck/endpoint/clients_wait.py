@@ -16,7 +16,7 @@ _LOOKED_AT_EVERY = 0.03
 _LINES = 20
 
 
-async def have_clients_wait(site: SitePort, machine: str, unit: str, seconds: float) -> None:
+async def pause_clients(site: SitePort, machine: str, unit: str, seconds: float) -> None:
     """Return once nothing that clients send to the address comes through on a machine, for at most ``seconds`` from
     then on: they send it again. What came before is answered. Raises Unavailable where the unit does not confirm it in
     time.
@@ -24,12 +24,12 @@ async def have_clients_wait(site: SitePort, machine: str, unit: str, seconds: fl
     await _hold(site, machine, unit, seconds, new=False)
 
 
-async def have_new_clients_wait(site: SitePort, machine: str, unit: str, seconds: float) -> None:
+async def pause_new_clients(site: SitePort, machine: str, unit: str, seconds: float) -> None:
     """The same for clients that are not connected yet. Existing connections continue."""
     await _hold(site, machine, unit, seconds, new=True)
 
 
-async def let_clients_go_on(site: SitePort, machine: str, unit: str) -> None:
+async def resume_clients(site: SitePort, machine: str, unit: str) -> None:
     """End the wait: clients continue there, or where the address moves if nothing serves them there any more."""
     await site.write_files(machine, (hold_file(site.folder(machine, unit), 0.0, _another_number()),))
 

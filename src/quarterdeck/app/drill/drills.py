@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
-from quarterdeck.app.drill.plans import DrillPlan, planned_on, told_by_manager
+from quarterdeck.app.drill.plans import DrillPlan, planned_on, reported_by_manager
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
@@ -82,7 +82,7 @@ async def history(home: Home, name: str) -> tuple[Drill, ...]:
 
 def _seen(plan: DrillPlan, status: Status) -> Sight:
     at = asyncio.get_running_loop().time()
-    told = told_by_manager(plan.wish.fail, status.plane)
+    told = reported_by_manager(plan.wish.fail, status.plane)
     return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
 
 

@@ -94,7 +94,7 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
     target = await _target(home, site, hub, aimed, plane, wish.fail)
     standing = await _standing(home, status, target)
     views = await _views(home, plane, status, aimed, edges_of(machines))
-    known = bool(told_by_manager(wish.fail, plane))
+    known = bool(reported_by_manager(wish.fail, plane))
     found = finding(wish.fail, hold=lasting, manager=standing.manager, known=known)
     return DrillPlan(
         name=plane.name,
@@ -136,7 +136,7 @@ def _along(aimed: Aim) -> tuple[str, ...]:
     return (f"with it, on the same host: machine {named}",) if named else ()
 
 
-def told_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
+def reported_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
     """What a manager has recorded about such a fault, where only it can detect it; as of its last observation."""
     found = find_condition(plane.status.conditions, DISKS_WELL) if fail is Fail.SLOW_DISK else None
     return frozenset({found.message}) if found is not None and found.status is ConditionStatus.FALSE else frozenset()

@@ -17,7 +17,7 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
-from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.clients_wait import pause_clients, pause_new_clients
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
@@ -173,9 +173,9 @@ class EnvoyBalancer:
         if self.floating is not None:
             await self.site.remove_files(self.machine, (self.floating.watched.path,))
         if self.promoted is not None and _state(await self._units(), self.promoted) is UnitState.RUNNING:
-            await have_new_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
+            await pause_new_clients(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
             await asyncio.sleep(_REQUEST)
-            await have_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
+            await pause_clients(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
         await self.site.remove_unit(self.machine, self.settings.unit)
         if self.promoted is not None:
             await self.site.remove_unit(self.machine, self.promoted)

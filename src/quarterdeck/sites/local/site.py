@@ -53,6 +53,7 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
     changed_files,
     check_watched,
+    disable_start,
     drop_staged,
     keep_record,
     known_record,
@@ -61,7 +62,6 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     remove_watched,
     settle_staged,
     stage_watched,
-    want_no_longer,
     write_unit,
 )
 from quarterdeck.sites.port import Holds
@@ -132,7 +132,7 @@ class LocalSite(LocalFaults, Holds):
         known = await on_disk(where.name, known_record, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
-        writing = asyncio.create_task(on_disk(where.name, want_no_longer, folder, known))
+        writing = asyncio.create_task(on_disk(where.name, disable_start, folder, known))
         try:
             stopped = await where.ask(
                 lambda client: client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
@@ -177,7 +177,7 @@ class LocalSite(LocalFaults, Holds):
             if _of(unit, await where.units()).state is not UnitState.ABSENT:
                 await where.client.forget(unit, self._fence)
             await on_disk(where.name, remove_unit_folder, folder)
-        await self._let_rest(where)
+        await self._stop_if_unused(where)
 
     @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
@@ -273,7 +273,7 @@ class LocalSite(LocalFaults, Holds):
     @override
     async def release(self, machine: str, plane: str, replica: str) -> None:
         await super().release(machine, plane, replica)
-        await self._let_rest(self._machine(machine))
+        await self._stop_if_unused(self._machine(machine))
 
     async def _wake(self, where: LocalMachine) -> None:
         """A supervisor takes a while to start: it does so now, not when the first unit must start fast. So does that of
@@ -291,7 +291,7 @@ class LocalSite(LocalFaults, Holds):
         finally:
             await waking
 
-    async def _let_rest(self, where: LocalMachine) -> None:
+    async def _stop_if_unused(self, where: LocalMachine) -> None:
         """A machine without units and seats keeps nothing running."""
         with suppress(Corrupt):  # the next user of the ledger gets the error
             if not (await self._ledger(where.name)).taken:

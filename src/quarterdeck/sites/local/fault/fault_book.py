@@ -13,7 +13,7 @@ from pathlib import Path
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, Corrupt
-from quarterdeck.files import on_disk, sync_folder, written_beside
+from quarterdeck.files import on_disk, sync_folder, write_temporary
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.local.fault.strace import let_go
 from quarterdeck.sites.local.machine import LocalMachine
@@ -88,7 +88,7 @@ class FaultBook:
         """Record one. Raises Conflict when its machine has one."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.folder / made.fault.machine
-        temporary = written_beside(path, made.to_json(), mode=0o600)
+        temporary = write_temporary(path, made.to_json(), mode=0o600)
         try:
             os.link(temporary, path)
         except FileExistsError as error:

@@ -23,7 +23,7 @@ from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt, QuarterdeckError
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
 from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire
@@ -88,7 +88,7 @@ class MachineInterface:
         # A unit is a session, which is more than supervisor's process group, and the unit of the kernel's fair
         # scheduling.
         self._options.setpgrp = os.setsid
-        take_short_turns()  # all units with it
+        use_short_time_slices()  # all units with it
         for folder in unit_folders(self._units):
             try:
                 record = read_record(folder)

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_beside
+from quarterdeck.files import remove_folder, sync_folder, write_atomic, write_temporary
 from quarterdeck.model.units import UnitFile, UnitSpec
 from quarterdeck.sites.base.records import UnitRecord, refusal
 from quarterdeck.sites.local.supervisor.own_user import give_user
@@ -40,7 +40,7 @@ def stage_watched(units: Path, files: tuple[UnitFile, ...]) -> Staged:
     try:
         for each in files:
             path = Path(each.path)
-            staged.append((written_beside(path, each.content, mode=each.mode), path))
+            staged.append((write_temporary(path, each.content, mode=each.mode), path))
     except BaseException:
         drop_staged(tuple(staged))
         raise
@@ -127,7 +127,7 @@ def known_record(folder: Path) -> UnitRecord | None:
         return None  # the machine skips it too; a start writes it again
 
 
-def want_no_longer(folder: Path, known: UnitRecord | None) -> None:
+def disable_start(folder: Path, known: UnitRecord | None) -> None:
     """Keep the machine from starting it again."""
     if known is not None and known.wanted:
         write_record(folder, replace(known, wanted=False))
