@@ -175,7 +175,7 @@ async def test_data_that_others_have_taken_the_place_of_is_kept_and_told_of(lab:
     await lab.site.make_fault(LOST, LONG)
     lab.put_file(A, volume, "log/other", 1)
     left = await lab.site.undo_fault(LOST)
-    assert left.startswith("what volume data had is kept")
+    assert left.startswith("the former content of volume data is kept")
     assert await lab.site.list_volume(A, "data", "log") == ("other",)
     if isinstance(lab, LocalUnderTest):
         assert (Path(left.rpartition(" ")[2]) / "log/1.wal").exists()

@@ -249,7 +249,7 @@ class FakeSite(FakeFaults, SitePort, Holds):
         doing = f"attaching volume {name} to machine {machine}"
         here, there = self._admit(machine), self._machine(source)
         if name in here.disk.volumes and machine != source and name in there.disk.volumes:
-            raise Conflict(doing, f"machine {source} has one of that name as well")
+            raise Conflict(doing, f"machine {source} also has a volume of that name")
         if name in here.disk.volumes:
             return here.disk.volume(name)
         if name not in there.disk.volumes:

@@ -110,7 +110,7 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
         (replace(lease, holder="somebody"), "is on another host"),
         (replace(lease, expires=time.time() - 3600), "another process has its number"),  # it was started since
         (mine, "could not report the result"),
-        (replace(lease, holder=said(other)), "is no 'quarterdeck serve'"),
+        (replace(lease, holder=said(other)), "is not a 'quarterdeck serve' process"),
     ):
         assert why in why_unkillable(wrong)
     with pytest.raises(Conflict, match="is the manager now"):
@@ -119,7 +119,7 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
     with pytest.raises(Conflict, match="nobody is the manager now"):
         await keeping.make_fault(fault(lease), 1.0)
     wrong = await held(store, other)
-    with pytest.raises(PreconditionFailed, match="is no 'quarterdeck serve'"):
+    with pytest.raises(PreconditionFailed, match="is not a 'quarterdeck serve' process"):
         await keeping.make_fault(fault(wrong), 1.0)
     assert (process.returncode, other.returncode) == (None, None)
 

@@ -133,6 +133,6 @@ async def test_one_that_leads_is_left_until_another_member_does(fake: FakePlane,
     fake.etcd.cluster.leader = 0x1001
     removal = await strays.planned(home, "demo", f"{member.id:x}")
     fake.etcd.cluster.leader = member.id
-    with pytest.raises(PreconditionFailed, match="it leads"):
+    with pytest.raises(PreconditionFailed, match="it is the leader"):
         await strays.removed(home, removal, ASKER)
     assert member in fake.etcd.cluster.nodes

@@ -81,8 +81,8 @@ def test_the_page_says_the_verdict_first_and_all_that_it_rests_on(page: str) -> 
     order = [
         "demo moved east → west in 14.2 s",
         "2 failed",
-        "What is promised, and what is aimed at",
-        "What clients saw",
+        "Promises and aims",
+        "Clients",
         "Timeline",
         "Steps",
     ]
