@@ -44,8 +44,8 @@ class Period(Part):
     end: float
     """When it ended."""
     own_lag_ms: float
-    """The longest time for which the probe itself was held up (it did not get to run, or the way to the host that it
-    probes from took longer than at its best): what can't be told from a stall."""
+    """The longest delay of the probe itself (it did not get to run, or the round trip to its source host took longer
+    than at its best): it cannot be distinguished from a stall."""
     overall: Figures
     """All clients together."""
     kinds: dict[str, Figures]

@@ -207,7 +207,7 @@ class Tunnel(Network):
         self._lost = why
         self._link.abort()
         raise SourceLost(
-            self._doing, f"the connection to it was lost: {why}", "that says nothing of the plane; probe again"
+            self._doing, f"the connection to it was lost: {why}", "this is not a failure of the plane; probe again"
         )
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
