@@ -116,7 +116,7 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
     with pytest.raises(Conflict, match="is the manager now"):
         await keeping.make_fault(fault(mine), 1.0)
     await store.release(lease)
-    with pytest.raises(Conflict, match="nobody is the manager now"):
+    with pytest.raises(Conflict, match="no process is the manager now"):
         await keeping.make_fault(fault(lease), 1.0)
     wrong = await held(store, other)
     with pytest.raises(PreconditionFailed, match="is not a 'quarterdeck serve' process"):

@@ -216,7 +216,9 @@ async def test_what_goes_wrong_stands_in_the_status_line() -> None:
     )
     nowhere = await answer_to(request, to=unused)
     assert nowhere.startswith(b"HTTP/1.1 502 resolving api.example: there is no such name\r\n")
-    assert (await answer_to(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 reading what to connect")
+    assert (await answer_to(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(
+        b"HTTP/1.1 400 reading the target of the connection"
+    )
     assert (await answer_to(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
     assert (await answer_to(connect_to("nonsense", credential()))).startswith(b"HTTP/1.1 400 ")
     assert (await answer_to(b"\x16\x03\x01 this is TLS\r\n\r\n")).startswith(b"HTTP/1.1 400 ")

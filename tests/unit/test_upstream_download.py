@@ -133,7 +133,7 @@ async def test_a_missing_version_is_said_to_be_absent(mirror: Mirror, tmp_path: 
 
 async def test_a_program_that_its_archive_lacks_is_said_to_be_absent(mirror: Mirror, tmp_path: Path) -> None:
     mirror.publish(Project.ETCD, ETCD, {UpstreamProgram.ETCD: elf()})
-    with pytest.raises(CannotGive, match=r"holds no etcd-v3\.6\.16-linux-amd64/etcdutl") as refusal:
+    with pytest.raises(CannotGive, match=r"does not contain etcd-v3\.6\.16-linux-amd64/etcdutl") as refusal:
         await Releases(mirror=mirror.url, pins={}).fetch(order(tmp_path, ETCD, UpstreamProgram.ETCDUTL), Heard())
     assert refusal.value.absent
 
