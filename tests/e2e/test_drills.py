@@ -60,7 +60,7 @@ def helpers(lab: PlaneLab) -> list[str]:
 
 def test_a_plane_is_drilled_and_nothing_of_it_stays_behind(demo: PlaneLab) -> None:
     site = demo.plane("demo").spec.placement.site
-    demo.refused("drill", "demo", "--fail", "clock", "--yes", code=5, says=["this host's one wall clock"])
+    demo.refused("drill", "demo", "--fail", "clock", "--yes", code=5, says=["this host's wall clock"])
     demo.refused("drill", "demo", "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
 
     killed = drilled(demo, "--fail", "unit")
@@ -111,10 +111,12 @@ def test_a_leader_whose_disk_is_slow_is_found_and_a_member_with_a_fast_one_leads
 
 def test_a_member_with_other_data_is_found_and_exchanged(demo: PlaneLab) -> None:
     for each in ("manager", "corrupt"):
-        demo.refused("drill", "demo", "--fail", each, "--yes", code=5, says=["no manager keeps it"])
+        demo.refused("drill", "demo", "--fail", each, "--yes", code=5, says=["it has no manager"])
     manager = demo.start("serve")
     until(lambda: demo.status("demo")["driver"], "it keeps the plane")
-    demo.refused("drill", "demo", "--fail", "manager", "--yes", code=5, says=["nobody is known to keep the plane then"])
+    demo.refused(
+        "drill", "demo", "--fail", "manager", "--yes", code=5, says=["no process is known to manage the plane then"]
+    )
     before = {each["replica"] for each in demo.status("demo")["members"]}
     altered = drilled(demo, "--fail", "corrupt")
     assert 0 < altered["detectedSeconds"] < altered["redundantSeconds"], altered

@@ -265,7 +265,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
     hosts.delay(*SITES, 0)
     at_north(far)
     planes.refused(
-        "drill", NAME, "--fail", "clock", "--yes", code=5, says=["the clock of a host is that of all that runs on it"]
+        "drill", NAME, "--fail", "clock", "--yes", code=5, says=["the clock of a host is shared by all that runs on it"]
     )
     planes.refused("drill", NAME, "--fail", "quorum", "--yes", code=5, says=["would not survive it", "--dangerous"])
     came = {}
@@ -282,7 +282,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
             told = {name: value for name, value in status.items() if name not in ("phase", "lost", "missed", "left")}
             print(f"\n{fail}: {came[fail]} {told}")
     (aside,) = came[Fail.DATA_LOSS].pop()
-    assert "what volume" in aside["message"], "what a volume had is kept, and said"
+    assert "the former content of volume" in aside["message"], "it is kept, and reported"
     came[Fail.DATA_LOSS].append([])
     assert {fail for fail, seen in came.items() if seen != ["Passed", 0, 0, []]} == set(), came
     hosts.delay(*SITES, RTT)

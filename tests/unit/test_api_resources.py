@@ -137,7 +137,7 @@ def goal_at_east() -> Goal:
 
 def test_a_migration_to_the_site_that_it_leaves_is_refused() -> None:
     goal = goal_at_east()
-    with pytest.raises(ValidationError, match="is the site that it is to leave"):
+    with pytest.raises(ValidationError, match="is its current site"):
         OperationSpec(plane="a", type=OperationType.MIGRATE, from_=goal, to=goal)
     with pytest.raises(ValidationError, match="required for Abort"):
         OperationSpec(plane="a", type=OperationType.ABORT)

@@ -156,7 +156,7 @@ async def test_a_plane_that_does_not_get_well_is_waited_for_and_no_longer(golden
     assert drill.site.power(A) is MachineState.UP
 
 
-@pytest.mark.parametrize("moment", ["mark", f"told machine {A} is off", "look", "told what failed", "stop"])
+@pytest.mark.parametrize("moment", ["mark", f"told machine {A} is off", "look", "told the fault is", "stop"])
 @pytest.mark.parametrize("how", [RuntimeError("it broke"), asyncio.CancelledError()])
 async def test_what_was_made_to_fail_is_well_again_whenever_the_drill_ends(moment: str, how: BaseException) -> None:
     drill = Drilled()

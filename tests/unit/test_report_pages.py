@@ -82,7 +82,7 @@ def test_the_page_says_the_verdict_first_and_all_that_it_rests_on(page: str) -> 
         "demo moved east → west in 14.2 s",
         "2 failed",
         "What was measured",
-        "What clients saw",
+        "Clients",
         "Timeline",
         "Steps",
     ]

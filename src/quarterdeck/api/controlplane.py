@@ -1,4 +1,4 @@
-"""ControlPlane: the Kubernetes control plane that a user wants."""
+"""ControlPlane: the Kubernetes control plane that a user declares."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from quarterdeck.api.values import (
     ZoneName,
 )
 
-#: Whoever takes a plane down takes this away when nothing is left of it.
+#: Removed by the process that deletes a plane when nothing is left of it.
 PLANE_FINALIZER = "quarterdeck.dev/plane"
 #: etcd's own defaults (server/embed/config.go), in milliseconds.
 ETCD_HEARTBEAT = 100
 ETCD_ELECTION = 1_000
 #: etcd refuses to start above this, and below five heartbeats.
 ETCD_ELECTION_MAX = 50_000
-#: How large a database may be let grow, in bytes.
+#: The quota of a database, in bytes.
 QUOTA_MIN = 64 * 2**20
 QUOTA_DEFAULT = 8 * 2**30
 QUOTA_MAX = 64 * 2**30
 
 
-#: How many replicas a plane may have, in words.
+#: The possible numbers of replicas, as text.
 REPLICA_COUNTS = "1, 3, 5 or 7"
 
 
 def replica_count(count: object) -> object:
-    """A number of replicas that can be; raises ValueError for another number."""
-    if isinstance(count, bool):  # Python takes True for 1
+    """A valid number of replicas; raises ValueError for another one."""
+    if isinstance(count, bool):  # Python accepts True as 1
         raise ValueError(f"must be {REPLICA_COUNTS}, not {count}")
     if isinstance(count, int) and count not in (1, 3, 5, 7):
         even = " (an even number survives no more failures than one less)" if count % 2 == 0 else ""
@@ -84,7 +84,7 @@ ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_servic
 
 
 class Placement(Model):
-    """Where the replicas are. No zones: all of the site; no storage class: the site's first."""
+    """Where the replicas are placed. No zones: all of the site; no storage class: the site's first."""
 
     site: SiteName
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] | None = None
@@ -94,16 +94,16 @@ class Placement(Model):
     def _zones_are_distinct(self) -> Placement:
         if self.zones is not None:
             if not self.zones:
-                refuse(("zones", "is empty; leave it out for all zones of the site"))
+                refuse(("zones", "is empty; omit it for all zones of the site"))
             if len(set(self.zones)) < len(self.zones):
                 refuse(("zones", "names a zone twice"))
         return self
 
 
 class Events(Model):
-    """Events in an etcd of their own: with ``separate`` each replica has a second member, with volumes of its own.
+    """The events' etcd: with ``separate`` each replica has a second member, with its own volumes.
 
-    No ``storage_class``: that of etcd's other volumes. What it would be is kept while it is not separate.
+    No ``storage_class``: that of etcd's other volumes. It is kept while ``separate`` is off.
     """
 
     separate: bool = False
@@ -146,8 +146,8 @@ class Encryption(Model):
 
 
 class Audit(Model):
-    """The apiserver's audit log, by the policy in ``policy_file``: read when the plane is asked for, and when it is
-    applied again.
+    """The apiserver's audit log, with the policy in ``policy_file``: it is read when the plane is created, and at every
+    apply.
     """
 
     policy_file: AbsolutePath
@@ -157,7 +157,7 @@ class Audit(Model):
 
 
 class ExtraArgs(Model):
-    """Flags added to the components', name without dashes to value. Given ones win over quarterdeck's own."""
+    """Flags added to the components', name without dashes to value. They override quarterdeck's own."""
 
     etcd: Flags = Field(default_factory=dict)
     kube_apiserver: Flags = Field(default_factory=dict)
@@ -173,30 +173,29 @@ class ExtraArgs(Model):
 
 
 class Certificates(Model):
-    """``generation`` counts how often all leaf certificates were wanted anew."""
+    """``generation`` counts the requested renewals of all leaf certificates."""
 
     generation: Annotated[int, Field(ge=0)] = 0
 
 
 class OnFailure(StrEnum):
-    """What becomes of a change when the first replica that takes it up does not get well."""
+    """The reaction to a change with which the first replica does not become healthy."""
 
     GO_BACK = "GoBack"
     STAY = "Stay"
 
 
 class Rollout(Model):
-    """How a change goes through the replicas. ``downtime_allowed``: where controllers go from one manager to another,
-    those of all replicas may stop at once, if that is the shorter way.
-    """
+    """How a change is rolled out to the replicas."""
 
     on_failure: OnFailure = OnFailure.GO_BACK
+    #: Where controllers move to another manager, those of all replicas may stop at once, if that is shorter.
     downtime_allowed: bool = False
 
 
 class RecoveryPolicy(StrEnum):
-    """Whether a lost quorum is recovered from without being asked for each time: what nobody but the lost members
-    had is lost for good then.
+    """Whether recovery from a lost quorum needs a confirmation each time: data that only the lost members had is lost
+    for good.
     """
 
     CONFIRMED = "confirmed"
@@ -204,40 +203,35 @@ class RecoveryPolicy(StrEnum):
 
 
 class NewEpoch(Model):
-    """Consent to begin the main etcd cluster anew, as that ``epoch``, from a member that survived: it is used up when
-    that epoch has begun, or a quorum answers without one. ``even_if_others_live``: though members that do not answer
-    may still serve somebody.
+    """Consent to restart the main etcd cluster, as that ``epoch``, from a surviving member. It is used up when that
+    epoch has begun, or a quorum answers without one.
     """
 
     epoch: Annotated[int, Field(ge=1)]
+    #: Proceed although members that do not answer may still serve clients.
     even_if_others_live: bool = False
 
 
 class Healing(Model):
-    """When a replica whose machine is dead is exchanged without a person. ``budget``: at most so many within an hour
-    (0: never). ``after_seconds``: for how long one is down before that; ``other_zones_after_seconds``: the same where
-    no machine of its zone is free, or half of the site looks dead at once; ``other_zones``: whether it may go to
-    another zone then. ``hung_after_seconds``: for how long a program hangs before it is started anew, or cannot be
-    started before its replica is exchanged. ``lagging_after_seconds``: the same for a member of etcd that answers, but
-    is far behind the others' data and comes no nearer; one that is just joining has ten minutes at least.
-    """
+    """When a replica is replaced automatically."""
 
+    #: The most replacements within an hour (0: none).
     budget: Annotated[int, Field(ge=0, le=100)] = 3
+    #: How long a machine is down before its replica is replaced.
     after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 5
+    #: Whether the new replica may be in another zone.
     other_zones: bool = True
+    #: ``after_seconds`` where no machine of its zone is free, or half of the site looks dead at once.
     other_zones_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
+    #: How long a program hangs before it is restarted, or fails to start before its replica is replaced.
     hung_after_seconds: Annotated[int, Field(ge=5, le=86_400)] = 30
+    #: How long an etcd member that answers is far behind the others' data and comes no nearer before its replica is
+    #: replaced; a joining member has ten minutes at least.
     lagging_after_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
 
 
 class ControlPlaneSpec(Model):
-    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
-    until ``paused_until`` if that is given. ``cloud_controller_manager`` None: replicas have none. ``controller_sets``:
-    controllers that are handed from one manager to another.
-    ``replace_replicas`` names replicas that a person wants exchanged, also while they are well; ``cordoned_replicas``
-    those that a person wants left as they are. ``recovery`` and ``new_epoch`` say what is done when the
-    quorum of etcd is lost for good.
-    """
+    """The desired state of a plane."""
 
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
     replicas: ReplicaCount = 3
@@ -246,24 +240,32 @@ class ControlPlaneSpec(Model):
     endpoint: Endpoint = Endpoint()
     service_cidr: ServiceCidr = "10.96.0.0/16"
     encryption: Encryption = Encryption()
+    #: None: quarterdeck's own policy.
     audit: Audit | None = None
     authentication: Authentication | None = None
     admission: Admission | None = None
     tracing: Tracing | None = None
     extra_args: ExtraArgs = ExtraArgs()
+    #: None: replicas run none.
     cloud_controller_manager: CloudControllerManager | None = None
+    #: Controllers that move from one manager to another together.
     controller_sets: ControllerSets = ()
     nodes: Nodes = Nodes()
     certificates: Certificates = Certificates()
+    #: Replicas whose replacement is requested, healthy or not.
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
+    #: Replicas that healing and changes leave alone.
     cordoned_replicas: tuple[CordonedReplica, ...] = ()
     rollout: Rollout = Rollout()
     addons: Addons = ()
     drills: DrillSchedules = ()
+    #: What happens when the quorum of etcd is lost for good.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
     new_epoch: NewEpoch | None = None
     healing: Healing = Healing()
+    #: Whether quarterdeck changes nothing; see ``paused_until``.
     paused: bool = False
+    #: The end of the pause; None: until it is resumed.
     paused_until: AwareDatetime | None = None
 
     @model_validator(mode="after")
@@ -273,7 +275,7 @@ class ControlPlaneSpec(Model):
         return self
 
     def paused_at(self, now: datetime) -> bool:
-        """Whether nothing is to be changed now."""
+        """Whether the plane is paused now."""
         return self.paused and (self.paused_until is None or now < self.paused_until)
 
     @model_validator(mode="after")
@@ -286,7 +288,7 @@ class ControlPlaneSpec(Model):
 
     @property
     def cordoned(self) -> tuple[str, ...]:
-        """The names of the replicas that a person wants left as they are."""
+        """The names of the cordoned replicas."""
         return tuple(each.replica for each in self.cordoned_replicas)
 
     @property
@@ -307,24 +309,25 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from.
-    ``revision`` names the ReplicaRevision that all its replicas are to run ("": none was made yet), ``via`` those that
-    lie before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
-    ``addons`` is what is known of each.
-    """
+    """The recorded state of a plane."""
 
     observed_generation: int | None = None
     conditions: tuple[Condition, ...] = ()
+    #: The plane's number, from which its ports are counted.
     port_offset: Annotated[int, Field(ge=0)] | None = None
+    #: The ReplicaRevision that all its replicas must run; "": not rendered yet.
     revision: str = ""
+    #: The revisions before it, the nearest to it last.
     via: tuple[str, ...] = ()
+    #: The AddonManifests that must be applied; "": none.
     addon_manifests: str = ""
+    #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
     memory: MemoryStatus = MemoryStatus()
 
 
 class StatusChanges(TypedDict, total=False):
-    """Fields of a plane's status, with other values: see ``ControlPlaneStatus``."""
+    """Fields of a plane's status, with new values: see ``ControlPlaneStatus``."""
 
     observed_generation: int | None
     conditions: tuple[Condition, ...]
@@ -356,18 +359,18 @@ class ControlPlane(Resource):
         return self.spec.endpoint.host_of(self.metadata.name)
 
     def with_spec(self, **changes: object) -> ControlPlane:
-        """The plane with other values of fields of its spec, which must be valid."""
+        """The plane with new values of fields of its spec, which must be valid."""
         return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
 
     def with_status(self, **changes: Unpack[StatusChanges]) -> ControlPlane:
-        """The plane with other values of fields of its status. Whatever writes a status makes it by this."""
+        """The plane with new values of fields of its status. All writers of a status use it."""
         return self.model_copy(update={"status": self.status.model_copy(update=changes)})
 
 
 def new_control_plane(
     name: str, *, site: str, replicas: int = 3, kubernetes_version: str = DEFAULT_KUBERNETES_VERSION
 ) -> ControlPlane:
-    """A plane of defaults. Raises pydantic's ValidationError: see ``quarterdeck.api.errors.explained``."""
+    """A plane with default values. Raises pydantic's ValidationError: see ``quarterdeck.api.errors.explained``."""
     return ControlPlane.model_validate(
         {
             "metadata": {"name": name},

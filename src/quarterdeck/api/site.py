@@ -1,4 +1,4 @@
-"""Site: a place with machines, zones and storage classes."""
+"""Site: machines, zones and storage classes under one name."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from quarterdeck.api.storage import (
 from quarterdeck.api.values import ZoneName
 from quarterdeck.model.units import MachineRole
 
-# Cordons: what a person wants left alone, with who said so and when.
+# Cordons, with their author and time.
 
 Named = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
 
 
 class Cordon(Model):
-    """A machine of a site that is given no new replica; no ``machine``: none of the site is."""
+    """A machine of a site that gets no new replica; no ``machine``: all machines of the site."""
 
     machine: Named | None = None
     by: str = ""
@@ -37,7 +37,7 @@ class Cordon(Model):
 
 
 class CordonedReplica(Model):
-    """A replica that is left as it is: healing does not touch it, nor does anything that can wait."""
+    """A replica that is left unchanged by healing and by all changes that can wait."""
 
     replica: Named
     by: str = ""
@@ -45,7 +45,7 @@ class CordonedReplica(Model):
 
 
 def told(cordon: Cordon | CordonedReplica) -> str:
-    """Who said so, and when, in words."""
+    """Author and time, as text."""
     who = f" by {cordon.by}" if cordon.by else ""
     when = f" since {cordon.since:%F %T %Z}" if cordon.since is not None else ""
     return f"cordoned{who}{when}"
@@ -58,32 +58,33 @@ MACHINES_MAX = 200
 class Isolation(StrEnum):
     """What keeps the machines of a local site apart."""
 
-    LOOPBACK = "loopback"  # an address 127.x.y.z each; needs no rights
-    NETNS = "netns"  # a network namespace each: they can be cut off, slowed and killed
+    LOOPBACK = "loopback"  # one address 127.x.y.z each; needs no rights
+    NETNS = "netns"  # one network namespace each: they can be cut off, slowed and killed
 
 
 class AddressSpace(StrEnum):
-    """Sites whose addresses reach each other: planes move between these alone, and share what serves their names."""
+    """Sites whose addresses reach each other: planes move only between these, and share the DNS servers of
+    their names.
+    """
 
     LOOPBACK = "loopback"  # this host's own, 127.x.y.z
     NETNS = "netns"  # of the home's network namespaces
-    HOSTS = "ssh"  # of the network that hosts have, and this one with them
+    HOSTS = "ssh"  # of the hosts' network, which this host is in
 
 
 class LocalSpec(Model):
-    """What a site on this host is made of. The first storage class is the default one. ``edges``: machines for load
-    balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: each of
-    them has an address that another edge takes over when it falls silent. ``cordons``: the machines that
-    a person wants to be given no new replica.
-    """
+    """The declaration of a site on this host. The first storage class is the default one."""
 
     driver: Literal["local"] = "local"
     isolation: Isolation = Isolation.LOOPBACK
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
+    #: The number of machines for load balancers, each in another zone; every plane has a load balancer on all of them.
     edges: Annotated[int, Field(ge=1, le=8)] = 1
+    #: Whether each of them has an address that another edge takes over when it fails.
     floating_addresses: bool = False
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    #: Machines that get no new replica.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -109,16 +110,16 @@ class LocalSpec(Model):
 
     @property
     def network(self) -> Isolation:
-        """Where a process must be to reach the site's machines: on the host's own network, or in one of the home's."""
+        """The network of a process that can reach the site's machines: the host's own, or one of the home's."""
         return self.isolation
 
     @property
     def space(self) -> AddressSpace:
-        """Which sites its addresses reach."""
+        """The sites that its addresses can reach."""
         return AddressSpace(self.isolation)
 
     def machines_in(self, zones: Collection[str]) -> int:
-        """How many machines for replicas are in these zones."""
+        """The number of machines for replicas in these zones."""
         return len(zones) * self.machines_per_zone
 
     def cordon_of(self, machine: str) -> Cordon | None:
@@ -127,15 +128,14 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
-    ``fetch_on_host``: hosts download released programs by themselves; else they are sent from here.
-    ``edge``: what clients are led to, if that is not the addresses of hosts of that role.
-    """
+    """The declaration of a site of ssh hosts. Its zones are those of the hosts, in their order."""
 
     driver: Literal["ssh"]
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
+    #: Whether hosts download released programs themselves; else they are sent from here.
     fetch_on_host: bool = False
+    #: What leads clients to it, if that is not the addresses of hosts of that role.
     edge: Edge = Edge()
     cordons: tuple[Cordon, ...] = ()
 
@@ -157,7 +157,7 @@ class SshSpec(Model):
 
     @property
     def network(self) -> Isolation:
-        """See ``LocalSpec``: whoever reaches them does so from this host's own network."""
+        """See ``LocalSpec``: hosts are reached from this host's own network."""
         return Isolation.LOOPBACK
 
     @property
@@ -178,8 +178,8 @@ class SshSpec(Model):
         return next((each for each in self.hosts if each.name == name), None)
 
     def with_hosts(self, hosts: Iterable[Host]) -> SshSpec:
-        """The same site of other hosts; zones that stay keep their order. Raises ValidationError for hosts that cannot
-        be one site's.
+        """The same site with other hosts; zones that stay keep their order. Raises ValidationError for hosts that
+        cannot form a site.
         """
         order = {zone: number for number, zone in enumerate(self.zones)}
         sorted_hosts = sorted(hosts, key=lambda each: order.get(each.zone, len(order)))
@@ -209,7 +209,7 @@ def _cordon_of(cordons: Iterable[Cordon], machine: str) -> Cordon | None:
 
 
 def _driver_of(spec: object) -> str:
-    """Which kind of spec it is; what names none is that of a local site."""
+    """The driver of a spec; without one it is a local site."""
     named = spec.get("driver", "local") if isinstance(spec, Mapping) else getattr(spec, "driver", "local")
     return named if isinstance(named, str) else ""
 
@@ -218,7 +218,7 @@ _UNKNOWN_DRIVER: dict[str, Any] = {"problems": (("driver", "must be 'local' or '
 
 
 class SiteStatus(Model):
-    """``number`` is the site's own, that its machines' addresses are made from; given when it is added."""
+    """``number`` is the site's own, from which its machines' addresses are made; assigned when it is added."""
 
     number: Annotated[int, Field(ge=1, le=250)] | None = None
     conditions: tuple[Condition, ...] = ()
@@ -245,7 +245,7 @@ class Site(Resource):
         return self.model_copy(update={"spec": self.spec.model_copy(update={"cordons": cordons})})
 
     def with_cordon(self, made: Cordon) -> Site:
-        """The site with one more cordon; the same if its machine has one."""
+        """The site with one more cordon; unchanged if its machine has one."""
         known = {each.machine for each in self.spec.cordons}
         return self if made.machine in known else self.with_cordons((*self.spec.cordons, made))
 

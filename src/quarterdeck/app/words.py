@@ -1,4 +1,4 @@
-"""What is so of a plane, in words and for programs: what every face shows alike."""
+"""The state of a plane, as text and as data: the formatting that every interface shares."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = [
 
 
 def components() -> tuple[Component, ...]:
-    """All programs that replicas may have, in the order in which they start; ``named`` reads the name of one."""
+    """All programs that replicas may have, in start order; ``named`` parses a component's name."""
     return tuple(CATALOGUE)
 
 
 def quorum(world: World) -> str:
-    """The quorum of an observation in words; "" when nobody knows."""
+    """The quorum of an observation as text; "" when it is not known."""
     if world.membership is None:
         return ""
     now = voters(world)
@@ -43,7 +43,7 @@ def quorum_of(voters: int, may_fail: int | None, site: str | None) -> str:
     return f"{voters} voters, {may_fail} may fail, quorum at {site or 'no single site'}"
 
 
-#: What each kind of failure is called: one of them, whichever it is.
+#: The name of each kind of failure, as one of several.
 _FAILURES = {
     "machine": "one machine",
     "host": "one host",
@@ -55,8 +55,8 @@ _FAILURES = {
 
 
 def survival(found: Sequence[FailureSurvival]) -> tuple[str, ...]:
-    """Which failures a plane survives: a line of those that it does, then one for each that it does not, or of which
-    that is not known, with why.
+    """The failures that a plane survives: a line of those that it does, then one for each that it does not, or may not,
+    with the reason.
     """
     if not found:
         return ()
@@ -67,12 +67,12 @@ def survival(found: Sequence[FailureSurvival]) -> tuple[str, ...]:
 
 
 def survived(found: Sequence[FailureSurvival]) -> tuple[str, ...]:
-    """The failures that it does survive."""
+    """The failures that it survives."""
     return tuple(_FAILURES[each.failure] for each in found if each.answer == "yes")
 
 
 def _by_reason(found: Sequence[FailureSurvival], answer: str) -> list[tuple[str, str]]:
-    """What has the same reason is said together."""
+    """Group failures with the same reason."""
     names: dict[str, list[str]] = {}
     for each in found:
         if each.answer == answer:
@@ -85,7 +85,7 @@ def _reason(reasons: Sequence[str]) -> str:
 
 
 def needs(difference: Difference) -> str:
-    """What a difference needs, such as ``restarts kube-apiserver, in one replica after the other``."""
+    """The effect of a difference, such as ``restarts kube-apiserver, in one replica after the other``."""
     words = _needs(difference)
     return f"{words}; {difference.note}" if difference.note else words
 
@@ -96,8 +96,8 @@ def _needs(difference: Difference) -> str:
             return "nothing is restarted"
         case Need.RELOAD:
             taken_up = ", ".join(map(str, difference.reload))
-            return f"{taken_up} takes it up while it runs, in one replica after the other"
+            return f"{taken_up} reloads it while running, in one replica after the other"
         case Need.RESTART:
             return f"restarts {', '.join(map(str, difference.restart))}, in one replica after the other"
         case Need.EXCHANGE:
-            return "replicas are exchanged, added or removed, one after the other"
+            return "replicas are replaced, added or removed, one after the other"

@@ -1,4 +1,6 @@
-"""What a probe gives: the report's part of it (``schema``), with all times in Unix seconds, and a little more."""
+"""The result of a probe: the report's part of it (``schema``), with all times in Unix seconds, and a few more
+fields.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ class FailedRequest(Failure):
     sent: float
 
     def since(self, zero: float) -> Failure:
-        """As a report has it."""
+        """The same as a report has it."""
         return Failure(**self.model_dump(exclude={"sent", "at"}), at=round(self.at - zero, 4))
 
 
 class ProbeResult(Probe):
-    """All that a probe found. ``failures`` has the first ones; the periods count all.
+    """The result of a probe. ``failures`` has the first ones; the periods count all.
 
     ``left_behind`` names the namespace if it could not be deleted.
     """
@@ -47,8 +49,8 @@ class ProbeResult(Probe):
         return sum(period.overall.failures for period in self.periods)
 
     def since(self, zero: float, during: str | None = None) -> Probe:
-        """The report's part, with times since ``zero`` (Unix seconds). ``during`` names the period that is held against
-        the quiet one: by default the second. Raises NotFound when there is none of that name.
+        """The report's part, with times since ``zero`` (Unix seconds). ``during`` names the period that is compared
+        with the quiet one: by default the second. Raises NotFound when no period has that name.
         """
         labels = [period.label for period in self.periods]
         chosen = during or self.compared[1]
@@ -75,7 +77,7 @@ class ProbeResult(Probe):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Where the probe stands, each second: totals since its start, and the stall of the current period.
+    """The progress of the probe, each second: totals since its start, and the stall of the current period.
 
     ``at`` is in Unix seconds, durations are milliseconds.
     """

@@ -1,7 +1,7 @@
-"""What was measured of what is promised or aimed at, and whether it holds.
+"""What was measured of promises and aims, and whether they hold.
 
-That nothing fails and nothing is lost is promised. How long a client waits depends on the processor time that is left,
-so it is an aim: on a machine with two cores an apiserver that starts is felt by those that serve.
+No failed request and no lost write are promises. How long a client waits depends on the available processor time, so it
+is an aim: on a machine with two cores an apiserver that starts slows down the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WITHOUT_QUORUM = "time without a quorum inside one site"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much a stall and the swap may be. Over a long distance other limits make sense."""
+    """The limits of a stall and of the swap. Over a long distance other limits make sense."""
 
     stall_ratio: float = 4.0  # times the longest stall of the quiet period
     stall_ms: float = 400.0
@@ -27,7 +27,7 @@ class Limits:
 
 
 def verdicts(probe: Probe | None, window_ms: float | None, limits: Limits) -> tuple[PromiseVerdict, ...]:
-    """All that can be judged from what is known."""
+    """All verdicts for which there are data."""
     found = list(_of_probe(probe, limits)) if probe is not None else []
     if window_ms is not None:
         claim, measured = WITHOUT_QUORUM, f"{milliseconds(window_ms)} (limit {limits.window_ms:g} ms)"
@@ -69,8 +69,8 @@ def _stall(probe: Probe, limits: Limits) -> PromiseVerdict:
     quiet = probe.quiet.overall.stall_ms
     longest = max(period.overall.stall_ms for period in probe.judged)
     lag = max(period.own_lag_ms for period in probe.judged)
-    # A machine that stands still as a whole (its hypervisor has other work) is no stall of the plane.
-    own = f"; the probe itself was held up for {milliseconds(lag)}" if lag > longest / 2 else ""
+    # A machine that stops as a whole (its hypervisor is busy) is no stall of the plane.
+    own = f"; the probe itself was delayed by {milliseconds(lag)}" if lag > longest / 2 else ""
     return PromiseVerdict(
         claim="longest stall",
         measured=f"{milliseconds(longest)}, {times(longest, quiet)} of {milliseconds(quiet)} before"

@@ -1,4 +1,4 @@
-"""Add-ons: objects that quarterdeck keeps in a plane, and what is known of each."""
+"""Add-ons: objects that quarterdeck keeps applied in a plane, and the state of each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from quarterdeck.api.names import dns_label, label_within, shortened
 from quarterdeck.api.schema import InSchema, label, refuse
 from quarterdeck.api.values import AbsolutePath
 
-#: Of an add-on's name: the object that its set is written down in is called by it.
+#: Of an add-on's name: the name of the object that records its set contains it.
 ADDON_NAME_MAX = 40
-#: Those that are quarterdeck's own: what nodes look for when they join, and what a cloud controller manager may do.
+#: quarterdeck's own add-ons: what joining nodes read, and the rights of a cloud controller manager.
 NODES_ADDON = "quarterdeck-nodes"
 CLOUD_ADDON = "quarterdeck-cloud"
 LOCKS_ADDON = "quarterdeck-locks"
@@ -29,19 +29,19 @@ def _text(text: str) -> str:
 
 def _chart(text: str) -> str:
     if not text or len(text) > _CHART_MAX or text.startswith("-") or any(each.isspace() for each in text):
-        raise ValueError(f"{shortened(text)} names no chart")
+        raise ValueError(f"{shortened(text)} is not the name of a chart")
     return text
 
 
 def _repository(text: str) -> str:
     if not text.startswith(("https://", "http://", "file://")) or any(each.isspace() for each in text):
-        raise ValueError(f"{shortened(text)} is no address of a repository, such as https://charts.example")
+        raise ValueError(f"{shortened(text)} is not the address of a repository, such as https://charts.example")
     return text
 
 
 class Chart(Model):
     """A Helm chart, rendered by the ``helm`` on the path: a folder or an archive on this host, ``oci://...``, or with
-    ``repository`` a name in that. ``release``: what the release is called; the add-on's name if it is left out.
+    ``repository`` a name in that. ``release``: the release name; by default the add-on's name.
     """
 
     chart: Annotated[str, AfterValidator(_chart), InSchema({"pattern": r"^[^\s-]\S*$", "maxLength": _CHART_MAX})]
@@ -55,15 +55,17 @@ class Chart(Model):
     @model_validator(mode="after")
     def _it_is_found_from_anywhere(self) -> Chart:
         if self.repository is None and not self.chart.startswith(("/", "oci://")):
-            refuse(("chart", f"{shortened(self.chart)} is no absolute path and no oci://; else name its repository"))
+            refuse(
+                ("chart", f"{shortened(self.chart)} is neither an absolute path nor oci://; else name its repository")
+            )
         if self.repository is not None and self.chart.startswith(("/", "oci://")):
             refuse(("repository", "is for charts that are named, not for paths and oci://"))
         return self
 
 
 class Addon(Model):
-    """Objects that are to be in a plane, from one source: ``inline`` (YAML), a ``file``, all YAML and JSON files of a
-    ``folder``, or a ``helm`` chart. ``namespace``: for those of its objects that are in one and name none.
+    """Objects that quarterdeck keeps in a plane, from one source: ``inline`` (YAML), a ``file``, all YAML and JSON
+    files of a ``folder``, or a ``helm`` chart. ``namespace``: the default for its namespaced objects.
     """
 
     name: Annotated[str, AfterValidator(label_within(ADDON_NAME_MAX)), label(ADDON_NAME_MAX)]
@@ -98,18 +100,18 @@ Addons = Annotated[tuple[Addon, ...], AfterValidator(_named_once), InSchema({"un
 
 
 class AddonStatus(Model):
-    """What is known of one add-on that was applied, or that does not come to be.
-
-    ``manifests`` names the AddonManifests from which it was last applied as a whole ("": it never was), ``digest`` is
-    the content's of it, ``objects`` how many those are, and ``fields`` a digest of what quarterdeck owns of them, as
-    the apiserver says: when somebody takes any of it, it says something else. ``why`` is why it is not as wanted, or
-    what is waited for; "" if it is.
-    """
+    """The state of one add-on that was applied, or cannot be applied."""
 
     name: str
+    #: The AddonManifests from which it was last applied completely; "": never.
     manifests: str = ""
+    #: The digest of that content.
     digest: str = ""
+    #: The number of objects in it.
     objects: Annotated[int, Field(ge=0)] = 0
+    #: A digest of the fields that quarterdeck owns of them, as the apiserver reports it: it changes when another
+    #: manager takes over any of them.
     fields: str = ""
     applied_at: AwareDatetime | None = None
+    #: Why it is not up to date, or what it waits for; "" if it is.
     why: str = ""

@@ -1,4 +1,4 @@
-"""The plane's endpoint: the one name or address that its clients know, and how it is kept."""
+"""The plane's endpoint: the one name or address that its clients know, and the records behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.api.names import address, dns_name, host
 from quarterdeck.api.schema import ADDRESS, HOST, NAME, refuse_if_any
 from quarterdeck.api.values import AbsolutePath, Port, Seconds, WholeSeconds
 
-#: Where planes are named whose user gave no name.
+#: The domain of planes whose user gave no name.
 DEFAULT_ZONE = "quarterdeck.internal"
 
 Address = Annotated[str, AfterValidator(address), ADDRESS]
@@ -21,19 +21,19 @@ Host = Annotated[str, AfterValidator(host), HOST]
 
 
 class EndpointMode(StrEnum):
-    """Who leads clients to the site that serves."""
+    """What leads clients to the site that serves."""
 
     HOSTS = "hosts"  # a hosts file that CoreDNS serves
     RFC2136 = "rfc2136"  # dynamic update of the user's DNS server
-    UNMANAGED = "unmanaged"  # a person makes the records; quarterdeck shows them and waits
-    ADDRESS = "address"  # no name: an address that stays
+    UNMANAGED = "unmanaged"  # a person edits the records; quarterdeck shows them and waits
+    ADDRESS = "address"  # no name: a fixed address
 
 
 class LeadsTo(StrEnum):
-    """What the addresses of the name are those of."""
+    """The targets of the name's addresses."""
 
     LOAD_BALANCERS = "load-balancers"  # of the site that serves
-    APISERVERS = "apiservers"  # those that are ready themselves: round robin
+    APISERVERS = "apiservers"  # the ready apiservers themselves: round robin
     PROMOTED = "promoted"  # of mode address: the only replica's machine, or the load balancer once there are others
 
 
@@ -54,16 +54,16 @@ class Tsig(Model):
 
 
 class Resolver(Model):
-    """A DNS server that clients ask, or that their resolvers do."""
+    """A DNS server that clients, or their resolvers, query."""
 
     address: Address
     port: Port = 53
 
 
 class Rfc2136(Model):
-    """The server that takes updates (RFC 2136) for ``zone``. ``secondaries``: the zone's other authoritative servers. A
-    change counts when all of them answer so. None named: those of the zone's NS records, if ``server`` is asked at
-    the usual port (at another one clients do not ask it either).
+    """The server that accepts updates (RFC 2136) for ``zone``. ``secondaries``: the zone's other authoritative servers;
+    a change is complete when all of them answer it. None named: those of the zone's NS records, if ``server`` is
+    queried at the usual port (clients do not query another one either).
     """
 
     server: Host
@@ -74,23 +74,22 @@ class Rfc2136(Model):
 
 
 class Endpoint(Model):
-    """``leads_to`` can be changed while the plane serves. ``ttl`` is the record's time to live; ``drain`` how long old
-    connections are left after it. Seconds.
-
-    ``resolvers`` are asked, in mode ``unmanaged``, what clients are told (the first that answers counts); none
-    named: those of this machine. ``take_over``: a record of the plane's name that is there already, and is somebody
-    else's, may be overwritten.
-    """
+    """The endpoint. Seconds."""
 
     mode: EndpointMode = EndpointMode.HOSTS
+    #: It can be changed while the plane serves.
     leads_to: LeadsTo = LeadsTo.LOAD_BALANCERS
     name: DnsName | None = None
     port: Port | None = None
+    #: The record's time to live.
     ttl: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 5
+    #: How long old connections are left after the time to live.
     drain: Annotated[Seconds, Field(ge=0, le=86_400)] = 1.0
     address: Address | None = None
     rfc2136: Rfc2136 | None = None
+    #: The resolvers of clients, queried in mode ``unmanaged`` (the first answer counts); none: those of this machine.
     resolvers: tuple[Resolver, ...] = ()
+    #: Whether an existing record of the plane's name that another owner made may be overwritten.
     take_over: bool = False
 
     @model_validator(mode="after")
@@ -120,7 +119,7 @@ class Endpoint(Model):
         return self
 
     def _promoted(self, mode: str) -> list[tuple[str, str]]:
-        """What stands in the way of an address that goes from a machine to the load balancer, and back."""
+        """The problems of an address that moves from a machine to the load balancer, and back."""
         if not self.promoted:
             return []
         problems: list[tuple[str, str]] = []
@@ -131,12 +130,12 @@ class Endpoint(Model):
         return problems
 
     def _round_robin(self, mode: str) -> list[tuple[str, str]]:
-        """What stands in the way of records that follow the readiness of apiservers."""
+        """The problems of records that follow the readiness of apiservers."""
         if self.leads_to is not LeadsTo.APISERVERS:
             return []
         problems: list[tuple[str, str]] = []
         if self.mode is EndpointMode.UNMANAGED:
-            problems.append(("leadsTo", f"'apiservers' contradicts {mode}: nobody follows readiness by hand"))
+            problems.append(("leadsTo", f"'apiservers' contradicts {mode}: nothing would follow their readiness"))
         if self.mode is EndpointMode.ADDRESS:
             problems.append(("leadsTo", f"'apiservers' contradicts {mode}, which has no name"))
         if self.port is not None:

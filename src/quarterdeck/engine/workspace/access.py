@@ -14,7 +14,7 @@ from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.drivers.endpoints import name_servers
-from quarterdeck.endpoint.door_guests import guests_file, invite
+from quarterdeck.endpoint.door_guests import add_guest, guests_file
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.settings import endpoint_port
@@ -43,7 +43,7 @@ async def open_door(home: Home, plane: ControlPlane, space: AddressSpace) -> str
     name, guests = plane.metadata.name, guests_file(home.folder, space)
     uid = plane.metadata.uid or ""
     with file_errors(f"writing {guests}"):
-        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
+        guest = await asyncio.to_thread(add_guest, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
     hub = await home.hub(AddressSpace.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
     servers = await name_servers(await home.hub(space), space)

@@ -19,7 +19,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.drivers.endpoints import BalancerPlacement, Hub, open_balancer, open_dns, open_external, open_promoted
 from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.drivers.stores import open_etcd, open_http, open_kube, open_store
-from quarterdeck.endpoint.door_guests import guests_file, uninvite
+from quarterdeck.endpoint.door_guests import guests_file, remove_guest
 from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home_folder import make_folder
@@ -112,7 +112,7 @@ class Home:
         name = plane.metadata.name
         with file_errors(f"closing the door to plane {name}"):
             for kind in AddressSpace:
-                await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
+                await asyncio.to_thread(remove_guest, guests_file(self.folder, kind), name)
         await drop(self.store, plane, lease=lease)
 
     async def plane(

@@ -8,7 +8,7 @@ from pathlib import Path
 import platformdirs
 
 from quarterdeck.errors import InvalidInput, PreconditionFailed, Unavailable
-from quarterdeck.files import distrust
+from quarterdeck.files import why_untrusted
 from quarterdeck.stores.key_seal import KEY_FILE, Key, read_key
 
 
@@ -34,7 +34,7 @@ def key_file(environment: Mapping[str, str]) -> Path | None:
 
 def require_own(folder: Path) -> None:
     """Raises PreconditionFailed for a home that somebody else may write to: units are started from what is there."""
-    if why := distrust(folder):
+    if why := why_untrusted(folder):
         raise PreconditionFailed(
             f"opening {folder}", why, f"chmod go-w {folder} if that was not meant, or set QUARTERDECK_HOME"
         )
