@@ -213,7 +213,7 @@ def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_
         stalled = find_condition((await life.plane()).status.conditions, STALLED)
         assert stalled is not None
         assert (stalled.status, stalled.reason) == ("True", "QuorumLost")
-        assert "after 300 s the cluster begins anew by itself" in stalled.message
+        assert "after 300 s a new epoch begins by itself" in stalled.message
 
         async def serves() -> bool:
             return (await life.plane()).status.memory.epoch == 1 and bool(_ready(life))

@@ -148,8 +148,8 @@ def test_the_swap_promotes_the_last_one_and_removes_the_first() -> None:
     (step,) = outcome.steps
     assert isinstance(step, Swap)
     assert [(change.site, change.member, change.why) for change in step.changes] == [
-        ("west", 6, "a voter for the target"),
-        ("east", 1, "a voter less for the source"),
+        ("west", 6, "one voter more at the target"),
+        ("east", 1, "one voter less at the source"),
     ]
     assert step.site == "west"
     assert not swapped(*voters_at("east", 1), *voters_at("west", 2)).steps, "the quorum is there"

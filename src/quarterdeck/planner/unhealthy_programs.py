@@ -91,7 +91,7 @@ def not_alone(view: View, record: Replica, component: Component) -> str:
     of = view if cluster is view.cluster else view.events
     assert of is not None, "its cluster is known"
     rest = (replace(voter, healthy=voter.healthy and voter.replica != record.name) for voter in of.up_to_date)
-    return "" if has_quorum(rest) else "the others are no healthy quorum without it"
+    return "" if has_quorum(rest) else "the others are not a healthy quorum without it"
 
 
 def is_calm(view: View, record: Replica) -> bool:

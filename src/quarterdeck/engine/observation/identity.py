@@ -54,7 +54,7 @@ async def _note(plane: Plane, cluster: Cluster) -> None:
     confirmed = await or_none(plane.etcd.revision(urls)) if memory.created else None
     known = memory.cluster_id or await _agreed(plane.etcd, urls)
     if confirmed is not None and known:
-        why = "data of another cluster, or of before that revision, is not the plane's"
+        why = "data of another cluster, or from before that revision, is not the plane's"
         await remember(plane, (NoteCluster(site="", why=why, cluster_id=known, revision=confirmed, cluster=cluster),))
 
 
