@@ -208,7 +208,7 @@ async def test_a_text_is_another_one_of_its_length_for_good_while_its_unit_goes_
 
 
 async def syncing(lab: SiteUnderTest) -> UnitStatus:
-    """A unit that already has data and syncs it, as it runs."""
+    """A unit that has data of its own and syncs it, as it runs."""
     if isinstance(lab, LocalUnderTest):
         require_strace()
     volume = (await lab.site.create_volume(A, "data", "standard")).path

@@ -97,7 +97,7 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
         none_is_written(client, label)
         fact = lab.status(name, code=1)
         assert fact["voters"] is None
-        assert any("is gone" in each and "put it back" in each for each in fact["warnings"]), fact["warnings"]
+        assert any("is gone" in each and "restore it" in each for each in fact["warnings"]), fact["warnings"]
         until(lambda: not reads(client), "load balancers leave apiservers that have only what they remember")
         driver = lab.start("wait", name)
         until(

@@ -37,7 +37,7 @@ from quarterdeck.sites.endings import complaint, why_unit_ended
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, world: World) -> None:
     """Write the unit's files and start it; a running one with the same spec is left alone.
 
-"""Write the unit's files and start it; a running one with the same spec is left alone.
+    etcd starts without data only on a replica that was never healthy; its machine knows whether there was any.
     """
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = plane.memory.replica(step.replica)
