@@ -166,7 +166,7 @@ def test_controllers_that_nobody_leads_are_told_of_within_a_minute_and_nothing_i
         ready = find_condition((await life.plane()).status.conditions, READY)
         assert ready is not None
         assert f"run 'kubectl --namespace kube-system delete lease {lease}'" in ready.message
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NobodyLeads"]
+        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NoLeader"]
         assert [each.message for each in told] == [ready.message]
         await asyncio.sleep(300)
         assert await so("False")
@@ -316,7 +316,7 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
         ready, reconciling = find_condition(so, READY), find_condition(so, RECONCILING)
         assert ready is not None
         assert reconciling is not None
-        assert (ready.status, ready.reason) == ("False", "NotAsWanted"), "it is seen"
+        assert (ready.status, ready.reason) == ("False", "NotUpToDate"), "it is seen"
         assert (reconciling.status, reconciling.reason) == ("False", "Paused")
         assert f"paused until {until:%F %T}" in reconciling.message
 
@@ -357,7 +357,7 @@ def test_a_duty_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(mon
     async def lived(life: Kept) -> None:
         await asyncio.sleep(60)
         assert 8 <= len(turns) <= 13
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "DutyFailed"]
+        told = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
         assert [(each.message, each.count) for each in told] == [("a duty: KeyError: 'a defect'", 1)]
         (defect,) = life.log.defects
         assert isinstance(defect, KeyError)
@@ -503,7 +503,7 @@ def test_what_a_person_does_with_etcdctl_but_for_the_membership_ends_as_wanted_o
         life.world.touch()
 
         async def named() -> bool:
-            return await _stalled(life) == "Alarm"
+            return await _stalled(life) == "AlarmRaised"
 
         assert await life.until(named, 120) <= 60
         await asyncio.sleep(300)

@@ -224,7 +224,7 @@ def retried(truth: FaultyTruth) -> FaultyTruth:
     """Somebody drives the plane again: a first revision that was given up is tried once more."""
     if not given_up(truth):
         return truth
-    step = RetryRevision(site="", why="the plane is driven anew", revision=truth.revision)
+    step = RetryRevision(site="", why="the plane is driven again", revision=truth.revision)
     return replace(truth, memory=remember(truth.memory, step, truth.now))
 
 

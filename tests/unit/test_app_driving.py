@@ -20,7 +20,7 @@ from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
 from quarterdeck.app import drive as followers
 from quarterdeck.app.drive import followed
-from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
+from quarterdeck.engine.notices.conditions import NO_LEADER, READY, RECONCILING, stalled
 from quarterdeck.engine.preflight.reach import manager_of
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease
@@ -298,7 +298,7 @@ async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_fol
     store: MemoryStore, leading: list[Leadership]
 ) -> None:
     leading.append(GHOST)
-    await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NOBODY_LEADS)
+    await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NO_LEADER)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Unavailable) as raised:
             await asyncio.wait_for(Following(store).start(), 5)

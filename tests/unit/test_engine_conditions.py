@@ -96,7 +96,7 @@ def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken(golden:
 
 def test_a_plane_that_needs_a_person_is_stalled(golden: Golden) -> None:
     waiting = Plan(waiting=(Wait("the record", "see to it"),))
-    assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
+    assert of(look((), WELL, waiting, "a record needs a manual change"))[STALLED] == "True"
     alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
     so = said(look(world=replace(alarmed, plane_name="alpha")), STALLED)
     golden(so)

@@ -119,7 +119,7 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     assert marked(plane) == {"east-2"}
     so = judged((), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0)
     stalled = next(each for each in so if each.type == STALLED)
-    assert (stalled.status, stalled.reason) == ("True", "Alarm")
+    assert (stalled.status, stalled.reason) == ("True", "AlarmRaised")
     golden(stalled.message)
     golden(str(warnings(await look(plane))))
     monkeypatch.setattr(fake.etcd, "hash_keys", None)

@@ -9,14 +9,14 @@ from typing import Protocol
 from quarterdeck.api.base import ConditionStatus, find_condition
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
+from quarterdeck.engine.notices.conditions import NO_LEADER, READY, RECONCILING, why_stalled
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
 #: Events that say what the journal or the conditions say as well.
-_TOLD_ELSEWHERE = frozenset({"StepFailed", "Trouble", "WatcherLost"})
+_TOLD_ELSEWHERE = frozenset({"StepFailed", "ReconcileError", "WatcherLost"})
 #: Seconds within which an operation has just begun.
 _JUST = 5.0
 
@@ -84,7 +84,7 @@ class Progressed:
         for event in await self.store.events(self.plane):
             if event.last >= self.since and event.message not in self._warned:
                 self._warned.add(event.message)
-                if event.reason == "RecordWanted":
+                if event.reason == "ManualChangeRequired":
                     self.onlooker.wants(event.message)
                 elif event.reason == SENDS_PROGRAM:
                     self.onlooker.notes(event.message)
@@ -104,7 +104,7 @@ def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
         case EntryOutcome.FAILED:
             onlooker.did(entry.text, _seconds(entry), str(entry.detail.get("error", "it failed")))
         case EntryOutcome.NOTED:
-            if entry.kind == "Trouble":
+            if entry.kind == "ReconcileError":
                 onlooker.warns(f"{entry.text}; trying again")
 
 
@@ -120,13 +120,13 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     if plane.metadata.deletion_timestamp is not None:
         return False
     if paused := operations.why_paused(plane, datetime.now(UTC)):
-        raise Paused(f"driving plane {plane.name}", paused, f"let it go on with 'resume {plane.name}'")
+        raise Paused(f"driving plane {plane.name}", paused, f"resume it with 'resume {plane.name}'")
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
         raise retold(operation)
     ready = find_condition(plane.status.conditions, READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
-    return ready.status is ConditionStatus.TRUE or ready.reason == NOBODY_LEADS
+    return ready.status is ConditionStatus.TRUE or ready.reason == NO_LEADER
 
 
 def still_awaited(plane: ControlPlane) -> str:

@@ -1,4 +1,4 @@
-"""The status of a plane, for people and programs: one observation, told; and who leads the controllers."""
+"""The status of a plane, for people and programs: one observation, and the leaders of the controllers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from quarterdeck.planner.view import view
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads one kind of controllers. ``replica`` is the one that says so itself; None when none does, or when two
-    do: one that stood still has not noticed yet. ``identity`` is the name that the Lease has: a host's and a random
-    one, "" when nobody holds it, None when that is not known.
+    """The leader of one kind of controllers. ``replica`` is the one that reports it itself; None when none does, or
+    when two do: a frozen one has not noticed yet. ``identity`` is the holder in the Lease: a host name and a random
+    part; "" without a holder, None when that is unknown.
     """
 
     replica: str | None = None
@@ -47,19 +47,19 @@ class Leader:
 
     @classmethod
     def of(cls, replica: JsonValue, identity: JsonValue) -> Leader:
-        """As a status in JSON has it."""
+        """From the JSON of a status."""
         return cls(str(replica) if replica is not None else None, str(identity) if identity is not None else None)
 
     @override
     def __str__(self) -> str:
-        """In words. Identities are of no use to people: all replicas of a host share its name."""
+        """For people. Identities do not help them: all replicas of a host share its name."""
         if self.replica is not None:
             return self.replica
-        return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
+        return "no one" if self.identity == "" else "a replica that does not report it" if self.identity else "unknown"
 
 
 def leading(fact: Mapping[str, JsonValue]) -> list[str]:
-    """A status's leaders in words, a line each."""
+    """The leaders of a status for people, a line each."""
     replicas, identities, leases = fact["leaders"], fact["leaderIdentities"], fact["controllerLeases"]
     assert isinstance(replicas, dict)
     assert isinstance(identities, dict)
@@ -71,7 +71,7 @@ def leading(fact: Mapping[str, JsonValue]) -> list[str]:
 
 
 def lease_facts(seen: Leadership) -> dict[str, JsonValue]:
-    """A lease of controllers, as a status in JSON has it. ``led``: null where it is not known."""
+    """A lease of controllers, in the JSON of a status. ``led``: null where it is unknown."""
     return {
         "lease": seen.lease,
         "led": seen.led,
@@ -84,7 +84,7 @@ def lease_facts(seen: Leadership) -> dict[str, JsonValue]:
 
 
 def _who(leader: Leader, lease: JsonValue) -> str:
-    """Who leads and, as far as it is known, when its lease was last renewed, and until when a ghost's lasts."""
+    """The leader and, as far as known, when its lease was last renewed, and until when an abandoned lease lasts."""
     if not isinstance(lease, dict):
         return str(leader)
     idle = lease["renewedSecondsAgo"]
@@ -92,14 +92,14 @@ def _who(leader: Leader, lease: JsonValue) -> str:
     if lease["led"] is not False:
         return ", ".join([str(leader), *renewed])
     if not lease["holder"]:
-        return "nobody: nobody holds its lease"
-    held = f"nobody: its lease {'was' if lease['expired'] else 'is'} held by '{lease['holder']}'"
+        return "no one: its lease has no holder"
+    held = f"no one: its lease {'was' if lease['expired'] else 'is'} held by '{lease['holder']}'"
     return ", ".join([held, *renewed, *([f"until {lease['expires']}"] if lease["expires"] else [])])
 
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
-    """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
-    apiserver says it.
+    """The leaders, as an apiserver and the controllers report them; running controllers are queried where no apiserver
+    reports it.
     """
     kinds = led_kinds(plane, {each.revision for each in world.memory.replicas} or {world.revision})
     known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
@@ -117,7 +117,7 @@ async def _leader(plane: Plane, world: World, component: Component) -> Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now. ``cordoned``: what of it, and of its sites' machines, a person wants left alone."""
+    """The status of one plane. ``cordoned``: its cordoned replicas, and the cordoned machines of its sites."""
 
     plane: ControlPlane
     world: World
@@ -129,8 +129,8 @@ class Status:
 
 
 async def look(home: Home, name: str, *, sure: bool = False) -> Status:
-    """Observe a plane without touching it. ``sure``: wait some seconds, if that is what it takes to know whether its
-    controllers are led. Raises NotFound.
+    """Observe a plane without changing it. ``sure``: wait some seconds if needed to know whether its controllers have
+    leaders. Raises NotFound.
     """
     resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
@@ -141,7 +141,7 @@ async def look(home: Home, name: str, *, sure: bool = False) -> Status:
 
 
 async def told(home: Home, plane: Plane, world: World) -> Status:
-    """What was observed of a plane, with what the store and its controllers say of it."""
+    """The status from an observation of a plane, the store, and its controllers."""
     leading = await leaders(plane, world)
     lease = await home.store.lease(leases.lease_name(plane.name))
     return Status(
@@ -203,7 +203,7 @@ def _balancer(seen: BalancerFact) -> JsonValue:
 
 
 def _survives(world: World) -> list[JsonValue]:
-    """Which failures it survives now; nothing is said of a plane that is to go."""
+    """The failures that it survives now; empty for a plane in deletion."""
     if world.deleting:
         return []
     return [
@@ -239,7 +239,7 @@ def _members(world: World) -> list[JsonValue]:
 
 
 def _member(world: World, name: str) -> dict[str, JsonValue]:
-    """What a replica is in a cluster, and how it is there."""
+    """The role and health of a replica in a cluster."""
     membership, member = world.membership, world.member(name)
     role = "unknown" if membership is None else "none"
     if member is not None and membership is not None:
@@ -253,8 +253,8 @@ def _member(world: World, name: str) -> dict[str, JsonValue]:
 
 @dataclass(kw_only=True)
 class StatusReader:
-    """Looks at one plane. It keeps its connections, and remembers who is silent, so that what it says of members is
-    what a driver would say. Close it.
+    """Observes one plane repeatedly. It keeps its connections, and remembers silent members, so that it reports members
+    like a driver does. Close it.
     """
 
     home: Home
@@ -264,7 +264,7 @@ class StatusReader:
     _observer: Observer | None = None
 
     async def look(self) -> Status:
-        """One look. Raises Gone when there is no such plane, and what a look raises; the next one begins anew then."""
+        """One observation. Raises Gone when there is no such plane; after any error the next one starts again."""
         resource = await operations.existing(self.home.store, self.name)
         try:
             plane, observer = await self._opened(resource)
@@ -275,7 +275,7 @@ class StatusReader:
             raise
 
     async def _opened(self, resource: ControlPlane) -> tuple[Plane, Observer]:
-        """The plane with its ports, opened anew when something else is wanted of it."""
+        """The plane with its ports, opened again when its wanted state changed."""
         if self._plane is None or self._observer is None or wants(self._plane.resource) != wants(resource):
             await self.close()
             self._plane = await self.home.plane(resource, self._stack)
@@ -283,7 +283,7 @@ class StatusReader:
         return self._plane, self._observer
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._plane = self._observer = None
         await self._stack.aclose()
         self._stack = AsyncExitStack()

@@ -160,7 +160,7 @@ class AddonDuty:
             return state.model_copy(update={"why": str(error)})
         if state.digest == wanted.digest and not state.why:
             await _tell(
-                plane, "AddonMended", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
+                plane, "AddonRepaired", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
             )
         else:
             await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are as wanted")
@@ -227,7 +227,9 @@ async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
     for each in states:
         if each.why and each not in before:
             kind = EventType.NORMAL if _waits(each) else EventType.WARNING
-            await _tell(plane, "AddonWaits" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind)
+            await _tell(
+                plane, "AddonWaiting" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind
+            )
 
 
 def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Condition, ...]:
@@ -238,7 +240,7 @@ def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Conditio
         plane.resource.status.conditions,
         ADDONS_APPLIED,
         ConditionStatus.FALSE if failing else ConditionStatus.TRUE,
-        reason=("Refused" if hopeless else "Waiting") if failing else "AsWanted",
+        reason=("Refused" if hopeless else "Waiting") if failing else "UpToDate",
         now=plane.clock(),
         message="; ".join(failing) or f"{sum(each.objects for each in states)} objects",
         observed_generation=plane.resource.metadata.generation,

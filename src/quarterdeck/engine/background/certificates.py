@@ -93,7 +93,7 @@ class ApproveNodes:
         for each in left.values():
             if self._left.get(each.request) != each.why:
                 words = f"request {each.request} of {each.node} is left to you: {each.why}"
-                happening = Happening("NodeCertificateLeft", words, EventType.WARNING)
+                happening = Happening("NodeCertificateNotApproved", words, EventType.WARNING)
                 await plane.store.record(happening.event(plane.name, plane.clock()))
         self._left = {name: each.why for name, each in left.items()}
 
@@ -127,7 +127,7 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
     condition: JsonValue = {
         "type": "Approved",
         "status": "True",
-        "reason": "NodeAsksForItself",
+        "reason": "NodeRequestsOwnNames",
         "message": "quarterdeck: the node asks for the names and addresses that it has, and nobody else does",
     }
     return {

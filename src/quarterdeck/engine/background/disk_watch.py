@@ -13,7 +13,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.engine.background.duties import tend
-from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
+from quarterdeck.engine.notices.conditions import DISKS_HEALTHY, LINKS_HEALTHY
 from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
@@ -145,10 +145,10 @@ async def _tell_disks(
         f"the disk under {CALLED[cluster]} of {name} is slow: syncs take more than {DISK.slow:g} s"
         for cluster, name in _slow_by(DISK, read)
     ]
-    reason = "DiskSlow" if said else "AsNeeded"
+    reason = "DiskSlow" if said else "Healthy"
     if short:
         reason = "DiskFull" if min(free for _, free in short) < _NONE else "DiskNearlyFull"
-    await _tell(plane, DISKS_WELL, reason, said)
+    await _tell(plane, DISKS_HEALTHY, reason, said)
 
 
 async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) -> None:
@@ -157,7 +157,7 @@ async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) 
         f"the link of {CALLED[cluster]} of {name} is slow: most others answer it after more than {LINK.slow:g} s"
         for cluster, name in _slow_by(LINK, read)
     ]
-    await _tell(plane, LINKS_WELL, "LinkSlow" if said else "AsNeeded", said)
+    await _tell(plane, LINKS_HEALTHY, "LinkSlow" if said else "Healthy", said)
 
 
 async def _tell(plane: Plane, condition: str, reason: str, said: Collection[str]) -> None:

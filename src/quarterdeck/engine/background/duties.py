@@ -63,7 +63,7 @@ class LongTasks:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason="BackgroundTaskFailed")
 
     def may_begin(self, name: str) -> bool:
         """Whether none of that name is under way, nor has just failed."""
@@ -166,7 +166,7 @@ class Duties:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason="BackgroundTaskFailed")
 
     def begin(self, plane: Plane, world: World) -> None:
         """Have a turn taken, unless one is under way or was lately."""
