@@ -75,7 +75,7 @@ def status_lines(fact: dict[str, JsonValue]) -> list[str]:
 
 def _addon(row: dict[str, JsonValue]) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
-    so = row["why"] or f"{row['objects']} objects are as wanted"
+    so = row["why"] or f"{row['objects']} objects are up to date"
     return f"add-on {row['name']}: {escape(str(so))}"
 
 

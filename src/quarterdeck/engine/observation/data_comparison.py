@@ -135,7 +135,7 @@ async def same_data(move: Move) -> Finding:
     """
     found = await compare(move.plane)
     if found.torn:
-        seen = f"members differ at etcd revision {found.revision:,}, and no majority has the same"
+        seen = f"members differ at etcd revision {found.revision:,}, and no majority agrees"
         return refuse("same data", seen, f"find out whose data is right: 'quarterdeck etcd check {move.plane.name}'")
     wrong = [name for name in found.differ if name not in move.wanted.spec.replace_replicas]
     if wrong:

@@ -100,7 +100,7 @@ class Driver:
         await self._tell(world, plan, paused)
 
     async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
-        """Observe, note, act. Returns the plan if it was the last one, and whether all steps succeeded (None: no steps)."""
+        """Observe, note, act. Returns the plan if it was the last one, and whether all steps succeeded (None: none)."""
         await self.plane.check()
         await refresh(self.plane)
         await adopt(self.plane)
