@@ -9,7 +9,7 @@ from model.stories import with_fact, with_member, with_membership, with_memory, 
 from model.worlds import empty, settled
 from support.golden import Golden
 
-from quarterdeck.engine.notices.events import Happening, happenings, told_of
+from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.components import NAMED, Component
@@ -161,7 +161,7 @@ def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World
 
 
 def test_a_pardon_is_told_as_it_is_written_down() -> None:
-    told_so = told_of(Pardon(site="", why="it is well again", replica="east-2"))
+    told_so = event_of(Pardon(site="", why="it is well again", replica="east-2"))
     assert told_so is not None
     assert (told_so.reason, told_so.type) == ("ReplacementCancelled", EventType.NORMAL)
-    assert told_of(NoteDown(site="", why="", replicas=("east-2",))) is None
+    assert event_of(NoteDown(site="", why="", replicas=("east-2",))) is None

@@ -142,7 +142,8 @@ class ShortTurn:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTask:
     """A duty that takes longer than steps may wait. ``due`` is called in turns, while its task does not run, and
-    returns the work that is due now, or None. Like a turn, it is short. The work runs concurrently with the steps (``Work``).
+    returns the work that is due now, or None. Like a turn, it is short. The work runs concurrently with the steps
+    (``Work``).
     """
 
     name: str
