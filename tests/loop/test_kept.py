@@ -498,7 +498,7 @@ def test_what_a_person_does_with_etcdctl_but_for_the_membership_ends_as_wanted_o
         await etcd.disarm(urls, AlarmKind.NOSPACE)
         life.world.touch()
 
-        # Members that are said to differ are they stay unchanged, and named, until a person turns the alarm off.
+        # Members that are said to differ are left as they are, and named, until a person turns the alarm off.
         cluster.alarms.append(Alarm(AlarmKind.CORRUPT, other.id))
         life.world.touch()
 
