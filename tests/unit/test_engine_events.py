@@ -9,6 +9,7 @@ from model.stories import with_fact, with_member, with_membership, with_memory, 
 from model.worlds import empty, settled
 from support.golden import Golden
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening, happenings, told_of
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import HealingBounds
@@ -45,8 +46,8 @@ def member(world: World, replica: str, health: Health) -> World:
 def test_of_a_plane_that_is_well_only_who_leads_and_where_is_told(world: World) -> None:
     assert world.membership is not None
     assert happenings(world) == {
-        Happening("LeaderElected", f"{world.membership.leader} leads etcd", EventType.NORMAL),
-        Happening("NameLeads", "its name leads to site east", EventType.NORMAL),
+        Happening(EventReason.LEADER_ELECTED, f"{world.membership.leader} leads etcd", EventType.NORMAL),
+        Happening(EventReason.NAME_LEADS, "its name leads to site east", EventType.NORMAL),
     }
 
 
@@ -134,7 +135,7 @@ def test_what_people_read_are_the_warnings_alone(world: World, golden: Golden) -
 
 
 def test_an_event_is_of_one_moment() -> None:
-    made = Happening("Alarm", "etcd raised an alarm: NOSPACE").event("demo", 7.0)
+    made = Happening(EventReason.ALARM, "etcd raised an alarm: NOSPACE").event("demo", 7.0)
     assert made == Event(
         plane="demo",
         type=EventType.WARNING,

@@ -14,8 +14,9 @@ from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Condition, ConditionStatus, instant, with_condition
 from quarterdeck.api.belongings import AddonContent, AddonManifests
+from quarterdeck.api.conditions import ConditionReason, ConditionType
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.addons import AddonStatus
-from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.workspace import addons
@@ -160,10 +161,14 @@ class AddonDuty:
             return state.model_copy(update={"why": str(error)})
         if state.digest == wanted.digest and not state.why:
             await _tell(
-                plane, "AddonMended", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
+                plane,
+                EventReason.ADDON_MENDED,
+                f"add-on {wanted.name} was changed by somebody else, and is as wanted again",
             )
         else:
-            await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are as wanted")
+            await _tell(
+                plane, EventReason.ADDON_APPLIED, f"add-on {wanted.name}: {applied.objects} objects are as wanted"
+            )
         return AddonStatus(
             name=wanted.name,
             manifests="" if own is not None else addons.named(self._manifests),
@@ -188,7 +193,7 @@ class AddonDuty:
                 await found.remove(name)
             except Waits as error:
                 return _known(plane, name).model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
-            await _tell(plane, "AddonRemoved", f"add-on {name} is gone")
+            await _tell(plane, EventReason.ADDON_REMOVED, f"add-on {name} is gone")
         return None
 
 
@@ -227,23 +232,31 @@ async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
     for each in states:
         if each.why and each not in before:
             kind = EventType.NORMAL if _waits(each) else EventType.WARNING
-            await _tell(plane, "AddonWaits" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind)
+            await _tell(
+                plane,
+                EventReason.ADDON_WAITS if _waits(each) else EventReason.ADDON_FAILED,
+                f"add-on {each.name}: {each.why}",
+                kind,
+            )
 
 
 def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Condition, ...]:
     """The plane's conditions, with whether its add-ons are applied."""
     failing = [f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in states if each.why]
     hopeless = any(each.why and not _waits(each) for each in states)
+    reason = ConditionReason.AS_WANTED
+    if failing:
+        reason = ConditionReason.REFUSED if hopeless else ConditionReason.WAITING
     return with_condition(
         plane.resource.status.conditions,
-        ADDONS_APPLIED,
+        ConditionType.ADDONS_APPLIED,
         ConditionStatus.FALSE if failing else ConditionStatus.TRUE,
-        reason=("Refused" if hopeless else "Waiting") if failing else "AsWanted",
+        reason=reason,
         now=plane.clock(),
         message="; ".join(failing) or f"{sum(each.objects for each in states)} objects",
         observed_generation=plane.resource.metadata.generation,
     )
 
 
-async def _tell(plane: Plane, reason: str, message: str, kind: EventType = EventType.NORMAL) -> None:
+async def _tell(plane: Plane, reason: EventReason, message: str, kind: EventType = EventType.NORMAL) -> None:
     await plane.store.record(Happening(reason, message, kind).event(plane.name, plane.clock()))

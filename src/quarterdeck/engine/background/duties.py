@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.tasks import cut_off
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.notices.troubles import Disposition, Failures, Troubles, fate
 from quarterdeck.model.endpoints import Must
@@ -63,7 +64,7 @@ class LongTasks:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.DUTY_FAILED)
 
     def may_begin(self, name: str) -> bool:
         """Whether none of that name is under way, nor has just failed."""
@@ -166,7 +167,7 @@ class Duties:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.DUTY_FAILED)
 
     def begin(self, plane: Plane, world: World) -> None:
         """Have a turn taken, unless one is under way or was lately."""

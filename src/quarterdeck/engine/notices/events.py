@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
@@ -35,13 +36,13 @@ from quarterdeck.stores.port import Event, EventType
 class Happening:
     """Something that is so of a plane. ``reason`` is one word for programs, ``message`` a sentence for people."""
 
-    reason: str
+    reason: EventReason
     message: str
     type: EventType = EventType.WARNING
 
     def event(self, plane: str, now: float) -> Event:
         """It as an event seen at ``now``, in seconds."""
-        return Event(plane=plane, type=self.type, reason=self.reason, message=self.message, first=now, last=now)
+        return Event(plane=plane, type=self.type, reason=self.reason.value, message=self.message, first=now, last=now)
 
 
 def happenings(world: World) -> frozenset[Happening]:
@@ -91,14 +92,18 @@ def _then(world: World, alarm: str) -> str:
 
 def _of_epochs(world: World) -> list[Happening]:
     """Of a lost quorum, and of what was done about it."""
-    found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    found = (
+        [Happening(EventReason.QUORUM_LOST, f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    )
     seed, memory = world.memory.seed, world.memory
     if seed is not None:
         began = f"epoch {memory.epoch} of etcd began from what {seed.survivor} had, etcd revision {seed.revision:,}"
-        found.append(Happening("EpochBegan", f"{began}; the plane was seen at {seed.seen:,} before", EventType.NORMAL))
+        found.append(
+            Happening(EventReason.EPOCH_BEGAN, f"{began}; the plane was seen at {seed.seen:,} before", EventType.NORMAL)
+        )
     found += [
         Happening(
-            "DataKept",
+            EventReason.DATA_KEPT,
             f"the data of {each.replica}, of an epoch that is over, is kept on machine {each.machine}",
             EventType.NORMAL,
         )
@@ -111,36 +116,42 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     """Of one cluster, called ``etcd``, on a world in which it stands where the main one does."""
     membership = world.membership
     wrong = [
-        Happening("WrongData", f"{etcd} of {each.replica} has the wrong data: {each.seen}") for each in world.wrong
+        Happening(EventReason.WRONG_DATA, f"{etcd} of {each.replica} has the wrong data: {each.seen}")
+        for each in world.wrong
     ]
     if membership is None:
         if not world.memory.created:
             return []  # it was never there
-        return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
+        return [
+            *wrong,
+            Happening(EventReason.NO_QUORUM, f"no quorum of its {etcd.removeprefix('the ')} members answers"),
+        ]
     found = wrong + [
-        Happening("Alarm", f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
+        Happening(EventReason.ALARM, f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
         for alarm in membership.alarms
     ]
     if membership.authenticates:
-        found.append(Happening("AuthenticationEnabled", authentication(world, etcd)))
+        found.append(Happening(EventReason.AUTHENTICATION_ENABLED, authentication(world, etcd)))
     joining = {record.name for record in world.memory.replicas if not record.started}
     unknown = strays(world)
     found += [_unknown_member(world, each, etcd) for each in unknown]
     for member in (each for each in membership.members if each not in unknown):
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
         if member.lagging:
-            found.append(Happening("MemberLagging", f"{who} is far behind the leader, and comes no nearer"))
+            found.append(Happening(EventReason.MEMBER_LAGGING, f"{who} is far behind the leader, and comes no nearer"))
         if member.replica in joining:
             continue
         if member.health is Health.DOWN:
             found.append(
-                Happening("MemberDown", f"{who} is down: it does not answer, and the leader hears nothing of it")
+                Happening(
+                    EventReason.MEMBER_DOWN, f"{who} is down: it does not answer, and the leader hears nothing of it"
+                )
             )
         elif member.health is Health.UNREACHABLE:
             seen = "does not answer from here, but may well serve others: it is waited for"
-            found.append(Happening("MemberUnreachable", f"{who} {seen}"))
+            found.append(Happening(EventReason.MEMBER_UNREACHABLE, f"{who} {seen}"))
     if membership.leader is not None:
-        found.append(Happening("LeaderElected", f"{membership.leader} leads {etcd}", EventType.NORMAL))
+        found.append(Happening(EventReason.LEADER_ELECTED, f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
 
 
@@ -148,7 +159,7 @@ def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
     """Of a member that belongs to no replica: a person, or another program, has added it."""
     role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
     then = "it is removed" if member.learner else f"remove it with '{remove} {member.id:x}'"
-    return Happening("UnknownMember", f"{role} {member.told} of {etcd} belongs to no replica: {then}")
+    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.told} of {etcd} belongs to no replica: {then}")
 
 
 #: The world by the cluster that stands in it where the main one does.
@@ -164,25 +175,27 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     if fact.machine is not MachineState.UP:
         silent = f"cannot be used now: {fact.why}" if fact.why else "does not answer"
         what = "is off" if fact.machine is MachineState.DOWN else silent
-        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
+        return [Happening(EventReason.MACHINE_DOWN, f"machine {record.machine} of replica {record.name} {what}")]
     # etcd ends by itself when its member is taken out, and is stopped a moment later.
     told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
     if fact.why:
         why = f"machine {record.machine} of replica {record.name} is slow to let quarterdeck in: {fact.why}"
-        found.append(Happening("MachineSlow", why))
+        found.append(Happening(EventReason.MACHINE_SLOW, why))
     found += [
         Happening(
-            "UnitFailed",
+            EventReason.UNIT_FAILED,
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
         if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
     world = worlds[Cluster.MAIN]
-    found += [Happening("UnitNotReady", _stands(world, record, each)) for each in stand_still(world, record)]
     found += [
-        Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
+        Happening(EventReason.UNIT_NOT_READY, _stands(world, record, each)) for each in stand_still(world, record)
+    ]
+    found += [
+        Happening(EventReason.UNIT_ALTERED, f"somebody has changed the files of {component} of {record.name}")
         for component in fact.altered
     ]
     return found
@@ -207,14 +220,14 @@ def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
     found = []
     if fact.refused:
         why = f"machine {record.machine} does not start {etcd} of {name}: {fact.refused}"
-        found.append(Happening("DataMissing", why))
+        found.append(Happening(EventReason.DATA_MISSING, why))
     if record.started and fact.has_data is False:
         of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
-        found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
+        found.append(Happening(EventReason.DATA_LOST, f"the data of {name}{of} is gone from machine {record.machine}"))
     if record.differs:
         held = world.membership is not None and CORRUPT in raised(world.membership)
         then = exchanged_after_corrupt(world) if held else "it is exchanged"
-        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: {then}"))
+        found.append(Happening(EventReason.DATA_DIFFERS, f"{etcd} of {name} has other data than most members: {then}"))
     return found
 
 
@@ -227,28 +240,30 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening("ReplicaCondemned", f"{each.told} is given up, and another one comes in its place: {each.why}")
+        Happening(
+            EventReason.REPLICA_CONDEMNED, f"{each.told} is given up, and another one comes in its place: {each.why}"
+        )
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}
     found += [
         Happening(
-            "ReplicaReattached",
+            EventReason.REPLICA_REATTACHED,
             f"{each.replica} is on machine {there[each.replica]} with its data, as machine {each.machine} was dead",
             EventType.NORMAL,
         )
         for each in world.memory.left
         if each.replica in there
     ]
-    found += [Happening("UnitAiling", f"{name} does not get well") for name, _ in world.memory.ailing]
+    found += [Happening(EventReason.UNIT_AILING, f"{name} does not get well") for name, _ in world.memory.ailing]
     if (world.memory.down or world.memory.ailing) and world.membership is not None:
         found += [
-            Happening("HealingHeldBack", f"{name} is not well, and nothing is done about it: {why}")
+            Happening(EventReason.HEALING_HELD_BACK, f"{name} is not well, and nothing is done about it: {why}")
             for name, why in held_back(view(world))
         ]
     found += [
         Happening(
-            "MachineFlapping",
+            EventReason.MACHINE_FLAPPING,
             f"machine {name} had to be healed again and again: it is cordoned, until a person uncordons it",
         )
         for name in sorted(flapping(world))
@@ -257,29 +272,36 @@ def _of_healing(world: World) -> list[Happening]:
 
 
 def _of_leading(world: World) -> list[Happening]:
-    return [Happening("NobodyLeads", each.trouble) for each in world.unled]
+    return [Happening(EventReason.NOBODY_LEADS, each.trouble) for each in world.unled]
 
 
 def told_of(step: Step) -> Happening | None:
     """What a step has to tell, as nothing is seen of it later."""
     if isinstance(step, Pardon):
-        return Happening("ReplicaPardoned", f"{step.replica} stays: {step.why}", EventType.NORMAL)
+        return Happening(EventReason.REPLICA_PARDONED, f"{step.replica} stays: {step.why}", EventType.NORMAL)
     return None
 
 
 def _of_clients(world: World) -> list[Happening]:
     found = []
     if world.foreign:
-        found.append(Happening("NameTaken", f"its name is somebody else's: {world.foreign}"))
+        found.append(Happening(EventReason.NAME_TAKEN, f"its name is somebody else's: {world.foreign}"))
     if not world.record_known and world.record_trouble:
-        found.append(Happening("NameUnknown", f"what its name leads to is not known: {world.record_trouble}"))
+        found.append(
+            Happening(EventReason.NAME_UNKNOWN, f"what its name leads to is not known: {world.record_trouble}")
+        )
     if world.led_straight and world.elsewhere:
         told = f"clients do not come to {', '.join(sorted(world.elsewhere))}, which listen at another port"
-        found.append(Happening("PortTaken", told))
+        found.append(Happening(EventReason.PORT_TAKEN, told))
     if world.torn:
-        found.append(Happening("NameTorn", f"the DNS servers of its name do not answer the same: {world.torn}"))
+        found.append(
+            Happening(EventReason.NAME_TORN, f"the DNS servers of its name do not answer the same: {world.torn}")
+        )
     found += [
-        Happening("EdgeUnrouted", f"no address can come to edge {each.name} of site {balancer.site}: {each.unrouted}")
+        Happening(
+            EventReason.EDGE_UNROUTED,
+            f"no address can come to edge {each.name} of site {balancer.site}: {each.unrouted}",
+        )
         for balancer in world.balancers
         for each in balancer.edges
         if each.unrouted
@@ -287,9 +309,9 @@ def _of_clients(world: World) -> list[Happening]:
     if world.record is not None:
         direct = world.record == APISERVERS
         where = world.record if direct else f"site {world.record}"
-        found.append(Happening("NameLeads", f"its name leads to {where}", EventType.NORMAL))
+        found.append(Happening(EventReason.NAME_LEADS, f"its name leads to {where}", EventType.NORMAL))
         # A fixed address is there before anything serves.
         if world.memory.served_site is not None and not world.balancer(world.record).ready:
             who = "its name" if direct else f"the load balancer of {where}"
-            found.append(Happening("NoBackends", f"{who} leads to no ready apiserver"))
+            found.append(Happening(EventReason.NO_BACKENDS, f"{who} leads to no ready apiserver"))
     return found
