@@ -10,7 +10,7 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import find_condition
-from quarterdeck.engine.notices.conditions import CLOCKS_SYNCHRONIZED
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW, WatchClocks
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineState
@@ -41,7 +41,7 @@ def seen(plane: Plane, *silent: str) -> World:
 
 
 def told(plane: Plane) -> tuple[str, str, str]:
-    found = find_condition(plane.resource.status.conditions, CLOCKS_SYNCHRONIZED)
+    found = find_condition(plane.resource.status.conditions, ConditionType.CLOCKS_SYNCHRONIZED)
     assert found is not None
     return found.status, found.reason, found.message
 

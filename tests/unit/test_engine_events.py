@@ -9,6 +9,7 @@ from model.stories import with_fact, with_member, with_membership, with_memory, 
 from model.worlds import empty, settled
 from support.golden import Golden
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import HealingBounds
@@ -45,8 +46,8 @@ def member(world: World, replica: str, health: Health) -> World:
 def test_of_a_plane_that_is_well_only_who_leads_and_where_is_told(world: World) -> None:
     assert world.membership is not None
     assert happenings(world) == {
-        Happening("LeaderElected", f"{world.membership.leader} leads etcd", EventType.NORMAL),
-        Happening("NameResolved", "its name leads to site east", EventType.NORMAL),
+        Happening(EventReason.LEADER_ELECTED, f"{world.membership.leader} leads etcd", EventType.NORMAL),
+        Happening(EventReason.NAME_RESOLVED, "its name leads to site east", EventType.NORMAL),
     }
 
 
@@ -60,12 +61,12 @@ def test_a_lost_quorum_is_told_except_where_the_plane_is_deleted(world: World, g
     assert happenings(replace(silent, deleting=True)) == frozenset()
 
 
-def test_a_member_is_told_of_once_it_counts_as_down(world: World, golden: Golden) -> None:
+def test_a_member_is_event_of_once_it_counts_as_down(world: World, golden: Golden) -> None:
     assert warnings(member(world, "east-2", Health.SUSPECT)) == set()
     golden(told_alone(member(world, "east-2", Health.DOWN), "MemberDown"))
 
 
-def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World, golden: Golden) -> None:
+def test_a_member_that_only_we_do_not_see_is_event_of_as_waited_for(world: World, golden: Golden) -> None:
     golden(told_alone(member(world, "east-2", Health.UNREACHABLE), "MemberUnreachable"))
 
 
@@ -134,7 +135,7 @@ def test_what_people_read_are_the_warnings_alone(world: World, golden: Golden) -
 
 
 def test_an_event_is_of_one_moment() -> None:
-    made = Happening("AlarmRaised", "etcd raised an alarm: NOSPACE").event("demo", 7.0)
+    made = Happening(EventReason.ALARM_RAISED, "etcd raised an alarm: NOSPACE").event("demo", 7.0)
     assert made == Event(
         plane="demo",
         type=EventType.WARNING,

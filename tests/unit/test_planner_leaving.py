@@ -31,7 +31,7 @@ DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
 
 
 def dies(one: Seen, *rest: Seen, leader: str | None = None, count: int = 3) -> bool:
-    """Whether it is removed as one of those that nobody wants and that are dead, lost or only listen."""
+    """Whether quarterdeck removes it as one of those that nobody wants and that are dead, lost or only listen."""
     now = viewed(*(rest or voters_at("west", 3)), one, to="west", count=count, leader=leader)
     steps = all_told(remove_dead(now))
     assert steps in ([], [f"RemoveMember {one.name}"])

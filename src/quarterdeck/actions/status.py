@@ -6,6 +6,7 @@ from typing import Unpack
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import ConditionStatus, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane, StatusChanges
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Gone, NotFound
@@ -43,7 +44,9 @@ async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
             await write_memory(plane, memory)
 
 
-async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str, str] | None) -> None:
+async def tell_condition(
+    plane: Plane, kind: ConditionType, so: tuple[ConditionStatus, ConditionReason, str] | None
+) -> None:
     """Write one condition (status, reason, message; None: remove it), if more than its time differs."""
     async with plane.writing:
         await refresh(plane)

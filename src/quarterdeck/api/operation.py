@@ -47,6 +47,11 @@ class OperationPhase(StrEnum):
         return self in (OperationPhase.SUCCEEDED, OperationPhase.ABORTED)
 
 
+def operation_reason(kind: OperationType, phase: OperationPhase) -> str:
+    """The reason of the event that an operation of this type got into a phase, such as ``MigrateSucceeded``."""
+    return f"{kind.value}{phase.value}"
+
+
 class Goal(Model):
     """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
     is no part of it. ``revision``: what its replicas were rendered from, files included. ``addon_manifests``: what its

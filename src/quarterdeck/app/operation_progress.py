@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.notices.conditions import NO_LEADER, READY, RECONCILING, why_stalled
+from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.workspace import operations
-from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
 #: Events that say what the journal or the conditions say as well.
-_TOLD_ELSEWHERE = frozenset({"StepFailed", "ReconcileError", "WatcherLost"})
+_TOLD_ELSEWHERE = frozenset({EventReason.STEP_FAILED, EventReason.RECONCILE_ERROR, EventReason.WATCHER_LOST})
 #: Seconds within which an operation has just begun.
 _JUST = 5.0
 
@@ -84,13 +85,13 @@ class Progressed:
         for event in await self.store.events(self.plane):
             if event.last >= self.since and event.message not in self._warned:
                 self._warned.add(event.message)
-                if event.reason == "ManualChangeRequired":
+                if event.reason == EventReason.MANUAL_CHANGE_REQUIRED:
                     self.onlooker.wants(event.message)
-                elif event.reason == SENDS_PROGRAM:
+                elif event.reason == EventReason.SENDS_PROGRAM:
                     self.onlooker.notes(event.message)
                 elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
                     self.onlooker.warns(event.message)
-        so = find_condition(plane.status.conditions, RECONCILING) if plane is not None else None
+        so = find_condition(plane.status.conditions, ConditionType.RECONCILING) if plane is not None else None
         if so is not None and so.status is ConditionStatus.TRUE and so.message:
             self.onlooker.waits(so.message)
 
@@ -104,7 +105,7 @@ def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
         case EntryOutcome.FAILED:
             onlooker.did(entry.text, _seconds(entry), str(entry.detail.get("error", "it failed")))
         case EntryOutcome.NOTED:
-            if entry.kind == "ReconcileError":
+            if entry.kind == "Trouble":
                 onlooker.warns(f"{entry.text}; trying again")
 
 
@@ -120,20 +121,20 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
     if plane.metadata.deletion_timestamp is not None:
         return False
     if paused := operations.why_paused(plane, datetime.now(UTC)):
-        raise Paused(f"driving plane {plane.name}", paused, f"resume it with 'resume {plane.name}'")
+        raise Paused(f"driving plane {plane.name}", paused, f"let it go on with 'resume {plane.name}'")
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
         raise retold(operation)
-    ready = find_condition(plane.status.conditions, READY)
+    ready = find_condition(plane.status.conditions, ConditionType.READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
-    return ready.status is ConditionStatus.TRUE or ready.reason == NO_LEADER
+    return ready.status is ConditionStatus.TRUE or ready.reason == ConditionReason.NO_LEADER
 
 
 def still_awaited(plane: ControlPlane) -> str:
     """What a plane waits for, or what it needs a person for, as its driver last said; "" if that said nothing."""
     if stalled := why_stalled(plane):
         return stalled
-    so = find_condition(plane.status.conditions, RECONCILING)
+    so = find_condition(plane.status.conditions, ConditionType.RECONCILING)
     return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
 
 

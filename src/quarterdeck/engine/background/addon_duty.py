@@ -14,8 +14,9 @@ from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Condition, ConditionStatus, instant, with_condition
 from quarterdeck.api.belongings import AddonContent, AddonManifests
+from quarterdeck.api.conditions import ConditionReason, ConditionType
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.addons import AddonStatus
-from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.workspace import addons
@@ -159,10 +160,14 @@ class AddonDuty:
             return state.model_copy(update={"why": str(error)})
         if state.digest == wanted.digest and not state.why:
             await _tell(
-                plane, "AddonRepaired", f"add-on {wanted.name} was changed by another client, and is up to date again"
+                plane,
+                EventReason.ADDON_REPAIRED,
+                f"add-on {wanted.name} was changed by another client, and is up to date again",
             )
         else:
-            await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are up to date")
+            await _tell(
+                plane, EventReason.ADDON_APPLIED, f"add-on {wanted.name}: {applied.objects} objects are up to date"
+            )
         return AddonStatus(
             name=wanted.name,
             manifests="" if own is not None else addons.named(self._manifests),
@@ -187,7 +192,7 @@ class AddonDuty:
                 await found.remove(name)
             except Waits as error:
                 return _known(plane, name).model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
-            await _tell(plane, "AddonRemoved", f"add-on {name} was removed")
+            await _tell(plane, EventReason.ADDON_REMOVED, f"add-on {name} was removed")
         return None
 
 
@@ -227,7 +232,10 @@ async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
         if each.why and each not in before:
             kind = EventType.NORMAL if _waits(each) else EventType.WARNING
             await _tell(
-                plane, "AddonWaiting" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind
+                plane,
+                EventReason.ADDON_WAITING if _waits(each) else EventReason.ADDON_FAILED,
+                f"add-on {each.name}: {each.why}",
+                kind,
             )
 
 
@@ -235,16 +243,19 @@ def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Conditio
     """The plane's conditions, with whether its add-ons are applied."""
     failing = [f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in states if each.why]
     hopeless = any(each.why and not _waits(each) for each in states)
+    reason = ConditionReason.UP_TO_DATE
+    if failing:
+        reason = ConditionReason.REFUSED if hopeless else ConditionReason.WAITING
     return with_condition(
         plane.resource.status.conditions,
-        ADDONS_APPLIED,
+        ConditionType.ADDONS_APPLIED,
         ConditionStatus.FALSE if failing else ConditionStatus.TRUE,
-        reason=("Refused" if hopeless else "Waiting") if failing else "UpToDate",
+        reason=reason,
         now=plane.clock(),
         message="; ".join(failing) or f"{sum(each.objects for each in states)} objects",
         observed_generation=plane.resource.metadata.generation,
     )
 
 
-async def _tell(plane: Plane, reason: str, message: str, kind: EventType = EventType.NORMAL) -> None:
+async def _tell(plane: Plane, reason: EventReason, message: str, kind: EventType = EventType.NORMAL) -> None:
     await plane.store.record(Happening(reason, message, kind).event(plane.name, plane.clock()))

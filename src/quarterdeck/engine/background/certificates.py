@@ -14,6 +14,7 @@ from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import OperationType
 from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
@@ -93,7 +94,7 @@ class ApproveNodes:
         for each in left.values():
             if self._left.get(each.request) != each.why:
                 words = f"request {each.request} of {each.node} needs your decision: {each.why}"
-                happening = Happening("NodeCertificateNotApproved", words, EventType.WARNING)
+                happening = Happening(EventReason.NODE_CERTIFICATE_NOT_APPROVED, words, EventType.WARNING)
                 await plane.store.record(happening.event(plane.name, plane.clock()))
         self._left = {name: each.why for name, each in left.items()}
 
@@ -127,7 +128,7 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
     condition: JsonValue = {
         "type": "Approved",
         "status": "True",
-        "reason": "NodeRequestsOwnNames",
+        "reason": "NodeAsksForItself",
         "message": "quarterdeck: the node requests its own names and addresses, and no other node has them",
     }
     return {

@@ -12,8 +12,8 @@ from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.engine.background.duties import tend
-from quarterdeck.engine.notices.conditions import DISKS_HEALTHY, LINKS_HEALTHY
 from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
@@ -145,10 +145,12 @@ async def _tell_disks(
         f"the disk under {CALLED[cluster]} of {name} is slow: syncs take more than {DISK.slow:g} s"
         for cluster, name in _slow_by(DISK, read)
     ]
-    reason = "DiskSlow" if said else "Healthy"
+    reason = ConditionReason.DISK_SLOW if said else ConditionReason.HEALTHY
     if short:
-        reason = "DiskFull" if min(free for _, free in short) < _NONE else "DiskNearlyFull"
-    await _tell(plane, DISKS_HEALTHY, reason, said)
+        reason = (
+            ConditionReason.DISK_FULL if min(free for _, free in short) < _NONE else ConditionReason.DISK_NEARLY_FULL
+        )
+    await _tell(plane, ConditionType.DISKS_HEALTHY, reason, said)
 
 
 async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) -> None:
@@ -157,9 +159,11 @@ async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) 
         f"the link of {CALLED[cluster]} of {name} is slow: most others answer it after more than {LINK.slow:g} s"
         for cluster, name in _slow_by(LINK, read)
     ]
-    await _tell(plane, LINKS_HEALTHY, "LinkSlow" if said else "Healthy", said)
+    await _tell(
+        plane, ConditionType.LINKS_HEALTHY, ConditionReason.LINK_SLOW if said else ConditionReason.HEALTHY, said
+    )
 
 
-async def _tell(plane: Plane, condition: str, reason: str, said: Collection[str]) -> None:
+async def _tell(plane: Plane, condition: ConditionType, reason: ConditionReason, said: Collection[str]) -> None:
     status = ConditionStatus.FALSE if said else ConditionStatus.TRUE
     await tell_condition(plane, condition, (status, reason, "; ".join(said)))

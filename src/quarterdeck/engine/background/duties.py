@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.tasks import cut_off
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.notices.troubles import Disposition, Failures, Troubles, fate
 from quarterdeck.model.endpoints import Must
@@ -63,7 +64,7 @@ class LongTasks:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="BackgroundTaskFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.BACKGROUND_TASK_FAILED)
 
     def may_begin(self, name: str) -> bool:
         """Whether no task of that name runs or is in backoff."""
@@ -167,7 +168,7 @@ class Duties:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="BackgroundTaskFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.BACKGROUND_TASK_FAILED)
 
     def begin(self, plane: Plane, world: World) -> None:
         """Start a turn, unless one runs or ran lately."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.background.duties import share, tend
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.data_comparison import compare
@@ -77,7 +78,7 @@ async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
     if _disagree(world) and found.same:
         message = f"{CALLED[cluster]} has raised CORRUPT, though all members have the same data at etcd revision"
         disarm = f"'quarterdeck etcd disarm {plane.name}' turns it off"
-        told = Happening("AlarmUnexplained", f"{message} {found.revision:,}: {disarm}")
+        told = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
         await plane.store.record(told.event(plane.name, plane.clock()))
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
 from quarterdeck.engine.controller_sets.set_holders import Holder, locks_of, manager_of, taker
@@ -82,7 +83,7 @@ class LockWatch:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="LockHistoryFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.LOCK_HISTORY_FAILED)
 
     async def see(self) -> None:
         """Watch, by one ready apiserver after another, until cancelled."""

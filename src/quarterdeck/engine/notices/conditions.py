@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from quarterdeck.api.base import Condition, ConditionStatus, find_condition, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -18,25 +19,14 @@ from quarterdeck.planner.revisions import next_revision
 from quarterdeck.planner.rules.recovery import advice
 from quarterdeck.planner.space import lacks_quota
 
-#: The plane is up to date; its API serves, by the last observation; a driver changes it; it needs a person to continue.
-READY = "Ready"
-AVAILABLE = "Available"
-RECONCILING = "Reconciling"
-STALLED = "Stalled"
-#: A program of the plane leads each kind of controllers.
-CONTROLLERS_LEAD = "ControllersLead"
-#: For planes with add-ons: all their objects are up to date (see ``addon_duty``).
-ADDONS_APPLIED = "AddonsApplied"
-#: For managed planes: the disks of etcd are fast enough and have room; its links are fast (see ``disk_watch``).
-DISKS_HEALTHY = "DisksHealthy"
-LINKS_HEALTHY = "LinksHealthy"
-#: For managed planes: the clocks of their machines agree with this host's (see ``clock_skew``).
-CLOCKS_SYNCHRONIZED = "ClocksSynchronized"
-#: For planes with ``spec.drills``: when each was last proven (see ``drills.schedule``).
-DRILLED = "Drilled"
-KINDS = (READY, AVAILABLE, RECONCILING, STALLED, CONTROLLERS_LEAD)
-#: The reason of ``ControllersLead``, and of ``Ready``, where a plane is up to date but some controllers do not work.
-NO_LEADER = "NoLeader"
+#: The conditions that follow from an observation and its plan.
+KINDS = (
+    ConditionType.READY,
+    ConditionType.AVAILABLE,
+    ConditionType.RECONCILING,
+    ConditionType.STALLED,
+    ConditionType.CONTROLLERS_LEAD,
+)
 #: A message names at most so many waits.
 _REASONS = 3
 
@@ -46,7 +36,12 @@ def unseen(now: float) -> tuple[Condition, ...]:
     found: tuple[Condition, ...] = ()
     for kind in KINDS:
         found = with_condition(
-            found, kind, ConditionStatus.UNKNOWN, reason="NotObserved", now=now, message="not observed yet"
+            found,
+            kind,
+            ConditionStatus.UNKNOWN,
+            reason=ConditionReason.NOT_OBSERVED,
+            now=now,
+            message="not observed yet",
         )
     return found
 
@@ -66,11 +61,11 @@ def judged(
     """
     found = before
     for kind, (status, reason, message) in (
-        (READY, _ready(world, plan)),
-        (AVAILABLE, _available(world)),
-        (RECONCILING, _reconciling(before, plan, generation, paused)),
-        (STALLED, _stalled(world, asked)),
-        (CONTROLLERS_LEAD, _led(world)),
+        (ConditionType.READY, _ready(world, plan)),
+        (ConditionType.AVAILABLE, _available(world)),
+        (ConditionType.RECONCILING, _reconciling(before, plan, generation, paused)),
+        (ConditionType.STALLED, _stalled(world, asked)),
+        (ConditionType.CONTROLLERS_LEAD, _led(world)),
     ):
         found = with_condition(
             found, kind, status, reason=reason, now=now, message=message, observed_generation=generation
@@ -81,16 +76,25 @@ def judged(
 def stalled(before: tuple[Condition, ...], error: str, *, generation: int, now: float) -> tuple[Condition, ...]:
     """The conditions once an operation has failed: no retry helps."""
     found = before
-    for kind, status in ((RECONCILING, ConditionStatus.FALSE), (STALLED, ConditionStatus.TRUE)):
+    for kind, status in (
+        (ConditionType.RECONCILING, ConditionStatus.FALSE),
+        (ConditionType.STALLED, ConditionStatus.TRUE),
+    ):
         found = with_condition(
-            found, kind, status, reason="OperationFailed", now=now, message=error, observed_generation=generation
+            found,
+            kind,
+            status,
+            reason=ConditionReason.OPERATION_FAILED,
+            now=now,
+            message=error,
+            observed_generation=generation,
         )
     return found
 
 
 def why_stalled(plane: ControlPlane) -> str:
     """Why the plane needs a person to continue, as its last driver reported; "" if it does not."""
-    found = find_condition(plane.status.conditions, STALLED)
+    found = find_condition(plane.status.conditions, ConditionType.STALLED)
     if found is None or found.status is not ConditionStatus.TRUE:
         return ""
     return found.message if found.observed_generation == plane.metadata.generation else ""
@@ -114,18 +118,22 @@ def _plain(condition: Condition) -> str:
     return re.sub(r"[\d.,]+", "#", condition.message)
 
 
-_Answer = tuple[ConditionStatus, str, str]
+_Answer = tuple[ConditionStatus, ConditionReason, str]
 
 
 def _ready(world: World, plan: Plan) -> _Answer:
     if _rejected(world):
-        return ConditionStatus.FALSE, "RevisionRejected", _rejected(world)
+        return ConditionStatus.FALSE, ConditionReason.REVISION_REJECTED, _rejected(world)
     if plan.done and world.unled:
-        return ConditionStatus.FALSE, NO_LEADER, unled(world)
+        return ConditionStatus.FALSE, ConditionReason.NO_LEADER, unled(world)
     if plan.done:
-        return ConditionStatus.TRUE, "UpToDate", "; ".join(plan.leftovers)
+        return ConditionStatus.TRUE, ConditionReason.UP_TO_DATE, "; ".join(plan.leftovers)
     missed = _missed(world)
-    return (ConditionStatus.FALSE, "Degraded", missed) if missed else (ConditionStatus.FALSE, "NotUpToDate", "")
+    return (
+        (ConditionStatus.FALSE, ConditionReason.DEGRADED, missed)
+        if missed
+        else (ConditionStatus.FALSE, ConditionReason.NOT_UP_TO_DATE, "")
+    )
 
 
 def _missed(world: World) -> str:
@@ -146,55 +154,59 @@ def unled(world: World) -> str:
 
 def _led(world: World) -> _Answer:
     if world.unled:
-        return ConditionStatus.FALSE, NO_LEADER, unled(world)
+        return ConditionStatus.FALSE, ConditionReason.NO_LEADER, unled(world)
     if world.leading and all(each.led for each in world.leading):
-        return ConditionStatus.TRUE, "LeaderElected", ""
-    return ConditionStatus.UNKNOWN, "Unknown", ""
+        return ConditionStatus.TRUE, ConditionReason.LEADER_ELECTED, ""
+    return ConditionStatus.UNKNOWN, ConditionReason.UNKNOWN, ""
 
 
 def _available(world: World) -> _Answer:
     site = world.front if world.fixed else (world.record if world.record_known else world.memory.served_site)
     if site is None:
-        return ConditionStatus.FALSE, "NoName", "the plane's name does not resolve"
+        return ConditionStatus.FALSE, ConditionReason.NO_NAME, "the plane's name does not resolve"
     balancer, who = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"
     if balancer.ready:
-        return ConditionStatus.TRUE, "Serving", f"{who} leads to ready apiservers"
+        return ConditionStatus.TRUE, ConditionReason.SERVING, f"{who} leads to ready apiservers"
     if not balancer.reachable:
-        return ConditionStatus.UNKNOWN, "Unreachable", f"{who} does not answer this process"
-    return ConditionStatus.FALSE, "NoReadyBackend", f"{who} leads to no ready apiserver"
+        return ConditionStatus.UNKNOWN, ConditionReason.UNREACHABLE, f"{who} does not answer this process"
+    return ConditionStatus.FALSE, ConditionReason.NO_READY_BACKEND, f"{who} leads to no ready apiserver"
 
 
 def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, paused: str) -> _Answer:
     if paused:
-        return ConditionStatus.FALSE, "Paused", paused
+        return ConditionStatus.FALSE, ConditionReason.PAUSED, paused
     if plan.done:
-        return ConditionStatus.FALSE, "UpToDate", ""
+        return ConditionStatus.FALSE, ConditionReason.UP_TO_DATE, ""
     if not plan.now:
-        return ConditionStatus.TRUE, "Progressing", f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}"
+        return (
+            ConditionStatus.TRUE,
+            ConditionReason.PROGRESSING,
+            f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}",
+        )
     # Steps come and go: the last wait is more useful, and need not be written again.
-    last = find_condition(before, RECONCILING)
+    last = find_condition(before, ConditionType.RECONCILING)
     goes_on = last is not None and last.status is ConditionStatus.TRUE and last.observed_generation == generation
-    return ConditionStatus.TRUE, "Progressing", last.message if last is not None and goes_on else ""
+    return ConditionStatus.TRUE, ConditionReason.PROGRESSING, last.message if last is not None and goes_on else ""
 
 
 def _stalled(world: World, asked: Sequence[str]) -> _Answer:
     if _rejected(world):
-        return ConditionStatus.TRUE, "RevisionRejected", _rejected(world)
+        return ConditionStatus.TRUE, ConditionReason.REVISION_REJECTED, _rejected(world)
     if lost := advice(world):
-        return ConditionStatus.TRUE, "QuorumLost", lost
+        return ConditionStatus.TRUE, ConditionReason.QUORUM_LOST, lost
     if asked:
-        return ConditionStatus.TRUE, "ManualActionRequired", "; ".join(asked[:_REASONS])
+        return ConditionStatus.TRUE, ConditionReason.MANUAL_ACTION_REQUIRED, "; ".join(asked[:_REASONS])
     for cluster in Cluster:
         of = world.of(cluster)
         if unknown := stray_voters(of, cluster):
-            return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(map(str, unknown))}"
+            return ConditionStatus.TRUE, ConditionReason.UNKNOWN_MEMBER, f"waiting for {'; '.join(map(str, unknown))}"
         if of.membership is not None and of.membership.authenticates:
-            return ConditionStatus.TRUE, "AuthenticationEnabled", authentication(world, CALLED[cluster])
+            return ConditionStatus.TRUE, ConditionReason.AUTHENTICATION_ENABLED, authentication(world, CALLED[cluster])
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
-            return ConditionStatus.TRUE, "AlarmRaised", _alarm(of, of.membership, CALLED[cluster])
+            return ConditionStatus.TRUE, ConditionReason.ALARM_RAISED, _alarm(of, of.membership, CALLED[cluster])
         if (lacking := lacks_quota(of, cluster)) is not None:
-            return ConditionStatus.TRUE, "QuotaTooSmall", f"waiting for {lacking}"
-    return ConditionStatus.FALSE, "NotStalled", ""
+            return ConditionStatus.TRUE, ConditionReason.QUOTA_TOO_SMALL, f"waiting for {lacking}"
+    return ConditionStatus.FALSE, ConditionReason.NOT_STALLED, ""
 
 
 def _alarm(world: World, membership: Membership, etcd: str) -> str:

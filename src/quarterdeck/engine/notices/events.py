@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
@@ -35,13 +36,13 @@ from quarterdeck.stores.port import Event, EventType
 class Happening:
     """A fact about a plane that makes an event. ``reason`` is a CamelCase name, ``message`` a sentence for people."""
 
-    reason: str
+    reason: EventReason
     message: str
     type: EventType = EventType.WARNING
 
     def event(self, plane: str, now: float) -> Event:
         """The event, observed at ``now`` (seconds)."""
-        return Event(plane=plane, type=self.type, reason=self.reason, message=self.message, first=now, last=now)
+        return Event(plane=plane, type=self.type, reason=self.reason.value, message=self.message, first=now, last=now)
 
 
 def happenings(world: World) -> frozenset[Happening]:
@@ -91,16 +92,22 @@ def _then(world: World, alarm: str) -> str:
 
 def _of_epochs(world: World) -> list[Happening]:
     """Facts about a lost quorum, and about epochs."""
-    found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    found = (
+        [Happening(EventReason.QUORUM_LOST, f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    )
     seed, memory = world.memory.seed, world.memory
     if seed is not None:
         began = f"epoch {memory.epoch} of etcd began from the data of {seed.survivor}, etcd revision {seed.revision:,}"
         found.append(
-            Happening("EpochStarted", f"{began}; the last observed revision before was {seed.seen:,}", EventType.NORMAL)
+            Happening(
+                EventReason.EPOCH_STARTED,
+                f"{began}; the last observed revision before was {seed.seen:,}",
+                EventType.NORMAL,
+            )
         )
     found += [
         Happening(
-            "FormerDataKept",
+            EventReason.FORMER_DATA_KEPT,
             f"the data of {each.replica}, of a former epoch, is kept on machine {each.machine}",
             EventType.NORMAL,
         )
@@ -113,34 +120,42 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     """Facts about one cluster, called ``etcd``, on the world of that cluster."""
     membership = world.membership
     wrong = [
-        Happening("WrongData", f"{etcd} of {each.replica} has the wrong data: {each.seen}") for each in world.wrong
+        Happening(EventReason.WRONG_DATA, f"{etcd} of {each.replica} has the wrong data: {each.seen}")
+        for each in world.wrong
     ]
     if membership is None:
         if not world.memory.created:
             return []  # it did not exist yet
-        return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
+        return [
+            *wrong,
+            Happening(EventReason.NO_QUORUM, f"no quorum of its {etcd.removeprefix('the ')} members answers"),
+        ]
     found = wrong + [
-        Happening("AlarmRaised", f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
+        Happening(EventReason.ALARM_RAISED, f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
         for alarm in membership.alarms
     ]
     if membership.authenticates:
-        found.append(Happening("AuthenticationEnabled", authentication(world, etcd)))
+        found.append(Happening(EventReason.AUTHENTICATION_ENABLED, authentication(world, etcd)))
     joining = {record.name for record in world.memory.replicas if not record.started}
     unknown = strays(world)
     found += [_unknown_member(world, each, etcd) for each in unknown]
     for member in (each for each in membership.members if each not in unknown):
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
         if member.lagging:
-            found.append(Happening("MemberLagging", f"{who} is far behind the leader, and does not catch up"))
+            found.append(
+                Happening(EventReason.MEMBER_LAGGING, f"{who} is far behind the leader, and does not catch up")
+            )
         if member.replica in joining:
             continue
         if member.health is Health.DOWN:
-            found.append(Happening("MemberDown", f"{who} is down: it answers neither this process nor the leader"))
+            found.append(
+                Happening(EventReason.MEMBER_DOWN, f"{who} is down: it answers neither this process nor the leader")
+            )
         elif member.health is Health.UNREACHABLE:
             seen = "does not answer this process, but may still serve others: quarterdeck waits for it"
-            found.append(Happening("MemberUnreachable", f"{who} {seen}"))
+            found.append(Happening(EventReason.MEMBER_UNREACHABLE, f"{who} {seen}"))
     if membership.leader is not None:
-        found.append(Happening("LeaderElected", f"{membership.leader} leads {etcd}", EventType.NORMAL))
+        found.append(Happening(EventReason.LEADER_ELECTED, f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
 
 
@@ -148,7 +163,7 @@ def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
     """The event for a member that belongs to no replica: a person, or another program, has added it."""
     role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
     then = "quarterdeck removes it" if member.learner else f"remove it with '{remove} {member.id:x}'"
-    return Happening("UnknownMember", f"{role} {member.told} of {etcd} belongs to no replica: {then}")
+    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.told} of {etcd} belongs to no replica: {then}")
 
 
 #: The world of each cluster.
@@ -164,25 +179,27 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     if fact.machine is not MachineState.UP:
         silent = f"cannot be used now: {fact.why}" if fact.why else "does not answer"
         what = "is off" if fact.machine is MachineState.DOWN else silent
-        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
+        return [Happening(EventReason.MACHINE_DOWN, f"machine {record.machine} of replica {record.name} {what}")]
     # etcd exits by itself when its member is removed, and is stopped a moment later.
     told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
     if fact.why:
         why = f"machine {record.machine} of replica {record.name} is slow to accept quarterdeck's login: {fact.why}"
-        found.append(Happening("MachineSlow", why))
+        found.append(Happening(EventReason.MACHINE_SLOW, why))
     found += [
         Happening(
-            "UnitFailed",
+            EventReason.UNIT_FAILED,
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
         if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
     world = worlds[Cluster.MAIN]
-    found += [Happening("UnitNotReady", _stands(world, record, each)) for each in stand_still(world, record)]
     found += [
-        Happening("UnitModified", f"the files of {component} of {record.name} were changed on the machine")
+        Happening(EventReason.UNIT_NOT_READY, _stands(world, record, each)) for each in stand_still(world, record)
+    ]
+    found += [
+        Happening(EventReason.UNIT_MODIFIED, f"the files of {component} of {record.name} were changed on the machine")
         for component in fact.altered
     ]
     return found
@@ -207,14 +224,14 @@ def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
     found = []
     if fact.refused:
         why = f"machine {record.machine} does not start {etcd} of {name}: {fact.refused}"
-        found.append(Happening("DataMissing", why))
+        found.append(Happening(EventReason.DATA_MISSING, why))
     if record.started and fact.has_data is False:
         of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
-        found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
+        found.append(Happening(EventReason.DATA_LOST, f"the data of {name}{of} is gone from machine {record.machine}"))
     if record.differs:
         held = world.membership is not None and CORRUPT in raised(world.membership)
         then = exchanged_after_corrupt(world) if held else "it is replaced"
-        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: {then}"))
+        found.append(Happening(EventReason.DATA_DIFFERS, f"{etcd} of {name} has other data than most members: {then}"))
     return found
 
 
@@ -227,28 +244,28 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening("ReplicaMarkedForReplacement", f"{each.told} is marked for replacement: {each.why}")
+        Happening(EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.told} is marked for replacement: {each.why}")
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}
     found += [
         Happening(
-            "ReplicaReattached",
+            EventReason.REPLICA_REATTACHED,
             f"{each.replica} is on machine {there[each.replica]} with its data: machine {each.machine} was dead",
             EventType.NORMAL,
         )
         for each in world.memory.left
         if each.replica in there
     ]
-    found += [Happening("UnitUnhealthy", f"{name} is unhealthy") for name, _ in world.memory.ailing]
+    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.ailing]
     if (world.memory.down or world.memory.ailing) and world.membership is not None:
         found += [
-            Happening("HealingBlocked", f"{name} is unhealthy, and healing is blocked: {why}")
+            Happening(EventReason.HEALING_BLOCKED, f"{name} is unhealthy, and healing is blocked: {why}")
             for name, why in held_back(view(world))
         ]
     found += [
         Happening(
-            "MachineFlapping",
+            EventReason.MACHINE_FLAPPING,
             f"the replicas of machine {name} had to be replaced repeatedly: it is cordoned until a person uncordons it",
         )
         for name in sorted(flapping(world))
@@ -257,14 +274,16 @@ def _of_healing(world: World) -> list[Happening]:
 
 
 def _of_leading(world: World) -> list[Happening]:
-    return [Happening("NoLeader", each.trouble) for each in world.unled]
+    return [Happening(EventReason.NO_LEADER, each.trouble) for each in world.unled]
 
 
 def event_of(step: Step) -> Happening | None:
     """The event of a step that no later observation shows; None for other steps."""
     if isinstance(step, Pardon):
         return Happening(
-            "ReplacementCancelled", f"the replacement of {step.replica} is cancelled: {step.why}", EventType.NORMAL
+            EventReason.REPLACEMENT_CANCELLED,
+            f"the replacement of {step.replica} is cancelled: {step.why}",
+            EventType.NORMAL,
         )
     return None
 
@@ -272,16 +291,21 @@ def event_of(step: Step) -> Happening | None:
 def _of_clients(world: World) -> list[Happening]:
     found = []
     if world.foreign:
-        found.append(Happening("NameTaken", f"its name belongs to another owner: {world.foreign}"))
+        found.append(Happening(EventReason.NAME_TAKEN, f"its name belongs to another owner: {world.foreign}"))
     if not world.record_known and world.record_trouble:
-        found.append(Happening("NameUnknown", f"it is unknown where its name leads: {world.record_trouble}"))
+        found.append(Happening(EventReason.NAME_UNKNOWN, f"it is unknown where its name leads: {world.record_trouble}"))
     if world.led_straight and world.elsewhere:
         told = f"clients cannot reach {', '.join(sorted(world.elsewhere))}, which listen at another port"
-        found.append(Happening("PortTaken", told))
+        found.append(Happening(EventReason.PORT_TAKEN, told))
     if world.torn:
-        found.append(Happening("NameInconsistent", f"the DNS servers of its name answer differently: {world.torn}"))
+        found.append(
+            Happening(EventReason.NAME_INCONSISTENT, f"the DNS servers of its name answer differently: {world.torn}")
+        )
     found += [
-        Happening("EdgeWithoutAddress", f"edge {each.name} of site {balancer.site} can get no address: {each.unrouted}")
+        Happening(
+            EventReason.EDGE_WITHOUT_ADDRESS,
+            f"edge {each.name} of site {balancer.site} can get no address: {each.unrouted}",
+        )
         for balancer in world.balancers
         for each in balancer.edges
         if each.unrouted
@@ -289,9 +313,9 @@ def _of_clients(world: World) -> list[Happening]:
     if world.record is not None:
         direct = world.record == APISERVERS
         where = world.record if direct else f"site {world.record}"
-        found.append(Happening("NameResolved", f"its name leads to {where}", EventType.NORMAL))
+        found.append(Happening(EventReason.NAME_RESOLVED, f"its name leads to {where}", EventType.NORMAL))
         # A fixed address exists before anything serves.
         if world.memory.served_site is not None and not world.balancer(world.record).ready:
             who = "its name" if direct else f"the load balancer of {where}"
-            found.append(Happening("NoBackends", f"{who} leads to no ready apiserver"))
+            found.append(Happening(EventReason.NO_BACKENDS, f"{who} leads to no ready apiserver"))
     return found

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, NotApplied, Paused, QuarterdeckError, Unavailable
@@ -79,12 +80,12 @@ class Troubles:
         if str(known) not in self._met:
             self._met.add(str(known))
             await self.watch(lambda watcher: watcher.troubled(known))
-            await self._write(Happening("ReconcileError", str(known)), str(known))
+            await self._write(Happening(EventReason.RECONCILE_ERROR, str(known)), str(known))
 
     async def watch(self, say: Callable[[Watcher], Awaitable[None]]) -> None:
         """Notify all watchers; one that fails is dropped, which makes an event."""
         for text in await self.watchers.tell(say):
-            await self._write(Happening("WatcherLost", text), text)
+            await self._write(Happening(EventReason.WATCHER_LOST, text), text)
 
     async def say(self, error: QuarterdeckError) -> None:
         """Notify the watchers of something that is waited for."""
@@ -125,7 +126,7 @@ class Troubles:
                 JournalEntry(
                     plane=self.plane,
                     time=self.clock(),
-                    kind=happened.reason,
+                    kind=happened.reason.value,
                     text=text,
                     outcome=EntryOutcome.NOTED,
                     operation=self.operation,
@@ -151,7 +152,7 @@ class Failures:
     """
 
     troubles: Troubles
-    reason: str
+    reason: EventReason
     _told: dict[str, str] = field(default_factory=dict)
 
     def went_well(self, what: str) -> None:

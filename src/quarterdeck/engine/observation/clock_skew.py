@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
-from quarterdeck.engine.notices.conditions import CLOCKS_SYNCHRONIZED
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.model.capabilities import ClockOffset
 from quarterdeck.model.units import MachineState
@@ -40,5 +40,9 @@ class WatchClocks:
         found = zip(there, await asyncio.gather(*map(or_none, measured)), strict=True)
         off = {machine: seconds for machine, seconds in found if seconds is not None and abs(seconds) > MOST_SKEW}
         said = [f"the clock of machine {each} is off by {off[each]:+.0f} s: set it, and run NTP there" for each in off]
-        status, reason = (ConditionStatus.FALSE, "ClockSkew") if said else (ConditionStatus.TRUE, "Synchronized")
-        await tell_condition(plane, CLOCKS_SYNCHRONIZED, (status, reason, "; ".join(said)))
+        status, reason = (
+            (ConditionStatus.FALSE, ConditionReason.CLOCK_SKEW)
+            if said
+            else (ConditionStatus.TRUE, ConditionReason.SYNCHRONIZED)
+        )
+        await tell_condition(plane, ConditionType.CLOCKS_SYNCHRONIZED, (status, reason, "; ".join(said)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.membership import Health, MemberFact, Membership
@@ -62,7 +63,7 @@ class MembershipWatch:
         healthy = len(former) == 2 and all(each.health is Health.HEALTHY for each in former)
         if healthy and not mine:
             message = f"{now.leader} leads {CALLED[cluster]} instead of {before.leader}, which is healthy"
-            yield Happening("LeaderMoved", message, EventType.NORMAL)
+            yield Happening(EventReason.LEADER_MOVED, message, EventType.NORMAL)
 
     def _compared(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
         for what, of, told in _differences(_by_id(before), _by_id(now)):
@@ -70,7 +71,7 @@ class MembershipWatch:
             self._tried -= mine
             if not mine:
                 message = f"{what} of {told} in {CALLED[cluster]} was not done by quarterdeck"
-                yield Happening("MembershipChanged", message)
+                yield Happening(EventReason.MEMBERSHIP_CHANGED, message)
 
 
 def _unexplained(cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
@@ -79,7 +80,7 @@ def _unexplained(cluster: Cluster, before: Membership, now: Membership) -> Itera
         return
     if all(each.space is not None and not has_no_room(each.space) for each in now.voters):
         message = f"{CALLED[cluster]} has raised NOSPACE, though every member has room"
-        yield Happening("AlarmUnexplained", message)
+        yield Happening(EventReason.ALARM_UNEXPLAINED, message)
 
 
 def _by_id(membership: Membership) -> Mapping[int, MemberFact]:

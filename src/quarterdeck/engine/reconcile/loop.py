@@ -15,6 +15,7 @@ from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.tasks import together
+from quarterdeck.api.events import EventReason
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.duties import Duties
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
@@ -100,7 +101,7 @@ class Driver:
         await self._tell(world, plan, paused)
 
     async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
-        """Observe, note, act. Returns the plan if it was the last one, and whether all steps succeeded (None: none)."""
+        """Observe, note, act. The plan if it was the last one, and whether all steps succeeded (None: none)."""
         await self.plane.check()
         await refresh(self.plane)
         await adopt(self.plane)
@@ -247,7 +248,7 @@ class Driver:
         if isinstance(detail, Must):
             if step not in self._asked:
                 self._asked[step] = began
-                await self.troubles.tell(Happening("ManualChangeRequired", detail.wish))
+                await self.troubles.tell(Happening(EventReason.MANUAL_CHANGE_REQUIRED, detail.wish))
             await self.troubles.watch(lambda watcher: watcher.asks(step, detail))
             return False
         await self._done(step, began, detail)
@@ -268,7 +269,7 @@ class Driver:
         seconds = now - began
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
         await self._journal(step, EntryOutcome.FAILED, {"seconds": seconds, "error": str(known)})
-        await self.troubles.tell(Happening("StepFailed", f"{step.words}: {known}"))
+        await self.troubles.tell(Happening(EventReason.STEP_FAILED, f"{step.words}: {known}"))
 
     async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
         self._asked.pop(step, None)

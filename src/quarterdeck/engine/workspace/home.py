@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import SharedSecrets
@@ -37,9 +38,6 @@ from quarterdeck.sites.port import Floats, LedFromOutside, SitePort
 from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
-
-#: The reason of an event: a program is sent to a host, which may take a while.
-SENDS_PROGRAM = "SendsProgram"
 
 
 @dataclass(kw_only=True)
@@ -78,9 +76,10 @@ class Home:
 
     async def _sends(self, plane: str, words: str) -> None:
         """See ``Telling``: for observers in other processes."""
-        now = time.time()
-        happened = Event(plane=plane, type=EventType.NORMAL, reason=SENDS_PROGRAM, message=words, first=now, last=now)
-        await self.store.record(happened)
+        now, reason = time.time(), EventReason.SENDS_PROGRAM.value
+        await self.store.record(
+            Event(plane=plane, type=EventType.NORMAL, reason=reason, message=words, first=now, last=now)
+        )
 
     async def site(self, name: str) -> SiteResource:
         """A site's resource; raises NotFound that names the existing sites."""

@@ -17,17 +17,17 @@ from quarterdeck.api.operation import (
     OperationSpec,
     OperationStatus,
     OperationType,
+    operation_reason,
 )
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
-from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace import addons, belongings, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import EventType, Store, amend
+from quarterdeck.stores.port import Event, EventType, Store, amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,8 +336,16 @@ async def _tell(store: Store, operation: Operation, asker: Asker, message: str) 
     """An event of the operation's phase, such as MigrateSucceeded."""
     spec, phase = operation.spec, operation.status.phase
     kind = EventType.WARNING if phase is OperationPhase.FAILED else EventType.NORMAL
-    happened = Happening(f"{spec.type.value}{phase.value}", f"{operation.metadata.name}: {message}", kind)
-    await store.record(happened.event(spec.plane, asker.now().timestamp()))
+    now = asker.now().timestamp()
+    event = Event(
+        plane=spec.plane,
+        type=kind,
+        reason=operation_reason(spec.type, phase),
+        message=f"{operation.metadata.name}: {message}",
+        first=now,
+        last=now,
+    )
+    await store.record(event)
 
 
 async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:
