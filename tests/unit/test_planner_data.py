@@ -33,7 +33,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 
-LOW = "etcd revision 12, and 5,000 was seen before"
+LOW = "etcd revision 12, and 5,000 was observed before"
 
 
 def without_data(world: World, name: str, state: UnitState = UnitState.FAILED) -> World:
