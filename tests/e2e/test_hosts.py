@@ -254,7 +254,7 @@ def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -
                 hosts.cut_sites(OUTSIDE, name, Cut.NONE)
     planes.run("wait", NAME)
     events = {each["reason"] for each in planes.run("events", NAME, "-o", "json").json}
-    assert "ReplicaCondemned" not in events, events
+    assert "ReplicaMarkedForReplacement" not in events, events
 
 
 @pytest.mark.soak  # test_drills has drills, and the contract suite of sites each fault

@@ -17,6 +17,7 @@ from support.site_harness import runs, settings
 
 from quarterdeck.api.base import Metadata, find_condition
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.app import Asker, Quarterdeck, Wish
@@ -25,7 +26,6 @@ from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
 from quarterdeck.app.drill.duty import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
-from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import Fail, Fault, FaultKind
@@ -257,7 +257,7 @@ class Kept:
         work = await self.making.due(plane, world)
         if work is not None:
             await work(plane.check)
-        so = find_condition((await self.fake.open()).resource.status.conditions, DRILLED)
+        so = find_condition((await self.fake.open()).resource.status.conditions, ConditionType.DRILLED)
         return "" if so is None else f"{so.status} {so.reason}"
 
     async def drill(self, name: str, fail: Fail) -> Drill:

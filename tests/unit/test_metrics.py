@@ -79,7 +79,7 @@ def test_controllers_are_led_or_not_and_absent_where_nobody_knows() -> None:
         ("demo", "kube-scheduler"): 1,
         ("demo", "kube-controller-manager"): 0,
     }
-    assert found["quarterdeck_plane_warnings"]["demo", "NobodyLeads"] == 1
+    assert found["quarterdeck_plane_warnings"]["demo", "NoLeader"] == 1
     assert found["quarterdeck_plane_settled"] == {("demo",): 1}, "nothing is done about it"
     assert "quarterdeck_plane_controllers_led" not in of(replace(WELL, leading=(replace(led, led=None),)))
 

@@ -26,6 +26,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import override
 
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.names import DNS_LABEL_MAX, dns_label
 from quarterdeck.api.schema import label, refuse, spell_out
 
@@ -167,10 +168,10 @@ class Condition(Model):
 
 def with_condition(
     conditions: tuple[Condition, ...],
-    kind: str,
+    kind: ConditionType,
     status: ConditionStatus,
     *,
-    reason: str,
+    reason: ConditionReason,
     now: float,
     message: str = "",
     observed_generation: int | None = None,
@@ -181,9 +182,9 @@ def with_condition(
     before = find_condition(conditions, kind)
     same = before is not None and before.status == status
     condition = Condition(
-        type=kind,
+        type=kind.value,
         status=status,
-        reason=reason,
+        reason=reason.value,
         message=message,
         last_transition_time=before.last_transition_time if before is not None and same else instant(now),
         observed_generation=observed_generation,

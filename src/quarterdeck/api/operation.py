@@ -47,6 +47,11 @@ class OperationPhase(StrEnum):
         return self in (OperationPhase.SUCCEEDED, OperationPhase.ABORTED)
 
 
+def operation_reason(kind: OperationType, phase: OperationPhase) -> str:
+    """The reason of the event that an operation of this type got into a phase, such as ``MigrateSucceeded``."""
+    return f"{kind.value}{phase.value}"
+
+
 class Goal(Model):
     """A plane's spec, before an operation (restore ``from`` to undo it) or as its result; the pause of a plane is not
     part of it. ``revision``: the template of its replicas, files included. ``addon_manifests``: its add-ons ("": none).

@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
+from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.workspace import operations
-from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
 #: Events that repeat the journal or the conditions.
-_TOLD_ELSEWHERE = frozenset({"StepFailed", "Trouble", "WatcherLost"})
+_TOLD_ELSEWHERE = frozenset({EventReason.STEP_FAILED, EventReason.RECONCILE_ERROR, EventReason.WATCHER_LOST})
 #: Age in seconds up to which an operation counts as just begun.
 _JUST = 5.0
 
@@ -86,13 +87,13 @@ class Progressed:
         for event in await self.store.events(self.plane):
             if event.last >= self.since and event.message not in self._warned:
                 self._warned.add(event.message)
-                if event.reason == "RecordWanted":
+                if event.reason == EventReason.MANUAL_CHANGE_REQUIRED:
                     self.onlooker.wants(event.message)
-                elif event.reason == SENDS_PROGRAM:
+                elif event.reason == EventReason.SENDS_PROGRAM:
                     self.onlooker.notes(event.message)
                 elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
                     self.onlooker.warns(event.message)
-        so = find_condition(plane.status.conditions, RECONCILING) if plane is not None else None
+        so = find_condition(plane.status.conditions, ConditionType.RECONCILING) if plane is not None else None
         if so is not None and so.status is ConditionStatus.TRUE and so.message:
             self.onlooker.waits(so.message)
 
@@ -125,17 +126,17 @@ def ended(plane: ControlPlane, operation: Operation | None) -> bool:
         raise Paused(f"driving plane {plane.name}", paused, f"continue it with 'resume {plane.name}'")
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
         raise stored_error(operation)
-    ready = find_condition(plane.status.conditions, READY)
+    ready = find_condition(plane.status.conditions, ConditionType.READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
-    return ready.status is ConditionStatus.TRUE or ready.reason == NOBODY_LEADS
+    return ready.status is ConditionStatus.TRUE or ready.reason == ConditionReason.NO_LEADER
 
 
 def still_awaited(plane: ControlPlane) -> str:
     """What a plane waits for, or needs a person for, as its driver last reported; "" for nothing."""
     if stalled := why_stalled(plane):
         return stalled
-    so = find_condition(plane.status.conditions, RECONCILING)
+    so = find_condition(plane.status.conditions, ConditionType.RECONCILING)
     return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
 
 

@@ -104,7 +104,7 @@ def status_lines(status: PlaneStatus) -> list[str]:
 
 def _addon(row: AddonStatus) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
-    so = row.message or f"{row.objects} objects are as wanted"
+    so = row.message or f"{row.objects} objects are up to date"
     return f"add-on {row.name}: {escape(so)}"
 
 
@@ -117,7 +117,7 @@ def state(status: PlaneStatus) -> str:
     """The same without markup. A plane on which nothing is left to do may be ill all the same."""
     if status.healthy:
         return "healthy"
-    return "not as wanted" if status.waiting or status.doing else "not healthy"
+    return "not up to date" if status.waiting or status.doing else "not healthy"
 
 
 def print_members(members: Sequence[ReplicaStatus], output: Output) -> None:

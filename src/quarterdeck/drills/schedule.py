@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.api.belongings import Drill, DrillPhase
+from quarterdeck.api.conditions import ConditionReason
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.model.faults import Fail
 
@@ -31,19 +32,19 @@ def due(
 
 def proven(
     schedules: Sequence[DrillSchedule], drills: Sequence[Drill], now: datetime
-) -> tuple[ConditionStatus, str, str]:
+) -> tuple[ConditionStatus, ConditionReason, str]:
     """The condition that says when each failure was last proven: its status, reason and message."""
     lasts = {each.fail: _last(drills, each.fail) for each in schedules}
     words = [f"{fail}: {_told(last)}" for fail, last in lasts.items()]
     failed = [fail for fail, last in lasts.items() if last is not None and last.status.phase is DrillPhase.FAILED]
     late = [each.fail for each in schedules if _late(each, lasts[each.fail], now)]
     if failed:
-        return ConditionStatus.FALSE, "DrillFailed", "; ".join(words)
+        return ConditionStatus.FALSE, ConditionReason.DRILL_FAILED, "; ".join(words)
     if late:
-        return ConditionStatus.FALSE, "Overdue", "; ".join(words)
+        return ConditionStatus.FALSE, ConditionReason.OVERDUE, "; ".join(words)
     if any(last is None for last in lasts.values()):
-        return ConditionStatus.UNKNOWN, "NotProven", "; ".join(words)
-    return ConditionStatus.TRUE, "Proven", "; ".join(words)
+        return ConditionStatus.UNKNOWN, ConditionReason.NOT_PROVEN, "; ".join(words)
+    return ConditionStatus.TRUE, ConditionReason.PROVEN, "; ".join(words)
 
 
 def _since(schedule: DrillSchedule, drills: Sequence[Drill], now: datetime, made: datetime | None) -> datetime | None:

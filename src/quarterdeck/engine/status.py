@@ -26,9 +26,9 @@ from quarterdeck.planner.planner import plan
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads one kind of controllers. ``replica`` is the one that says so itself; None when none does, or when two
-    do: one that stood still has not noticed yet. ``identity`` is the name that the Lease has: a host's and a random
-    one, "" when nobody holds it, None when that is not known.
+    """The leader of one kind of controllers. ``replica`` is the one that reports it itself; None when none does, or
+    when two do: a frozen one has not noticed yet. ``identity`` is the holder in the Lease: a host name and a random
+    part; "" without a holder, None when that is unknown.
     """
 
     replica: str | None = None
@@ -36,15 +36,15 @@ class Leader:
 
     @override
     def __str__(self) -> str:
-        """In words. Identities are of no use to people: all replicas of a host share its name."""
+        """For people. Identities do not help them: all replicas of a host share its name."""
         if self.replica is not None:
             return self.replica
-        return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
+        return "no one" if self.identity == "" else "a replica that does not report it" if self.identity else "unknown"
 
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
-    """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
-    apiserver says it.
+    """The leaders, as an apiserver and the controllers report them; running controllers are queried where no apiserver
+    reports it.
     """
     kinds = led_kinds(plane, {each.revision for each in world.memory.replicas} or {world.revision})
     known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
@@ -62,7 +62,7 @@ async def _leader(plane: Plane, world: World, component: Component) -> Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now. ``cordoned``: what of it, and of its sites' machines, a person wants left alone."""
+    """The status of one plane. ``cordoned``: its cordoned replicas, and the cordoned machines of its sites."""
 
     plane: ControlPlane
     world: World
@@ -74,8 +74,8 @@ class Status:
 
 
 async def look(home: Home, name: str, *, sure: bool = False) -> Status:
-    """Observe a plane without touching it. ``sure``: wait some seconds, if that is what it takes to know whether its
-    controllers are led. Raises NotFound.
+    """Observe a plane without changing it. ``sure``: wait some seconds if needed to know whether its controllers have
+    leaders. Raises NotFound.
     """
     resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
@@ -86,7 +86,7 @@ async def look(home: Home, name: str, *, sure: bool = False) -> Status:
 
 
 async def told(home: Home, plane: Plane, world: World) -> Status:
-    """What was observed of a plane, with what the store and its controllers say of it."""
+    """The status from an observation of a plane, the store, and its controllers."""
     leading = await leaders(plane, world)
     lease = await home.store.lease(leases.lease_name(plane.name))
     return Status(
@@ -102,8 +102,8 @@ async def told(home: Home, plane: Plane, world: World) -> Status:
 
 @dataclass(kw_only=True)
 class StatusReader:
-    """Looks at one plane. It keeps its connections, and remembers who is silent, so that what it says of members is
-    what a driver would say. Close it.
+    """Observes one plane repeatedly. It keeps its connections, and remembers silent members, so that it reports members
+    like a driver does. Close it.
     """
 
     home: Home
@@ -113,7 +113,7 @@ class StatusReader:
     _observer: Observer | None = None
 
     async def look(self) -> Status:
-        """One look. Raises Gone when there is no such plane, and what a look raises; the next one begins anew then."""
+        """One observation. Raises Gone when there is no such plane; after any error the next one starts again."""
         resource = await operations.existing(self.home.store, self.name)
         try:
             plane, observer = await self._opened(resource)
@@ -124,7 +124,7 @@ class StatusReader:
             raise
 
     async def _opened(self, resource: ControlPlane) -> tuple[Plane, Observer]:
-        """The plane with its ports, opened anew when something else is wanted of it."""
+        """The plane with its ports, opened again when its wanted state changed."""
         if self._plane is None or self._observer is None or wants(self._plane.resource) != wants(resource):
             await self.close()
             self._plane = await self.home.plane(resource, self._stack)
@@ -132,7 +132,7 @@ class StatusReader:
         return self._plane, self._observer
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._plane = self._observer = None
         await self._stack.aclose()
         self._stack = AsyncExitStack()

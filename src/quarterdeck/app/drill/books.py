@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.plans import DrillPlan
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.belongings import drills_of
@@ -58,7 +59,9 @@ async def ended(home: Home, drill: Drill, status: DrillStatus, asker: Asker) -> 
     words = f"drill {drill.spec.fail} {'is passed' if passed else status.message}"
     await _noted(home, drill, EntryOutcome.DONE if passed else EntryOutcome.FAILED, words, asker)
     kind = EventType.NORMAL if passed else EventType.WARNING
-    reason = {DrillPhase.PASSED: "DrillPassed", DrillPhase.FAILED: "DrillFailed"}.get(status.phase, "DrillInterrupted")
+    reason = {DrillPhase.PASSED: EventReason.DRILL_PASSED, DrillPhase.FAILED: EventReason.DRILL_FAILED}.get(
+        status.phase, EventReason.DRILL_INTERRUPTED
+    )
     await home.store.record(Happening(reason, words, kind).event(drill.spec.plane, asker.now().timestamp()))
     return drill
 

@@ -10,11 +10,12 @@ from functools import partial
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.belongings import Drill
+from quarterdeck.api.conditions import ConditionType
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.drills import drilled
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.schedule import AGAIN, due, proven
 from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
-from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
@@ -55,7 +56,7 @@ class TellProven:
         if plane.resource.metadata.deletion_timestamp is not None or not (schedules or _told(plane)):
             return
         drills = await drills_of(plane.store, plane.name)
-        await tell_condition(plane, DRILLED, proven(schedules, drills, self.now()) if schedules else None)
+        await tell_condition(plane, ConditionType.DRILLED, proven(schedules, drills, self.now()) if schedules else None)
 
 
 @dataclass(kw_only=True)
@@ -89,12 +90,12 @@ class MakeDrills:
             await self.drill(plane.name, fail)
         except MET as error:
             words = f"drill {fail} was not run: {in_words(error)}"
-            await plane.store.record(Happening("DrillRefused", words).event(plane.name, plane.clock()))
+            await plane.store.record(Happening(EventReason.DRILL_REFUSED, words).event(plane.name, plane.clock()))
 
 
 def _told(plane: Plane) -> bool:
     """Whether the condition is set, though no drills may be scheduled any longer."""
-    return any(each.type == DRILLED for each in plane.resource.status.conditions)
+    return any(each.type == ConditionType.DRILLED for each in plane.resource.status.conditions)
 
 
 def _pause(plane: Plane, fail: Fail) -> timedelta:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.actions.volumes import main_volume
 from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
@@ -20,7 +21,6 @@ from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
 from quarterdeck.drills.judgement import Detection, finding, hold_of
 from quarterdeck.drills.refusals import Standing
-from quarterdeck.engine.notices.conditions import DISKS_WELL
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
 from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
@@ -138,7 +138,7 @@ def _along(aimed: Aim) -> tuple[str, ...]:
 
 def reported_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
     """What a manager has recorded about such a fault, where only it can detect it; as of its last observation."""
-    found = find_condition(plane.status.conditions, DISKS_WELL) if fail is Fail.SLOW_DISK else None
+    found = find_condition(plane.status.conditions, ConditionType.DISKS_HEALTHY) if fail is Fail.SLOW_DISK else None
     return frozenset({found.message}) if found is not None and found.status is ConditionStatus.FALSE else frozenset()
 
 

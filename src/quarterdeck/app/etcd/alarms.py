@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.observation.observe import observer_of
@@ -55,7 +56,7 @@ async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
                 continue  # raised since the user confirmed
             await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
             message = f"{_told(cluster, kind)} was turned off by {asker.who}"
-            told = Happening("AlarmDisarmed", message, EventType.NORMAL)
+            told = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
             await home.store.record(told.event(plane.name, asker.now().timestamp()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from quarterdeck.actions.addresses import client_urls
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.etcd import alarms, strays
 from quarterdeck.app.etcd.alarms import Disarming
 from quarterdeck.app.etcd.strays import MemberRemoval
@@ -73,5 +74,5 @@ class EtcdCare:
             for cluster in plane.memory.clusters:
                 await plane.etcd.disable_authentication(client_urls(plane, cluster), root)
                 words = f"authentication is off in {CALLED[cluster]}"
-                told = Happening("AuthenticationDisabled", words, EventType.NORMAL)
+                told = Happening(EventReason.AUTHENTICATION_DISABLED, words, EventType.NORMAL)
                 await self._home.store.record(told.event(name, plane.clock()))

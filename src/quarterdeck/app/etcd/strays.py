@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
@@ -52,7 +53,7 @@ async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
     told = f"{now.told} was removed by {asker.who}: it belonged to no replica"
-    happening = Happening("MemberRemoved", told, EventType.NORMAL)
+    happening = Happening(EventReason.MEMBER_REMOVED, told, EventType.NORMAL)
     await home.store.record(happening.event(removal.plane, asker.now().timestamp()))
 
 
