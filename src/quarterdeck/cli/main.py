@@ -13,7 +13,6 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
-from quarterdeck import __version__
 from quarterdeck.cli.context import NAMED, err
 from quarterdeck.cli.groups import without_flag_types
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -105,7 +104,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"quarterdeck {__version__}")
+        from quarterdeck.version import version_text  # it may ask git
+
+        typer.echo(f"quarterdeck {version_text()}")
         raise typer.Exit
 
 
