@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pages import dashboard, metrics, report_schema
+from pages import cli, dashboard, metrics, notices, report_schema, spec
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGES: Mapping[str, Callable[[], str]] = {
-    "metrics.md": metrics.page,
     "monitoring/dashboard.json": dashboard.dashboard,
+    "reference/cli.md": cli.index,
+    **{f"reference/{name}": made for name, made in cli.panel_pages().items()},
+    "reference/conditions-and-events.md": notices.page,
+    "reference/metrics.md": metrics.page,
+    **{f"reference/{name}": made for name, made in spec.pages().items()},
     "report-schema.md": report_schema.document,
 }

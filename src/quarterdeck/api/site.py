@@ -29,18 +29,24 @@ Named = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
 
 
 class Cordon(Model):
-    """A machine of a site that is given no new replica; no ``machine``: none of the site is."""
+    """A machine that gets no new replicas."""
 
+    #: The machine; without it, all machines of the site.
     machine: Named | None = None
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
 class CordonedReplica(Model):
-    """A replica that is left as it is: healing does not touch it, nor does anything that can wait."""
+    """A replica that is not healed, and not changed by anything that can wait."""
 
+    #: The name of the replica.
     replica: Named
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
@@ -58,8 +64,10 @@ MACHINES_MAX = 200
 class Isolation(StrEnum):
     """What keeps the machines of a local site apart."""
 
-    LOOPBACK = "loopback"  # an address 127.x.y.z each; needs no rights
-    NETNS = "netns"  # a network namespace each: they can be cut off, slowed and killed
+    #: Each machine has an address 127.x.y.z. It needs no privileges.
+    LOOPBACK = "loopback"
+    #: Each machine has a network namespace. Its links can be cut and slowed down.
+    NETNS = "netns"
 
 
 class AddressSpace(StrEnum):
@@ -71,19 +79,23 @@ class AddressSpace(StrEnum):
 
 
 class LocalSpec(Model):
-    """What a site on this host is made of. The first storage class is the default one. ``edges``: machines for load
-    balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: each of
-    them has an address that another edge takes over when it falls silent. ``cordons``: the machines that
-    a person wants to be given no new replica.
-    """
+    """A site on this host."""
 
+    #: The kind of the site.
     driver: Literal["local"] = "local"
+    #: What keeps the machines apart.
     isolation: Isolation = Isolation.LOOPBACK
+    #: The zones of the site.
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
+    #: The number of machines for replicas in each zone.
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
+    #: The number of machines for load balancers, each in another zone. Each plane has a load balancer on all of them.
     edges: Annotated[int, Field(ge=1, le=8)] = 1
+    #: Whether each edge has a virtual IP that another edge takes over when it fails. Only with isolation `netns`.
     floating_addresses: bool = False
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -127,16 +139,19 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
-    ``fetch_on_host``: hosts download released programs by themselves; else they are sent from here.
-    ``edge``: what clients are led to, if that is not the addresses of hosts of that role.
-    """
+    """A site of your own machines, which are reached over ssh. Its zones are those of its hosts."""
 
+    #: The kind of the site.
     driver: Literal["ssh"]
+    #: The machines of the site.
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
+    #: Whether hosts download released programs themselves. Otherwise this host sends them.
     fetch_on_host: bool = False
+    #: The addresses that clients connect to, if these are not the addresses of the hosts with the role `edge`.
     edge: Edge = Edge()
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -218,17 +233,22 @@ _UNKNOWN_DRIVER: dict[str, Any] = {"problems": (("driver", "must be 'local' or '
 
 
 class SiteStatus(Model):
-    """``number`` is the site's own, that its machines' addresses are made from; given when it is added."""
+    """The state of the site. Only quarterdeck writes it."""
 
+    #: The site's own number, from which the addresses of its machines follow.
     number: Annotated[int, Field(ge=1, le=250)] | None = None
+    #: The conditions of the site.
     conditions: tuple[Condition, ...] = ()
 
 
 class Site(Resource):
     """A site."""
 
+    #: The kind of the resource.
     kind: Literal["Site"] = "Site"
+    #: The name of the site and its labels.
     metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX)), named(SITE_NAME_MAX)]
+    #: What the site consists of.
     spec: Annotated[
         Annotated[LocalSpec, Tag("local")] | Annotated[SshSpec, Tag("ssh")],
         Discriminator(
@@ -238,6 +258,7 @@ class Site(Resource):
             custom_error_context=_UNKNOWN_DRIVER,
         ),
     ] = LocalSpec()
+    #: The state of the site. Only quarterdeck writes it.
     status: SiteStatus = SiteStatus()
 
     def with_cordons(self, cordons: tuple[Cordon, ...]) -> Site:

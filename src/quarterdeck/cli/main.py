@@ -23,7 +23,7 @@ _AGAIN = "look at the disk and the rights there, and run it again"
 
 #: The panels of the help, in order, and in each its commands with their modules. Only the module of the command that is
 #: run is loaded: all of them take longer to load than a look at a plane takes.
-_PANELS = {
+PANELS = {
     "Create": {"demo": "demo", "create": "planes", "apply": "planes", "kubeconfig": "planes", "node": "nodes"},
     "Change": {
         "plan": "planes",
@@ -52,7 +52,7 @@ _PANELS = {
 }
 #: Of these the ones that are groups of commands.
 _GROUPS = frozenset(("node", "replica", "certs", "controllers", "etcd", "drill", "site", "service", "home", "upstream"))
-_PANEL_OF = {name: panel for panel, modules in _PANELS.items() for name in modules}
+_PANEL_OF = {name: panel for panel, modules in PANELS.items() for name in modules}
 
 
 class Commands(TyperGroup):
@@ -72,7 +72,7 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
         """One of them; None if there is none of that name: then all are loaded, so that one like it can be named."""
         if panel := _PANEL_OF.get(cmd_name):
-            found: Any = _loaded(_PANELS[panel][cmd_name], cmd_name)
+            found: Any = _loaded(PANELS[panel][cmd_name], cmd_name)
             if cmd_name not in _GROUPS:
                 found = found.commands[cmd_name]
             assert isinstance(found, TyperCommand | TyperGroup)

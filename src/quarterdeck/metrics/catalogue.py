@@ -1,4 +1,4 @@
-"""Every metric that there is: docs/metrics.md is written from it, and nothing else may be told."""
+"""Every metric that there is: docs/reference/metrics.md is written from it, and nothing else may be told."""
 
 from __future__ import annotations
 

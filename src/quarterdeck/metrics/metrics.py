@@ -149,7 +149,7 @@ def _family(metric: Metric, rows: Sequence[tuple[tuple[str, ...], float]]) -> Fa
 
 
 def _counted(counter: Counter | Histogram) -> Family:
-    """What a counter of ours says, without when each of its series began: docs/metrics.md does not have that."""
+    """What a counter says, without when its series began, which docs/reference/metrics.md does not have."""
     (family,) = counter.collect()
     family.samples = [each for each in family.samples if not each.name.endswith("_created")]
     return family

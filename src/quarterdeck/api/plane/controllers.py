@@ -45,14 +45,15 @@ def _lock(name: str) -> str:
 
 
 class ControllerSetSpec(Model):
-    """Controllers that go from one manager to another together. ``lock`` is the Lease in kube-system that guards them
-    while they do (a *migration lock*), ``owner`` the manager that runs them. ``controllers`` are canonical names; what
-    is in a set never changes.
-    """
+    """Controllers that move from one manager to another together. The members of a set cannot change."""
 
+    #: The name of the set.
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+    #: The Lease in kube-system that both managers use while controllers move (the *migration lock*).
     lock: Annotated[str, AfterValidator(_lock), NAME, Field(max_length=DNS_NAME_MAX)]
+    #: The canonical names of the controllers.
     controllers: Annotated[tuple[str, ...], Field(min_length=1), SOME_ONCE]
+    #: The manager that runs the controllers.
     owner: ControllerProgram
 
 
@@ -95,20 +96,21 @@ def _image(text: str) -> str:
 
 
 class CloudControllerManager(Model):
-    """A program that keeps the usual flags of ``k8s.io/cloud-provider``: a file at ``program`` on the host that
-    quarterdeck runs on, or an ``image`` where sites run images. It is known by that path or name: another version has
-    another one. ``provider`` is its ``--cloud-provider`` (None: as it decides itself), ``config`` the content of the
-    file that ``--cloud-config`` names (None: it has none), ``flags`` all others.
-    """
+    """A cloud controller manager with the usual flags of `k8s.io/cloud-provider`. Give `program` or `image`."""
 
+    #: The program, a file on this host. Another version needs another path.
     program: AbsolutePath | None = None
+    #: The image, where the site runs images. Another version needs another name.
     image: Annotated[str, AfterValidator(_image), InSchema({"pattern": r"^\S+$", "maxLength": _IMAGE_MAX})] | None = (
         None
     )
+    #: The value of `--cloud-provider`; without it, the program decides.
     provider: (
         Annotated[str, AfterValidator(_provider), InSchema({"pattern": f"^{_PROVIDER}$", "maxLength": 63})] | None
     ) = None
+    #: The content of the file for `--cloud-config`; without it, there is none.
     config: Annotated[str, Field(min_length=1, max_length=_CONFIG_MAX)] | None = None
+    #: Other flags.
     flags: Flags = Field(default_factory=dict)
 
     @model_validator(mode="after")
