@@ -11,8 +11,9 @@ import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from pages.declared import table
+from quarterdeck.cli.contents import PANELS
 from quarterdeck.cli.groups import EXAMPLES
-from quarterdeck.cli.main import PANELS, app
+from quarterdeck.cli.main import app
 
 _OPENING = """# Command line
 

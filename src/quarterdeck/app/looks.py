@@ -12,12 +12,6 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import controllers, replicas
-from quarterdeck.app.controllers import SetHeld
-from quarterdeck.app.etcd import data, recovery
-from quarterdeck.app.etcd.data import MemberHash
-from quarterdeck.app.etcd.recovery import LostQuorum
-from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
 from quarterdeck.engine.status import Status, summary
@@ -31,7 +25,11 @@ from quarterdeck.stores.port import Event
 
 if TYPE_CHECKING:  # most commands look once
     from quarterdeck.api.belongings import Drill
+    from quarterdeck.app.controllers import SetHeld
+    from quarterdeck.app.etcd.data import MemberHash
+    from quarterdeck.app.etcd.recovery import LostQuorum
     from quarterdeck.app.plane_watch import WatchedPlane
+    from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.verification import Verification
 
 __all__ = ["Looks", "Status", "summary"]
@@ -117,12 +115,16 @@ class Looks:
 
     async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
         """Observe a plane now, and tell of each of its replicas."""
+        from quarterdeck.app import replicas
+
         return await replicas.listed(self._home, await self.examine(name))
 
     async def controllers(self, name: str) -> tuple[SetHeld, ...]:
         """Who runs each set of controllers that is declared, and which lock guards it, asked of an apiserver and of the
         managers now. Raises Unavailable where no apiserver is ready.
         """
+        from quarterdeck.app import controllers
+
         await reach.require_plane_in_reach(self._home, name)
         return await controllers.held(self._home, name)
 
@@ -130,6 +132,8 @@ class Looks:
         """Whether all members of a plane's etcd have the same data, by a hash of all keys. Each reads all its keys for
         it. Raises Unavailable where no quorum answers.
         """
+        from quarterdeck.app.etcd import data
+
         await reach.require_plane_in_reach(self._home, name)
         return await data.compared(self._home, name)
 
@@ -153,6 +157,8 @@ class Looks:
         plane went on with it. Raises PreconditionFailed for one that has a quorum, or may get it by what can be
         started.
         """
+        from quarterdeck.app.etcd import recovery
+
         await reach.require_plane_in_reach(self._home, name)
         return await recovery.lost_quorum(self._home, name)
 
