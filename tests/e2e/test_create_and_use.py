@@ -34,4 +34,4 @@ def test_the_replicas_that_lead_controllers_and_scheduler_are_named(demo: PlaneL
 
 def test_a_plane_that_is_as_wanted_has_nothing_to_do(demo: PlaneLab) -> None:
     assert "nothing to do" in demo.run("plan", "demo").out
-    assert "as wanted" in demo.run("wait", "demo").out
+    assert "is settled" in demo.run("wait", "demo").out
