@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import typer
@@ -41,7 +42,7 @@ def index() -> str:
 
 def panel_pages() -> Mapping[str, Callable[[], str]]:
     """The page of each panel, by its name below ``reference``."""
-    return {f"cli/{panel.lower()}.md": lambda panel=panel: _panel(panel) for panel in PANELS}
+    return {f"cli/{panel.lower()}.md": partial(_panel, panel) for panel in PANELS}
 
 
 def _panel(panel: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 
@@ -42,7 +42,7 @@ def _above(lines: list[str], at: int) -> str:
     return " ".join(found)
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table of Markdown."""
     lines = [f"| {' | '.join(each.replace('|', chr(92) + '|') for each in line)} |\n" for line in (header, *rows)]
     return "".join((lines[0], "|---" * len(header), "|\n", *lines[1:]))

@@ -6,6 +6,7 @@ import enum
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -75,7 +76,7 @@ _PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number"
 
 def pages() -> Mapping[str, Callable[[], str]]:
     """The pages, by their names below ``reference``."""
-    return {name: lambda name=name: _page(name) for name in _ROOTS}
+    return {name: partial(_page, name) for name in _ROOTS}
 
 
 def models() -> tuple[type[BaseModel], ...]:
