@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 from fakes.store import MemoryStore
 from model.stories import serving, with_balancers, with_member, with_membership
-from pages import PAGES, dashboard
+from pages import dashboard
 from prometheus_client.parser import text_string_to_metric_families
 from support.golden import Golden
 from support.small_plane import small_plane
@@ -408,8 +408,3 @@ def test_every_metric_is_told_by_somebody() -> None:
     assert not [
         each.name for each in METRICS if each.kind is MetricKind.GAUGE and f"catalogue.{names[each]}" not in text
     ]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_pages_that_are_made_from_code_are_kept_true(page: str) -> None:
-    assert (DOCS / page).read_text() == PAGES[page](), "run: PYTHONPATH=src:scripts python -m pages"

@@ -77,31 +77,42 @@ def unknown_fields(model: BaseModel, path: str = "") -> Iterator[str]:
 
 
 class OwnerReference(Model):
-    """The resource that owns another one: both are deleted together."""
+    """The resource that another one is deleted with."""
 
+    #: The format of the owner.
     api_version: str
+    #: The kind of the owner.
     kind: str
+    #: The name of the owner.
     name: str
+    #: The id of the owner.
     uid: str
 
 
 class Metadata(Model):
-    """The identity of a resource. The store and quarterdeck write all but name, labels and annotations.
+    """The identity of a resource. Users write its name, labels and annotations; the store writes the rest."""
 
-    There is one ``namespace`` so far. ``finalizers`` name the work to be done before a deleted resource is removed: see
-    ``Store.delete``.
-    """
-
+    #: The name of the resource.
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+    #: The namespace; there is only one.
     namespace: Literal["default"] = "default"
+    #: Labels of the user.
     labels: dict[str, str] = Field(default_factory=dict)
+    #: Annotations of the user.
     annotations: dict[str, str] = Field(default_factory=dict)
+    #: The version of the stored resource. An update with an old version is refused.
     resource_version: str | None = None
+    #: The number of changes of the spec.
     generation: int = 1
+    #: When the resource was created.
     creation_timestamp: AwareDatetime | None = None
+    #: The id of the resource. No other resource ever has it.
     uid: str | None = None
+    #: When the deletion of the resource was requested.
     deletion_timestamp: AwareDatetime | None = None
+    #: Work to finish before a deleted resource disappears.
     finalizers: tuple[str, ...] = ()
+    #: The resources that this one is deleted with.
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -116,7 +127,9 @@ def owner_reference(owner: Resource) -> OwnerReference:
 class Resource(Model):
     """The root of the kinds. Each has a field ``kind``, the name of its class."""
 
+    #: The version of the format.
     api_version: Literal["quarterdeck.dev/v1alpha1"] = API_VERSION
+    #: The name of the resource and its labels.
     metadata: Metadata
 
     @property
@@ -156,13 +169,19 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Model):
-    """One statement. ``last_transition_time`` is when ``status`` last changed, not when it was last checked."""
+    """A statement about a resource, in the Kubernetes form."""
 
+    #: What the condition is about.
     type: str
+    #: Whether the statement holds.
     status: ConditionStatus
+    #: Why, as one word for programs.
     reason: str
+    #: Why, as a sentence for people.
     message: str = ""
+    #: When `status` last changed.
     last_transition_time: AwareDatetime
+    #: The generation of the spec that the statement is about.
     observed_generation: int | None = None
 
 

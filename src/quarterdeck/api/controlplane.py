@@ -84,10 +84,13 @@ ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_servic
 
 
 class Placement(Model):
-    """Where the replicas are placed. No zones: all of the site; no storage class: the site's first."""
+    """Where the replicas are."""
 
+    #: The site of all replicas. Another site here migrates the plane.
     site: SiteName
+    #: The zones that replicas are spread over; without it, all zones of the site.
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] | None = None
+    #: The storage class of the volumes; without it, the first of the site.
     storage_class: StorageClassName | None = None
 
     @model_validator(mode="after")
@@ -101,28 +104,30 @@ class Placement(Model):
 
 
 class Events(Model):
-    """The events' etcd: with ``separate`` each replica has a second member, with its own volumes.
+    """Kubernetes events in a second etcd cluster."""
 
-    No ``storage_class``: that of etcd's other volumes. It is kept while ``separate`` is off.
-    """
-
+    #: Whether each replica has a second etcd member for the Kubernetes events, with a volume of its own.
     separate: bool = False
+    #: The storage class of these volumes; without it, that of the other etcd volumes. It needs `separate`.
     storage_class: StorageClassName | None = None
+    #: The largest size of the events' database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
 
 
 class Etcd(Model):
-    """etcd's settings; they are equal on all members. Intervals in milliseconds, as etcd's flags are.
+    """Settings of etcd. They are equal on all members."""
 
-    No ``heartbeat_milliseconds`` or ``election_milliseconds``: etcd's defaults (100 and 1000).
-    ``storage_class`` overrides the placement's.
-    """
-
+    #: The version of etcd.
     version: EtcdVersion = DEFAULT_ETCD_VERSION
+    #: The largest size of the database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
+    #: The storage class of etcd's volumes; without it, `placement.storageClass`.
     storage_class: StorageClassName | None = None
+    #: The interval of the leader's heartbeats; without it, etcd's default (100).
     heartbeat_milliseconds: Annotated[int, Field(ge=10, le=10_000)] | None = None
+    #: The time without a heartbeat before an election, at least five heartbeats; without it, etcd's default (1000).
     election_milliseconds: Annotated[int, Field(ge=100, le=ETCD_ELECTION_MAX)] | None = None
+    #: Kubernetes events in a second etcd cluster.
     events: Events = Events()
 
     @model_validator(mode="after")
@@ -142,26 +147,33 @@ class Etcd(Model):
 class Encryption(Model):
     """Encryption at rest."""
 
+    #: Whether apiservers encrypt Secrets before they write them to etcd.
     secrets: bool = True
 
 
 class Audit(Model):
-    """The apiserver's audit log, with the policy in ``policy_file``: it is read when the plane is created, and at every
-    apply.
-    """
+    """The audit log of the apiservers."""
 
+    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
     policy_file: AbsolutePath
+    #: Days after which old log files are deleted.
     max_age_days: Annotated[int, Field(ge=1)] = 30
+    #: The number of old log files to keep.
     max_backups: Annotated[int, Field(ge=1)] = 10
+    #: The size at which a new log file is started.
     max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class ExtraArgs(Model):
-    """Flags added to the components', name without dashes to value. They override quarterdeck's own."""
+    """Additional flags of the components: names without dashes, and values. They override those of quarterdeck."""
 
+    #: Flags of etcd.
     etcd: Flags = Field(default_factory=dict)
+    #: Flags of kube-apiserver.
     kube_apiserver: Flags = Field(default_factory=dict)
+    #: Flags of kube-controller-manager.
     kube_controller_manager: Flags = Field(default_factory=dict)
+    #: Flags of kube-scheduler.
     kube_scheduler: Flags = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -173,99 +185,122 @@ class ExtraArgs(Model):
 
 
 class Certificates(Model):
-    """``generation`` counts the requested renewals of all leaf certificates."""
+    """The certificates of the plane."""
 
+    #: A greater number renews all leaf certificates once.
     generation: Annotated[int, Field(ge=0)] = 0
 
 
 class OnFailure(StrEnum):
-    """The reaction to a change with which the first replica does not become healthy."""
+    """What happens when the first replica with a new revision does not become healthy."""
 
+    #: The replica returns to the revision before.
     GO_BACK = "GoBack"
+    #: The replica keeps the new revision, and the rollout stops.
     STAY = "Stay"
 
 
 class Rollout(Model):
-    """How a change is rolled out to the replicas."""
+    """How a new revision reaches the replicas."""
 
+    #: What happens when the first replica with the new revision does not become healthy.
     on_failure: OnFailure = OnFailure.GO_BACK
-    #: Where controllers move to another manager, those of all replicas may stop at once, if that is shorter.
+    #: Whether the controllers of all replicas may stop at the same time when they move to another manager.
     downtime_allowed: bool = False
 
 
 class RecoveryPolicy(StrEnum):
-    """Whether recovery from a lost quorum needs a confirmation each time: data that only the lost members had is lost
-    for good.
-    """
+    """Whether the loss of the quorum needs consent to recover. Data that only lost members had is lost then."""
 
+    #: A person confirms each recovery with `quarterdeck recover`.
     CONFIRMED = "confirmed"
+    #: The manager recovers the plane by itself.
     AUTOMATIC = "automatic"
 
 
 class NewEpoch(Model):
-    """Consent to restart the main etcd cluster, as that ``epoch``, from a surviving member. It is used up when that
-    epoch has begun, or a quorum answers without one.
+    """Consent to start the main etcd cluster again from the data of one survivor. `quarterdeck recover` writes it. It
+    ends when that epoch has begun, or when a quorum answers without one.
     """
 
+    #: The number of the epoch that may begin.
     epoch: Annotated[int, Field(ge=1)]
-    #: Proceed although members that do not answer may still serve clients.
+    #: Whether it may begin although members that do not answer may still serve clients.
     even_if_others_live: bool = False
 
 
 class Healing(Model):
-    """When a replica is replaced automatically."""
+    """When an unhealthy replica is replaced without a person."""
 
-    #: The most replacements within an hour (0: none).
+    #: The number of replicas that may be replaced within an hour; 0: none.
     budget: Annotated[int, Field(ge=0, le=100)] = 3
     #: How long a machine is down before its replica is replaced.
     after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 5
-    #: Whether the new replica may be in another zone.
+    #: Whether the new replica may be in another zone when no machine of its zone is free.
     other_zones: bool = True
-    #: ``after_seconds`` where no machine of its zone is free, or half of the site looks dead at once.
+    #: `afterSeconds` for the case that no machine of the zone is free, or that half of the site looks dead.
     other_zones_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
     #: How long a program hangs before it is restarted, or fails to start before its replica is replaced.
     hung_after_seconds: Annotated[int, Field(ge=5, le=86_400)] = 30
-    #: How long an etcd member that answers is far behind the others' data and comes no nearer before its replica is
-    #: replaced; a joining member has ten minutes at least.
+    #: How long an etcd member stays far behind the others before its replica is replaced. One that joins has at least
+    #: ten minutes.
     lagging_after_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
 
 
 class ControlPlaneSpec(Model):
-    """The desired state of a plane."""
+    """The plane that the user asks for."""
 
+    #: The version of Kubernetes.
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
+    #: The number of replicas.
     replicas: ReplicaCount = 3
+    #: Where the replicas are.
     placement: Placement
+    #: Settings of etcd.
     etcd: Etcd = Etcd()
+    #: The name or address that clients connect to.
     endpoint: Endpoint = Endpoint()
+    #: The network of the Services' cluster IPs. It cannot change later.
     service_cidr: ServiceCidr = "10.96.0.0/16"
+    #: Encryption at rest.
     encryption: Encryption = Encryption()
-    #: None: quarterdeck's own policy.
+    #: The audit log; without it, quarterdeck's own policy applies.
     audit: Audit | None = None
+    #: The issuers whose tokens apiservers accept besides those of the plane.
     authentication: Authentication | None = None
+    #: Configuration of admission plugins.
     admission: Admission | None = None
+    #: Where apiservers send traces; without it, they send none.
     tracing: Tracing | None = None
+    #: Additional flags of the components.
     extra_args: ExtraArgs = ExtraArgs()
-    #: None: replicas run none.
+    #: The cloud controller manager of each replica; without it, replicas have none.
     cloud_controller_manager: CloudControllerManager | None = None
-    #: Controllers that move from one manager to another together.
+    #: Controllers that can move from one manager to another.
     controller_sets: ControllerSets = ()
+    #: Settings of worker nodes.
     nodes: Nodes = Nodes()
+    #: The certificates of the plane.
     certificates: Certificates = Certificates()
-    #: Replicas whose replacement is requested, healthy or not.
+    #: Replicas to replace, also while they are healthy. `quarterdeck replica replace` writes them.
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
-    #: Replicas that healing and changes leave alone.
+    #: Replicas that are not healed or changed. `quarterdeck replica cordon` writes them.
     cordoned_replicas: tuple[CordonedReplica, ...] = ()
+    #: How a new revision reaches the replicas.
     rollout: Rollout = Rollout()
+    #: Kubernetes objects that the plane always has.
     addons: Addons = ()
+    #: Drills that the manager runs regularly.
     drills: DrillSchedules = ()
-    #: What happens when the quorum of etcd is lost for good.
+    #: Whether the loss of the quorum needs consent to recover.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
+    #: Consent to recover from the loss of the quorum. `quarterdeck recover` writes it.
     new_epoch: NewEpoch | None = None
+    #: When an unhealthy replica is replaced without a person.
     healing: Healing = Healing()
-    #: Whether quarterdeck changes nothing; see ``paused_until``.
+    #: Whether quarterdeck changes nothing in the plane. `quarterdeck pause` writes it.
     paused: bool = False
-    #: The end of the pause; None: until it is resumed.
+    #: When the pause ends; without it, `quarterdeck resume` ends it.
     paused_until: AwareDatetime | None = None
 
     @model_validator(mode="after")
@@ -309,20 +344,23 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """The recorded state of a plane."""
+    """The state of the plane. Only quarterdeck writes it."""
 
+    #: The generation of the spec that was last acted on.
     observed_generation: int | None = None
+    #: The conditions of the plane.
     conditions: tuple[Condition, ...] = ()
-    #: The plane's number, from which its ports are counted.
+    #: The plane's own number, from which its ports follow.
     port_offset: Annotated[int, Field(ge=0)] | None = None
-    #: The ReplicaRevision that all its replicas must run; "": not rendered yet.
+    #: The ReplicaRevision that all replicas should run; empty before there is one.
     revision: str = ""
-    #: The revisions before it, the nearest to it last.
+    #: The ReplicaRevisions that replicas run first on their way to `revision`, the last one nearest to it.
     via: tuple[str, ...] = ()
-    #: The AddonManifests that must be applied; "": none.
+    #: The AddonManifests that should be applied; empty without add-ons.
     addon_manifests: str = ""
     #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
+    #: What the planner remembers of the plane. Its fields are internal and can change with each version.
     memory: MemoryStatus = MemoryStatus()
 
 
@@ -342,9 +380,13 @@ class StatusChanges(TypedDict, total=False):
 class ControlPlane(Resource):
     """A control plane."""
 
+    #: The kind of the resource.
     kind: Literal["ControlPlane"] = "ControlPlane"
+    #: The name of the plane and its labels.
     metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX)), named(PLANE_NAME_MAX)]
+    #: The plane that the user asks for.
     spec: ControlPlaneSpec
+    #: The state of the plane. Only quarterdeck writes it.
     status: ControlPlaneStatus = ControlPlaneStatus()
 
     @model_validator(mode="after")

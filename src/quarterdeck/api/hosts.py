@@ -64,25 +64,30 @@ Roles = Annotated[tuple[Annotated[MachineRole, Strict(False)], ...], Strict(Fals
 
 
 class SshLogin(Model):
-    """The login of a host. Omitted values are those of ``~/.ssh/config`` and ssh's defaults; no ``host``: the host's
-    address.
-    """
+    """The login to a host. Without a field, `~/.ssh/config` and the defaults of ssh apply."""
 
+    #: The name or address that ssh connects to; without it, the address of the host.
     host: SshTarget | None = None
+    #: The port of sshd.
     port: Port | None = None
+    #: The user that logs in.
     user: SshUser | None = None
+    #: The private key of that user: an absolute path, or one that begins with `~/`.
     identity_file: KeyFile | None = None
 
 
 class Host(Model):
-    """A host. ``address``: where clients and the other hosts reach it. No ``name``: the first label of the name that
-    ssh gets, or else the address with dashes. ``role: x`` is short for ``roles: [x]``.
-    """
+    """A machine of your own."""
 
+    #: The name of the host. It may be left out: then it is the first label of `ssh.host`, or the address with dashes.
     name: HostName
+    #: The address at which clients and other hosts reach it.
     address: HostAddress
+    #: The failure domain of the host.
     zone: ZoneName
+    #: What the host runs: replicas (`control`) or load balancers (`edge`). `role: edge` is short for one role.
     roles: Roles
+    #: The login to the host.
     ssh: SshLogin = SshLogin()
 
     @model_validator(mode="before")
@@ -229,12 +234,12 @@ Command = Annotated[tuple[str, ...], AfterValidator(_command), InSchema({"minIte
 
 
 class ExternalEdge(Model):
-    """The user's own load balancer, with one port per plane. ``addresses``: where clients connect. ``command``: runs on
-    quarterdeck's host with the desired backends on its standard input, as JSON; without it a person must configure the
-    load balancer.
-    """
+    """A load balancer of your own. Each plane has a port of its own there."""
 
+    #: The addresses that clients connect to.
     addresses: Annotated[tuple[HostAddress, ...], SOME_ONCE]
+    #: A command on this host that configures the load balancer from JSON on its standard input; without it, a person is
+    #: asked to.
     command: Command | None = None
 
     @model_validator(mode="after")
@@ -245,14 +250,14 @@ class ExternalEdge(Model):
 
 
 class Edge(Model):
-    """What leads clients to the planes of a site."""
+    """The addresses that clients of a site connect to."""
 
-    #: Each is at one of the hosts of role edge, and moves to another one when that host fails; for all planes of the
-    #: site, which differ by port. If there are more hosts, the rest are standbys.
+    #: Virtual IPs of the hosts with the role `edge`: another host takes one over when its host fails. All planes of the
+    #: site share them, at different ports.
     floating_addresses: tuple[FloatingAddress, ...] = ()
-    #: Each can be the endpoint of one plane (``leadsTo: promoted``), and at any of the hosts.
+    #: Addresses that can each be the endpoint of one plane (`endpoint.leadsTo: promoted`), at any host of the site.
     promoted_addresses: tuple[FloatingAddress, ...] = ()
-    #: The user's own load balancer, instead of hosts of role edge.
+    #: A load balancer of your own, in place of hosts with the role `edge`.
     external: ExternalEdge | None = None
 
     def problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:

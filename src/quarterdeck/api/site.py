@@ -29,18 +29,24 @@ Named = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
 
 
 class Cordon(Model):
-    """A machine of a site that gets no new replica; no ``machine``: all machines of the site."""
+    """A machine that gets no new replicas."""
 
+    #: The machine; without it, all machines of the site.
     machine: Named | None = None
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
 class CordonedReplica(Model):
-    """A replica that is left unchanged by healing and by all changes that can wait."""
+    """A replica that is not healed, and not changed by anything that can wait."""
 
+    #: The name of the replica.
     replica: Named
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
@@ -58,8 +64,10 @@ MACHINES_MAX = 200
 class Isolation(StrEnum):
     """What keeps the machines of a local site apart."""
 
-    LOOPBACK = "loopback"  # one address 127.x.y.z each; needs no rights
-    NETNS = "netns"  # one network namespace each: they can be cut off, slowed and killed
+    #: Each machine has an address 127.x.y.z. It needs no privileges.
+    LOOPBACK = "loopback"
+    #: Each machine has a network namespace. Its links can be cut and slowed down.
+    NETNS = "netns"
 
 
 class AddressSpace(StrEnum):
@@ -73,18 +81,23 @@ class AddressSpace(StrEnum):
 
 
 class LocalSpec(Model):
-    """The declaration of a site on this host. The first storage class is the default one."""
+    """A site on this host."""
 
+    #: The kind of the site.
     driver: Literal["local"] = "local"
+    #: What keeps the machines apart.
     isolation: Isolation = Isolation.LOOPBACK
+    #: The zones of the site.
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
+    #: The number of machines for replicas in each zone.
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
-    #: The number of machines for load balancers, each in another zone; every plane has a load balancer on all of them.
+    #: The number of machines for load balancers, each in another zone. Each plane has a load balancer on all of them.
     edges: Annotated[int, Field(ge=1, le=8)] = 1
-    #: Whether each of them has an address that another edge takes over when it fails.
+    #: Whether each edge has a virtual IP that another edge takes over when it fails. Only with isolation `netns`.
     floating_addresses: bool = False
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
-    #: Machines that get no new replica.
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -128,15 +141,19 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """The declaration of a site of ssh hosts. Its zones are those of the hosts, in their order."""
+    """A site of your own machines, which are reached over ssh. Its zones are those of its hosts."""
 
+    #: The kind of the site.
     driver: Literal["ssh"]
+    #: The machines of the site.
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
-    #: Whether hosts download released programs themselves; else they are sent from here.
+    #: Whether hosts download released programs themselves. Otherwise this host sends them.
     fetch_on_host: bool = False
-    #: What leads clients to it, if that is not the addresses of hosts of that role.
+    #: The addresses that clients connect to, if these are not the addresses of the hosts with the role `edge`.
     edge: Edge = Edge()
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -218,17 +235,22 @@ _UNKNOWN_DRIVER: dict[str, Any] = {"problems": (("driver", "must be 'local' or '
 
 
 class SiteStatus(Model):
-    """``number`` is the site's own, from which its machines' addresses are made; assigned when it is added."""
+    """The state of the site. Only quarterdeck writes it."""
 
+    #: The site's own number, from which the addresses of its machines follow.
     number: Annotated[int, Field(ge=1, le=250)] | None = None
+    #: The conditions of the site.
     conditions: tuple[Condition, ...] = ()
 
 
 class Site(Resource):
     """A site."""
 
+    #: The kind of the resource.
     kind: Literal["Site"] = "Site"
+    #: The name of the site and its labels.
     metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX)), named(SITE_NAME_MAX)]
+    #: What the site consists of.
     spec: Annotated[
         Annotated[LocalSpec, Tag("local")] | Annotated[SshSpec, Tag("ssh")],
         Discriminator(
@@ -238,6 +260,7 @@ class Site(Resource):
             custom_error_context=_UNKNOWN_DRIVER,
         ),
     ] = LocalSpec()
+    #: The state of the site. Only quarterdeck writes it.
     status: SiteStatus = SiteStatus()
 
     def with_cordons(self, cordons: tuple[Cordon, ...]) -> Site:

@@ -19,13 +19,15 @@ _BRACES = re.compile(r"\{([A-Za-z]+)\}")
 
 
 class StorageClass(Model):
-    """A kind of volume. No ``path``: below quarterdeck's own folder. ``limit_bytes``: the limit of its volumes
-    together. ``reattachable``: its volumes outlive their machines, and can be attached to others; else they are local.
-    """
+    """A kind of volume of a local site."""
 
+    #: The name of the storage class.
     name: StorageClassName
+    #: The directory of the volumes; without it, one in quarterdeck's home.
     path: AbsolutePath | None = None
+    #: The total size of all volumes.
     limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
+    #: Whether a volume outlives its machine and can be attached to another one.
     reattachable: bool = False
 
 
@@ -45,16 +47,20 @@ Command = Annotated[tuple[str, ...], AfterValidator(_command), SOME]
 
 
 class HostStorageClass(Model):
-    """A kind of volume on hosts. With ``attach`` and ``detach``, commands that this host runs, its volumes outlive
-    their hosts, and can be attached to others; ``snapshot``: a command that copies a volume. See
-    docs/how-to/storage.md.
-    """
+    """A kind of volume on hosts. See docs/how-to/storage.md."""
 
+    #: The name of the storage class.
     name: StorageClassName
+    #: The directory of the volumes on each host; without it, quarterdeck's own.
     path: AbsolutePath | None = None
+    #: The total size of all volumes on one host.
     limit_bytes: Annotated[Bytes, Field(ge=2**20)] | None = None
+    #: The command that attaches a volume to a host; this host runs it. With `attach` and `detach`, volumes outlive
+    #: their hosts.
     attach: Command | None = None
+    #: The command that detaches a volume from a host.
     detach: Command | None = None
+    #: The command that copies a volume.
     snapshot: Command | None = None
 
     @model_validator(mode="after")

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Self
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import controllers, replicas
-from quarterdeck.app.controllers import SetHeld
-from quarterdeck.app.etcd import data, recovery
-from quarterdeck.app.etcd.data import MemberHash
-from quarterdeck.app.etcd.recovery import LostQuorum
 from quarterdeck.app.plane_status import summary
-from quarterdeck.app.replicas import ReplicaFacts
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
 from quarterdeck.engine.status import Status
@@ -32,7 +26,11 @@ from quarterdeck.stores.port import Event
 
 if TYPE_CHECKING:  # most commands read once
     from quarterdeck.api.belongings import Drill
+    from quarterdeck.app.controllers import SetHeld
+    from quarterdeck.app.etcd.data import MemberHash
+    from quarterdeck.app.etcd.recovery import LostQuorum
     from quarterdeck.app.plane_watch import WatchedPlane
+    from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.verification import Verification
 
 __all__ = ["Looks", "Status", "summary"]
@@ -118,12 +116,16 @@ class Looks:
 
     async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
         """Observe a plane now, and describe each of its replicas."""
+        from quarterdeck.app import replicas
+
         return await replicas.listed(self._home, await self.examine(name))
 
     async def controllers(self, name: str) -> tuple[SetHeld, ...]:
         """The holder of each declared set of controllers, and its guarding lock, read from an apiserver and from the
         managers now. Raises Unavailable where no apiserver is ready.
         """
+        from quarterdeck.app import controllers
+
         await reach.require_plane_in_reach(self._home, name)
         return await controllers.held(self._home, name)
 
@@ -131,6 +133,8 @@ class Looks:
         """Whether all members of a plane's etcd have the same data, by a hash of all keys. Each member reads all its
         keys for it. Raises Unavailable where no quorum answers.
         """
+        from quarterdeck.app.etcd import data
+
         await reach.require_plane_in_reach(self._home, name)
         return await data.compared(self._home, name)
 
@@ -154,6 +158,8 @@ class Looks:
         continued with them. Raises PreconditionFailed for a plane that has a quorum, or may regain it by starting
         programs.
         """
+        from quarterdeck.app.etcd import recovery
+
         await reach.require_plane_in_reach(self._home, name)
         return await recovery.lost_quorum(self._home, name)
 

@@ -1,4 +1,4 @@
-"""Every metric: docs/metrics.md is generated from it, and no other metric may be served."""
+"""Every metric: docs/reference/metrics.md is generated from it, and no other metric may be served."""
 
 from __future__ import annotations
 

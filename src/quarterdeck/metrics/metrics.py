@@ -153,7 +153,7 @@ def _family(metric: Metric, rows: Sequence[tuple[tuple[str, ...], float]]) -> Fa
 
 
 def _counted(counter: Counter | Histogram) -> Family:
-    """The samples of a counter, without the creation time of its series: docs/metrics.md does not list that."""
+    """The samples of a counter, without the creation time of its series: the reference does not list that."""
     (family,) = counter.collect()
     family.samples = [each for each in family.samples if not each.name.endswith("_created")]
     return family

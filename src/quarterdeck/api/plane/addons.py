@@ -40,16 +40,19 @@ def _repository(text: str) -> str:
 
 
 class Chart(Model):
-    """A Helm chart, rendered by the ``helm`` on the path: a folder or an archive on this host, ``oci://...``, or with
-    ``repository`` a name in that. ``release``: the release name; by default the add-on's name.
-    """
+    """A Helm chart. The `helm` program of this host renders it."""
 
+    #: A directory or an archive on this host, `oci://...`, or the name of a chart in `repository`.
     chart: Annotated[str, AfterValidator(_chart), InSchema({"pattern": r"^[^\s-]\S*$", "maxLength": _CHART_MAX})]
+    #: The URL of the repository.
     repository: Annotated[str, AfterValidator(_repository), InSchema({"pattern": r"^(https?|file)://\S+$"})] | None = (
         None
     )
+    #: The version of the chart; without it, the newest.
     version: Annotated[str, Field(pattern=r"^[^\s-]\S{0,99}$")] | None = None
+    #: The name of the release; without it, the name of the add-on.
     release: Annotated[str, AfterValidator(label_within(_RELEASE_MAX)), label(_RELEASE_MAX)] | None = None
+    #: Values for the chart.
     values: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -64,15 +67,19 @@ class Chart(Model):
 
 
 class Addon(Model):
-    """Objects that quarterdeck keeps in a plane, from one source: ``inline`` (YAML), a ``file``, all YAML and JSON
-    files of a ``folder``, or a ``helm`` chart. ``namespace``: the default for its namespaced objects.
-    """
+    """Kubernetes objects that a plane always has, from exactly one source."""
 
+    #: The name of the add-on.
     name: Annotated[str, AfterValidator(label_within(ADDON_NAME_MAX)), label(ADDON_NAME_MAX)]
+    #: The namespace of namespaced objects that name none.
     namespace: Annotated[str, AfterValidator(dns_label), label(63)] = "default"
+    #: The objects as YAML text.
     inline: Annotated[str, AfterValidator(_text), InSchema({"pattern": r"\S"})] | None = None
+    #: A YAML or JSON file on this host.
     file: AbsolutePath | None = None
+    #: A directory on this host; all of its YAML and JSON files are read.
     folder: AbsolutePath | None = None
+    #: A Helm chart.
     helm: Chart | None = None
 
     @model_validator(mode="after")
@@ -100,18 +107,19 @@ Addons = Annotated[tuple[Addon, ...], AfterValidator(_named_once), InSchema({"un
 
 
 class AddonStatus(Model):
-    """The state of one add-on that was applied, or cannot be applied."""
+    """The state of one add-on."""
 
+    #: The name of the add-on.
     name: str
-    #: The AddonManifests from which it was last applied completely; "": never.
+    #: The AddonManifests from which the whole add-on was last applied; empty before that.
     manifests: str = ""
-    #: The digest of that content.
+    #: The digest of the applied content.
     digest: str = ""
-    #: The number of objects in it.
+    #: The number of objects.
     objects: Annotated[int, Field(ge=0)] = 0
-    #: A digest of the fields that quarterdeck owns of them, as the apiserver reports it: it changes when another
-    #: manager takes over any of them.
+    #: The digest of the fields that quarterdeck owns. It changes when somebody else takes over one of them.
     fields: str = ""
+    #: When the add-on was last applied.
     applied_at: AwareDatetime | None = None
-    #: Why it is not up to date, or what it waits for; "" if it is.
+    #: Why the add-on is not applied, or what it waits for; empty if it is applied.
     why: str = ""

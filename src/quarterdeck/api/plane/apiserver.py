@@ -49,11 +49,11 @@ def _collector(text: str) -> str:
 
 
 class AdmissionPlugin(Model):
-    """The configuration of one plugin: the object that upstream's AdmissionConfiguration has under
-    ``configuration``.
-    """
+    """The configuration of one admission plugin."""
 
+    #: The name of the plugin.
     name: Annotated[str, AfterValidator(_plugin), InSchema({"enum": [*CONFIGURED]})]
+    #: The object that an AdmissionConfiguration has under `configuration`.
     configuration: dict[str, JsonValue]
 
     @model_validator(mode="after")
@@ -69,8 +69,9 @@ class AdmissionPlugin(Model):
 
 
 class Admission(Model):
-    """The configuration of admission plugins. An entry here replaces quarterdeck's own for that plugin."""
+    """Configuration of admission plugins."""
 
+    #: The plugins. A plugin here replaces quarterdeck's own configuration of it.
     plugins: tuple[AdmissionPlugin, ...] = ()
 
     @model_validator(mode="after")
@@ -87,12 +88,11 @@ class Admission(Model):
 
 
 class Tracing(Model):
-    """Where an apiserver sends its traces: OTLP over gRPC, without TLS, which is all that upstream supports.
+    """Traces of the apiservers: OTLP over gRPC. kube-apiserver can send them only without TLS."""
 
-    No ``sampling_rate_per_million``: only requests that a client already traces.
-    """
-
+    #: The host and port of the collector.
     endpoint: Annotated[
         str, AfterValidator(_collector), InSchema({"pattern": r"^(\[[0-9a-fA-F:.]+\]|[^:\s/]+):\d{1,5}$"})
     ]
+    #: The share of requests to trace; without it, only requests that the client traces.
     sampling_rate_per_million: Annotated[int, Field(ge=0, le=1_000_000)] | None = None

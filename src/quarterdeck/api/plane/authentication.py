@@ -91,12 +91,17 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Issuer(Model):
-    """The issuer of the tokens, and their audience. ``certificate_authority`` (PEM) signs its server's certificate."""
+    """The issuer of tokens."""
 
+    #: The URL of the issuer, as in the tokens.
     url: HttpsUrl
+    #: The URL of the discovery document; without it, the one that follows from `url`.
     discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
+    #: The certificates (PEM) of the authorities of the issuer's server; without it, those of the machine.
     certificate_authority: Annotated[str, AfterValidator(certificates), _IS_PEM] | None = None
+    #: The audiences that tokens must be for.
     audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
+    #: How audiences are compared; required with more than one.
     audience_match_policy: Literal["MatchAny"] | None = None
 
     @model_validator(mode="after")
@@ -115,11 +120,15 @@ class Issuer(Model):
 
 
 class ClaimValidationRule(Model):
-    """A required claim, or an expression (CEL) that must be true."""
+    """A claim that a token must have, or an expression that must be true."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: The value of the claim.
     required_value: str | None = None
+    #: A CEL expression.
     expression: Text | None = None
+    #: The message when the expression is false.
     message: str | None = None
 
     @model_validator(mode="after")
@@ -134,10 +143,13 @@ class ClaimValidationRule(Model):
 
 
 class PrefixedClaim(Model):
-    """A claim with a prefix ("" for none), or an expression."""
+    """A claim with a prefix, or an expression."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: The prefix of the value; required with a claim, and empty for none.
     prefix: Annotated[str | None, EMPTY_MEANS_SOMETHING] = None
+    #: A CEL expression.
     expression: Text | None = None
 
     @model_validator(mode="after")
@@ -154,7 +166,9 @@ class PrefixedClaim(Model):
 class PlainClaim(Model):
     """A claim, or an expression."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: A CEL expression.
     expression: Text | None = None
 
     @model_validator(mode="after")
@@ -164,18 +178,24 @@ class PlainClaim(Model):
 
 
 class ExtraMapping(Model):
-    """An extra attribute of the user: ``value_expression`` is CEL."""
+    """An extra attribute of the user."""
 
+    #: The key of the attribute, with a domain in front.
     key: Annotated[str, AfterValidator(_extra_key), InSchema({"pattern": "^[^A-Z/]+/[^A-Z]+$"})]
+    #: A CEL expression.
     value_expression: Text
 
 
 class ClaimMappings(Model):
-    """The mapping from the token's claims to a Kubernetes user."""
+    """How the claims of a token become a Kubernetes user."""
 
+    #: The name of the user.
     username: PrefixedClaim
+    #: The groups of the user.
     groups: PrefixedClaim | None = None
+    #: The uid of the user.
     uid: PlainClaim | None = None
+    #: Extra attributes of the user.
     extra: tuple[ExtraMapping, ...] = ()
 
     @model_validator(mode="after")
@@ -185,18 +205,24 @@ class ClaimMappings(Model):
 
 
 class UserValidationRule(Model):
-    """An expression (CEL) that must be true of the user."""
+    """An expression that must be true of the user."""
 
+    #: A CEL expression.
     expression: Text
+    #: The message when the expression is false.
     message: str | None = None
 
 
 class JwtAuthenticator(Model):
     """One issuer, and the meaning of its tokens."""
 
+    #: The issuer of the tokens.
     issuer: Issuer
+    #: What must be true of the claims.
     claim_validation_rules: tuple[ClaimValidationRule, ...] = ()
+    #: How claims become a user.
     claim_mappings: ClaimMappings
+    #: What must be true of the user.
     user_validation_rules: tuple[UserValidationRule, ...] = ()
 
     @model_validator(mode="after")
@@ -213,8 +239,9 @@ class JwtAuthenticator(Model):
 
 
 class Authentication(Model):
-    """The issuers whose tokens the apiservers accept besides the plane's own."""
+    """The tokens that apiservers accept besides those of the plane."""
 
+    #: The issuers. The fields have the meaning that Kubernetes gives them in its AuthenticationConfiguration.
     jwt: Annotated[tuple[JwtAuthenticator, ...], Field(max_length=ISSUERS_MAX)] = ()
 
     @model_validator(mode="after")

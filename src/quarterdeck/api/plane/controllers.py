@@ -45,14 +45,15 @@ def _lock(name: str) -> str:
 
 
 class ControllerSetSpec(Model):
-    """Controllers that move from one manager to another together."""
+    """Controllers that move from one manager to another together. The members of a set cannot change."""
 
+    #: The name of the set.
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
-    #: The Lease in kube-system that guards them while they do (a *migration lock*).
+    #: The Lease in kube-system that both managers use while controllers move (the *migration lock*).
     lock: Annotated[str, AfterValidator(_lock), NAME, Field(max_length=DNS_NAME_MAX)]
-    #: Canonical names; they never change.
+    #: The canonical names of the controllers.
     controllers: Annotated[tuple[str, ...], Field(min_length=1), SOME_ONCE]
-    #: The manager that runs them.
+    #: The manager that runs the controllers.
     owner: ControllerProgram
 
 
@@ -95,23 +96,21 @@ def _image(text: str) -> str:
 
 
 class CloudControllerManager(Model):
-    """A program with the usual flags of ``k8s.io/cloud-provider``. Its path or image identifies it: another version
-    must have another one.
-    """
+    """A cloud controller manager with the usual flags of `k8s.io/cloud-provider`. Give `program` or `image`."""
 
-    #: A file on the host that quarterdeck runs on.
+    #: The program, a file on this host. Another version needs another path.
     program: AbsolutePath | None = None
-    #: An image, where sites run images.
+    #: The image, where the site runs images. Another version needs another name.
     image: Annotated[str, AfterValidator(_image), InSchema({"pattern": r"^\S+$", "maxLength": _IMAGE_MAX})] | None = (
         None
     )
-    #: Its ``--cloud-provider``; None: its own default.
+    #: The value of `--cloud-provider`; without it, the program decides.
     provider: (
         Annotated[str, AfterValidator(_provider), InSchema({"pattern": f"^{_PROVIDER}$", "maxLength": 63})] | None
     ) = None
-    #: The content of the file that ``--cloud-config`` names; None: no file.
+    #: The content of the file for `--cloud-config`; without it, there is none.
     config: Annotated[str, Field(min_length=1, max_length=_CONFIG_MAX)] | None = None
-    #: All other flags.
+    #: Other flags.
     flags: Flags = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -27,12 +27,13 @@ def _window(text: str) -> str:
 
 
 class DrillSchedule(Model):
-    """A failure that is drilled ``every`` so many seconds, as ``drill NAME --fail`` does; in ``window``, a part of the
-    day in UTC, if that is given. It may pass midnight.
-    """
+    """A drill that the manager runs regularly."""
 
+    #: The failure to inject, as the option `--fail` of `quarterdeck drill run`.
     fail: Fail
+    #: The time from one drill to the next.
     every: Annotated[Seconds, Field(ge=_OFTEN)]
+    #: The part of the day in UTC in which it may start, such as `22:00-04:00`; without it, any time.
     window: Annotated[str, AfterValidator(_window), InSchema({"pattern": f"^{_HOUR}-{_HOUR}$"})] | None = None
 
     def open_at(self, now: datetime) -> bool:

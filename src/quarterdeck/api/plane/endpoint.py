@@ -23,18 +23,25 @@ Host = Annotated[str, AfterValidator(host), HOST]
 class EndpointMode(StrEnum):
     """What leads clients to the site that serves."""
 
-    HOSTS = "hosts"  # a hosts file that CoreDNS serves
-    RFC2136 = "rfc2136"  # dynamic update of the user's DNS server
-    UNMANAGED = "unmanaged"  # a person edits the records; quarterdeck shows them and waits
-    ADDRESS = "address"  # no name: a fixed address
+    #: CoreDNS serves the name from a hosts file.
+    HOSTS = "hosts"
+    #: Your DNS server is changed by dynamic updates (RFC 2136).
+    RFC2136 = "rfc2136"
+    #: A person changes the records; quarterdeck shows them and waits.
+    UNMANAGED = "unmanaged"
+    #: There is no name, only an address that stays.
+    ADDRESS = "address"
 
 
 class LeadsTo(StrEnum):
     """The targets of the name's addresses."""
 
-    LOAD_BALANCERS = "load-balancers"  # of the site that serves
-    APISERVERS = "apiservers"  # the ready apiservers themselves: round robin
-    PROMOTED = "promoted"  # of mode address: the only replica's machine, or the load balancer once there are others
+    #: The load balancers of the site that serves.
+    LOAD_BALANCERS = "load-balancers"
+    #: The ready apiservers themselves, by round robin.
+    APISERVERS = "apiservers"
+    #: The machine of the only replica, or a load balancer once there are more. Only in mode `address`.
+    PROMOTED = "promoted"
 
 
 class TsigAlgorithm(StrEnum):
@@ -46,50 +53,63 @@ class TsigAlgorithm(StrEnum):
 
 
 class Tsig(Model):
-    """The key that updates are signed with. ``secret_file`` holds the base64 secret; only its path is kept."""
+    """The key that signs DNS updates."""
 
+    #: The name of the key.
     key_name: DnsName
+    #: The algorithm of the key.
     algorithm: TsigAlgorithm = TsigAlgorithm.HMAC_SHA256
+    #: The file with the secret in base64. Only its path is stored.
     secret_file: AbsolutePath
 
 
 class Resolver(Model):
     """A DNS server that clients, or their resolvers, query."""
 
+    #: The address of the server.
     address: Address
+    #: The port of the server.
     port: Port = 53
 
 
 class Rfc2136(Model):
-    """The server that accepts updates (RFC 2136) for ``zone``. ``secondaries``: the zone's other authoritative servers;
-    a change is complete when all of them answer it. None named: those of the zone's NS records, if ``server`` is
-    queried at the usual port (clients do not query another one either).
-    """
+    """The DNS server that accepts dynamic updates (RFC 2136)."""
 
+    #: The name or address of the server.
     server: Host
+    #: The port of the server.
     port: Port = 53
+    #: The zone of the plane's name.
     zone: DnsName
+    #: The key that signs the updates.
     tsig: Tsig
+    #: The other authoritative servers of the zone. A change is done when all of them answer with it. Without the field,
+    #: they are read from the NS records of the zone, if `port` is 53.
     secondaries: tuple[Resolver, ...] | None = None
 
 
 class Endpoint(Model):
-    """The endpoint. Seconds."""
+    """The name or address of a plane that clients connect to."""
 
+    #: How the name is kept.
     mode: EndpointMode = EndpointMode.HOSTS
-    #: It can be changed while the plane serves.
+    #: Where the name leads. It can change while the plane serves.
     leads_to: LeadsTo = LeadsTo.LOAD_BALANCERS
+    #: The DNS name of the plane; without it, `NAME.quarterdeck.internal`, or a name in `rfc2136.zone`.
     name: DnsName | None = None
+    #: The port that clients connect to; without it, quarterdeck chooses one.
     port: Port | None = None
-    #: The record's time to live.
+    #: The time to live of the DNS record.
     ttl: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 5
-    #: How long old connections are left after the time to live.
+    #: How long existing connections are left open after the time to live has passed.
     drain: Annotated[Seconds, Field(ge=0, le=86_400)] = 1.0
+    #: The address of the plane in mode `address`.
     address: Address | None = None
+    #: The DNS server in mode `rfc2136`.
     rfc2136: Rfc2136 | None = None
-    #: The resolvers of clients, queried in mode ``unmanaged`` (the first answer counts); none: those of this machine.
+    #: The DNS servers to ask in mode `unmanaged` what clients see; without them, those of this host.
     resolvers: tuple[Resolver, ...] = ()
-    #: Whether an existing record of the plane's name that another owner made may be overwritten.
+    #: Whether an existing record of somebody else for the name may be overwritten.
     take_over: bool = False
 
     @model_validator(mode="after")

@@ -26,12 +26,11 @@ def _kubelet(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Nodes(Model):
-    """Worker nodes. ``bootstrap``: whether nodes can join with a bootstrap token, as ``kubeadm join`` does; quarterdeck
-    keeps what that needs in the plane. None: they can. ``kubelet_configuration``: fields of the KubeletConfiguration
-    (kubelet.config.k8s.io/v1beta1) of nodes that join by kubeadm.
-    """
+    """Settings of worker nodes."""
 
+    #: Whether nodes can join with a bootstrap token, as `kubeadm join` does; without it, they can.
     bootstrap: bool | None = None
+    #: Fields of the KubeletConfiguration (kubelet.config.k8s.io/v1beta1) for nodes that join with kubeadm.
     kubelet_configuration: Annotated[
         dict[str, JsonValue],
         AfterValidator(_kubelet),
