@@ -184,7 +184,7 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
 def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
     found = loss(Memory(revision=seen), word("east-1", 7, revision))
     golden(found)
-    assert "after that" in found
+    assert "acknowledged later" in found
 
 
 # --- who may say so -------------------------------------------------------------------------------------------------
