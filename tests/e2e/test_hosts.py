@@ -156,7 +156,7 @@ def test_no_client_sees_a_failure_in_a_migration_80_ms_away(far: HostsPlanes) ->
     assert left == "", "nothing of it is left there"
 
 
-@pytest.mark.soak  # contract/test_hosts_sessions.py cuts sessions; tests/loop has a call that fails in each kind of step
+@pytest.mark.soak  # contract/test_hosts_sessions.py cuts sessions; tests/loop has failing calls in each kind of step
 def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_nobody_notices(far: HostsPlanes) -> None:
     """Which host it is that he may not become root on any more is said, with the reason, and it is waited for."""
     planes, hosts = far.planes, far.hosts
