@@ -55,13 +55,13 @@ def filled(home: Path, isolation: Isolation, megabytes: int) -> None:
 
 
 def drilled(fail: Fail) -> dict[str, Any]:
-    """The status of one drill. Raises SystemExit where it could not be made."""
+    """The result of one drill. Raises SystemExit where it could not be made."""
     argv = (sys.executable, "-m", "quarterdeck", "drill", NAME, "--fail", fail, "--yes", "-o", "json")
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
     quarterdeck("wait", NAME)
-    status: dict[str, Any] = json.loads(done.stdout)["status"]
+    status: dict[str, Any] = json.loads(done.stdout)
     if done.returncode:
         print(f"{fail}: {status['message']}", flush=True)
     return status
@@ -100,9 +100,8 @@ def main() -> None:
                 for number in range(wanted.runs):
                     runs.append(drilled(fail))
                     print(f"{fail} {number + 1}: {runs[-1]}", flush=True)
-                times = [
-                    cell(runs, key) for key in ("lastFailedSent", "lastFailure", "detected", "servedAgain", "redundant")
-                ]
+                moments = ("lastFailedSent", "lastFailure", "detected", "servedAgain", "redundant")
+                times = [cell(runs, f"{each}Seconds") for each in moments]
                 counts = [str(sum(each[key] for each in runs)) for key in ("requests", "failed", "lost", "missed")]
                 rows.append([fail, *counts, *times, *noise.cells()])
     print(f"\n{this_machine()}; {wanted.runs} drills each, {wanted.megabytes} MB\n")

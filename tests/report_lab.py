@@ -107,7 +107,7 @@ def journal() -> list[JournalEntry]:
         it.step(at + 0.04, at + 0.2, f"start-unit etcd {name}", "the member is on the list", site="west", replica=name)
         it.saw(at + 0.05, EAST, WEST[: number + 1], leader="demo-2", backends=old, record="east")
     for number, name in enumerate(WEST[:2]):
-        why = "it lags by less than 1,000 entries, and east still holds a quorum by itself"
+        why = "it lags by less than 1,000 entries, and east remains the quorum site"
         it.step(3.6 + number * 0.1, 3.62 + number * 0.1, f"promote-learner {name}", why, site="west", replica=name)
         it.saw(
             3.63 + number * 0.1,

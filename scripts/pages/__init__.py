@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pages import dashboard, metrics, report_schema
+from pages import cli, dashboard, json_reference, metrics, notices, report_schema, spec
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 PAGES: Mapping[str, Callable[[], str]] = {
-    "metrics.md": metrics.page,
     "monitoring/dashboard.json": dashboard.dashboard,
+    "reference/json-operations.md": json_reference.operations_page,
+    "reference/json-planes.md": json_reference.planes_page,
+    "reference/json.md": json_reference.commands_page,
+    "reference/cli.md": cli.index,
+    **{f"reference/{name}": made for name, made in cli.panel_pages().items()},
+    "reference/conditions-and-events.md": notices.page,
+    "reference/metrics.md": metrics.page,
+    **{f"reference/{name}": made for name, made in spec.pages().items()},
     "report-schema.md": report_schema.document,
 }

@@ -1,4 +1,4 @@
-"""Writes all of them: ``PYTHONPATH=src:scripts python -m pages``."""
+"""Writes all of them: ``scripts/reference-docs``."""
 
 from __future__ import annotations
 

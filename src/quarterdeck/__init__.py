@@ -1,3 +1,3 @@
-"""quarterdeck keeps Kubernetes control planes alive, and moves them while they serve."""
+"""quarterdeck runs highly available Kubernetes control planes, heals them, and migrates them live."""
 
 __version__ = "0.1.0"

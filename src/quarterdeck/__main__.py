@@ -4,7 +4,9 @@ import gc
 
 
 def _start() -> None:
-    """Run a command. Nothing that is loaded is garbage: to look for some takes a good part of the start."""
+    """Run a command. Nothing that is loaded here is garbage, and searching for garbage takes a good part of the start
+    time.
+    """
     gc.disable()
     from quarterdeck.cli.main import main
 

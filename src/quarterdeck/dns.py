@@ -1,6 +1,6 @@
-"""Asking DNS servers: one question to one of them, and the addresses of names, kept for their time to live.
+"""DNS queries: one query to one server, and addresses of names, cached for their time to live.
 
-A question goes by UDP, is asked again ever more patiently, and then by TCP if the answer was cut short.
+A query goes over UDP, is repeated with growing timeouts, and then goes over TCP if the answer was truncated.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Server = tuple[str, int]
 
 
 class Ask(Protocol):
-    """Asks a server (IP address and port)."""
+    """Queries a server (IP address and port)."""
 
     async def __call__(self, server: Server, name: str, kind: RdataType, deadline: float) -> Reply:
-        """What it answers. Raises TimeoutError after ``deadline`` seconds, OSError, DNSException."""
+        """The answer. Raises TimeoutError after ``deadline`` seconds, OSError, DNSException."""
         ...
 
 
@@ -43,9 +43,9 @@ class _Kept:
 
 
 class Addresses:
-    """Asks ``servers`` for records of ``kinds``, those of the first kind of which there are any. Where one gives no
-    answer within ``next_after`` seconds the next is asked, and that one first from then on; the last one has
-    ``deadline`` seconds. An answer that says that there is none is not kept. ``now``: seconds.
+    """Queries ``servers`` for records of ``kinds``, and takes the first kind with any records. Where a server does not
+    answer within ``next_after`` seconds, the next one is queried, and is first from then on; the last one has
+    ``deadline`` seconds. Negative answers are not cached. ``now``: seconds.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Addresses:
         self._kept: dict[str, _Kept] = {}
 
     async def addresses(self, name: str) -> tuple[str, ...]:
-        """The addresses of a name now, at least one. Raises Unavailable."""
+        """The current addresses of a name, at least one. Raises Unavailable."""
         kept = self._kept.get(name)
         if kept is not None and self._now() < kept.until:
             return kept.addresses
@@ -112,14 +112,14 @@ def _of_kind(reply: Reply, kind: RdataType) -> tuple[tuple[str, ...], int] | Non
     return (tuple(each.to_text() for each in rrset), rrset.ttl) if rrset is not None else None
 
 
-#: Seconds after which a question is asked again for the first time.
+#: Seconds after which a query is repeated for the first time.
 _FIRST_PATIENCE = 0.1
 _LARGEST = 65_535
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered. ``answer`` may be shared: it is not to be changed."""
+    """The answer of a server. ``answer`` may be shared: do not change it."""
 
     rcode: dns.rcode.Rcode
     authoritative: bool
@@ -138,8 +138,8 @@ async def ask_server(
     recurse: bool = True,
     again: bool = True,
 ) -> Reply:
-    """The answer for an absolute name; ``again``: the question is sent again while there is none. Raises DNSException,
-    and OSError, of which TimeoutError is one.
+    """The answer for an absolute name; ``again``: the query is repeated until there is an answer. Raises DNSException,
+    and OSError, of which TimeoutError is a subclass.
     """
     query = new_query(name, kind, recurse=recurse)
     asked = ((dns.name.from_text(name), kind),)
@@ -165,19 +165,19 @@ async def ask_server(
 
 
 def new_query(name: str, kind: dns.rdatatype.RdataType, *, recurse: bool = True) -> bytes:
-    """A question for an absolute name as it is sent, with an id of its own."""
+    """A query for an absolute name in wire format, with a random id."""
     return secrets.token_bytes(2) + _question(name, kind, recurse)
 
 
 def read_reply(wire: bytes) -> Reply:
-    """What an answer says, as it was sent. Raises DNSException."""
+    """Parse an answer in wire format. Raises DNSException."""
     return _read(wire[2:])
 
 
 async def _answer(
     sock: socket.socket, query: bytes, asked: tuple[tuple[dns.name.Name, dns.rdatatype.RdataType], ...]
 ) -> Reply:
-    """Send a question and wait for its answer. Datagrams that are none are passed over."""
+    """Send a query and wait for its answer. Other datagrams are ignored."""
     loop = asyncio.get_running_loop()
     try:
         sock.send(query)
@@ -186,13 +186,13 @@ async def _answer(
             if data[:2] == query[:2] and (reply := read_reply(data)).asked == asked:
                 return reply
     except ConnectionRefusedError:
-        # It does not listen yet, or not now: as with one that is silent, only its time is waited for.
+        # The server does not listen now: as with a silent one, wait for the deadline.
         await loop.create_future()
-        raise AssertionError("nobody ends this wait but its deadline") from None
+        raise AssertionError("only the deadline ends this wait") from None
 
 
 async def _by_tcp(ip: str, port: int, query: bytes, timeout: float) -> Reply:
-    from dns import asyncquery  # it brings a client for DNS over HTTPS along, which takes long to load
+    from dns import asyncquery  # it imports a client for DNS over HTTPS, which takes long to load
 
     response = await asyncquery.tcp(dns.message.from_wire(query), ip, port=port, timeout=timeout)
     return read_reply(response.to_wire())
@@ -200,7 +200,7 @@ async def _by_tcp(ip: str, port: int, query: bytes, timeout: float) -> Reply:
 
 @lru_cache(maxsize=1024)
 def _question(name: str, kind: dns.rdatatype.RdataType, recurse: bool) -> bytes:
-    """All of a question after its id."""
+    """A query without its id."""
     query = dns.message.make_query(name, kind)
     if not recurse:
         query.flags &= ~dns.flags.RD
@@ -209,7 +209,7 @@ def _question(name: str, kind: dns.rdatatype.RdataType, recurse: bool) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _read(reply: bytes) -> Reply:
-    """What an answer says, from all of it after its id. Raises DNSException."""
+    """Parse an answer without its id. Raises DNSException."""
     message = dns.message.from_wire(b"\0\0" + reply, ignore_trailing=True, raise_on_truncation=False)
     return Reply(
         rcode=message.rcode(),

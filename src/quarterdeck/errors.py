@@ -1,6 +1,6 @@
-"""Every error that a person may see.
+"""All errors that a person may see.
 
-Each says what was being done, what was seen, and what to do next, and prints as one line.
+Each names the action, the observation and the next step, and prints as one line.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import ClassVar
 
 
 class QuarterdeckError(Exception):
-    """The root of the tree. ``exit_code`` is what the command line ends with. ``kind`` names the class in stored data
-    and between processes: it never changes, whatever the class is called. A class without one has its parent's.
+    """The root of the tree. ``exit_code``: the exit code of the command line. ``kind`` names the class in stored data
+    and between processes: it never changes, even if the class is renamed. A class without one has its parent's.
 
-    ``doing`` is "" where what was seen is a whole sentence.
+    ``doing`` is "" where the observation is a whole sentence.
     """
 
     kind: ClassVar[str] = "error"
@@ -27,7 +27,7 @@ class QuarterdeckError(Exception):
 
 
 class InvalidInput(QuarterdeckError):
-    """What the user gave cannot be right: a spec, a name, a flag."""
+    """The user's input is invalid: a spec, a name, a flag."""
 
     kind = "invalid-input"
     exit_code = 2
@@ -47,39 +47,39 @@ class Gone(NotFound):
 
 
 class Conflict(QuarterdeckError):
-    """Somebody else changed it first, holds it, or it exists already."""
+    """Another process changed it first or holds it, or it exists already."""
 
     kind = "conflict"
     exit_code = 4
 
 
 class LeaseLost(Conflict):
-    """Another process drives, or may drive, the plane now: nothing more may be done here."""
+    """Another process drives, or may drive, the plane now: this one must stop."""
 
     kind = "lease-lost"
 
 
 class Paused(Conflict):
-    """The user wants nothing done."""
+    """The user paused the plane."""
 
     kind = "paused"
 
 
 class PreconditionFailed(QuarterdeckError):
-    """A check before the first change said no; nothing was changed."""
+    """A check before the first change failed; nothing was changed."""
 
     kind = "precondition-failed"
     exit_code = 5
 
 
 class NotApplied(PreconditionFailed):
-    """The plane is as wanted, but for objects that were to be in it: what they need is not there."""
+    """The plane is up to date, except for objects that could not be applied: what they need is missing."""
 
     kind = "not-applied"
 
 
 class Unavailable(QuarterdeckError):
-    """A machine, server or network did not answer; trying again later may work."""
+    """A machine, server or network did not answer; a retry may succeed."""
 
     kind = "unavailable"
     exit_code = 6
@@ -100,12 +100,12 @@ class Corrupt(QuarterdeckError):
 
 
 def kind_of(error: BaseException) -> str:
-    """The kind under which an error is stored; "internal" for those that are none of quarterdeck's."""
+    """The kind under which an error is stored; "internal" for errors of other packages."""
     return error.kind if isinstance(error, QuarterdeckError) else "internal"
 
 
 def error_class(kind: str) -> type[QuarterdeckError]:
-    """The class of a stored kind; the root of the tree for kinds that are not known."""
+    """The class of a stored kind; the root of the tree for unknown kinds."""
     return next((each for each in _tree(QuarterdeckError) if vars(each).get("kind") == kind), QuarterdeckError)
 
 

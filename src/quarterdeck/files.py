@@ -1,5 +1,5 @@
-"""Files that are either there whole or not there at all, secrets that nobody else could ever read, and large files
-that go without anybody else having to wait.
+"""Atomic writes, secrets that no other user can ever read, and removal of large files without delaying other
+processes.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import ParamSpec, TypeVar
 
 from quarterdeck.errors import Unavailable
 
-#: Bytes that a file shrinks by at a time.
+#: Bytes by which a file is truncated at a time.
 _STEP = 4 << 20
 
 
 @contextlib.contextmanager
 def file_errors(doing: str) -> Iterator[None]:
-    """Turns what the file system refuses (a full disk, no rights) into Unavailable."""
+    """Turn errors of the file system (a full disk, no rights) into Unavailable."""
     try:
         yield
     except OSError as error:
         seen = f"{error.filename or 'the file system'}: {error.strerror or error}"
-        raise Unavailable(doing, seen, "make room on that disk, or look at the rights there") from error
+        raise Unavailable(doing, seen, "make room on that disk, or check the permissions") from error
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     """Write ``content`` to ``path`` so that a reader, or a crash, sees the old file or the new one.
 
-    The file has ``mode`` from its first moment. Raises OSError as the file system does.
+    The file has ``mode`` from its creation. Raises OSError.
     """
-    temporary = written_beside(path, content, mode=mode)
+    temporary = write_temporary(path, content, mode=mode)
     try:
         temporary.replace(path)
     except BaseException:
@@ -43,8 +43,8 @@ def write_atomic(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     sync_folder(path.parent)
 
 
-def written_beside(path: Path, content: bytes, *, mode: int) -> Path:
-    """A new file beside ``path`` with that content, on the disk: only to be renamed. Raises OSError."""
+def write_temporary(path: Path, content: bytes, *, mode: int) -> Path:
+    """A new file next to ``path`` with that content, synced to disk, for a rename. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
@@ -65,15 +65,15 @@ def write_secret(path: Path, content: bytes) -> None:
     write_atomic(path, content, mode=0o600)
 
 
-def distrust(path: Path) -> str:
-    """Why what is below ``path`` cannot be trusted: somebody else may change it. "" if only this user may.
+def why_untrusted(path: Path) -> str:
+    """Why what is below ``path`` cannot be trusted: another user may change it. "" if only this user may.
 
-    Raises OSError as the file system does.
+    Raises OSError.
     """
     seen = path.stat()
     if seen.st_uid != os.geteuid():
         return f"it belongs to user {seen.st_uid}, not to you ({os.geteuid()})"
-    return "others may write to it" if seen.st_mode & 0o022 else ""
+    return "other users may write to it" if seen.st_mode & 0o022 else ""
 
 
 def sync_folder(folder: Path) -> None:
@@ -86,11 +86,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove ``folder`` and all in it that nobody uses any more, large files bit by bit. Raises OSError.
+    """Remove ``folder`` and all in it that is not in use, large files bit by bit. Raises OSError.
 
-    Where the disk is told of freed blocks (ext4 with ``discard``, at each commit of its journal), a fsync of any
-    other file waits until it has been told of all that were freed at once: half a second for a few files of etcd's.
-    Fine if somebody else removes it at the same time, or has removed it.
+    Where freed blocks are discarded (ext4 with ``discard``, at each commit of its journal), an fsync of any other file
+    waits until the disk has processed all of them: half a second for a few files of etcd's. No error if another process
+    removes it at the same time, or has removed it.
     """
     for parent, folders, files in os.walk(folder, topdown=False):
         for name in files:
@@ -106,7 +106,9 @@ def remove_folder(folder: Path) -> None:
 
 
 def _shrink(file: Path) -> None:
-    """Down to one step; but not what has a second name, and would be gone there too, or may not be written."""
+    """Truncate to one step; not files with a second hard link, which would be damaged, nor files that may not be
+    written.
+    """
     seen = file.lstat()
     if not stat.S_ISREG(seen.st_mode) or seen.st_nlink > 1 or seen.st_size <= _STEP:
         return
@@ -129,6 +131,8 @@ T = TypeVar("T")
 
 
 async def on_disk(owner: str, call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable for OSError."""
+    """Run ``call`` in a thread, since it may block on the disk of that machine or site. Raises Unavailable
+    for OSError.
+    """
     with file_errors(f"using the disk of {owner}"):
         return await asyncio.to_thread(call, *given, **named)

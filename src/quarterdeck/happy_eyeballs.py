@@ -1,4 +1,4 @@
-"""Connecting to a name that has several addresses, as RFC 8305 would have clients do it."""
+"""Connecting to a name that has several addresses, as RFC 8305 specifies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
-#: Seconds after which the next address is tried as well, while the ones before it have not answered.
+#: Seconds after which the next address is tried as well, while the earlier ones have not answered.
 _NEXT = 0.25
 
 
@@ -26,9 +26,9 @@ async def connect(address: str, port: int) -> socket.socket:
 async def connected(
     addresses: Sequence[str], port: int, by: Callable[[str, int], Awaitable[socket.socket]] = connect
 ) -> tuple[str, socket.socket]:
-    """A TCP connection to whichever of some IP addresses takes one first, and that address. Each is tried as soon as
-    the one before it refuses, or has not answered for a moment. ``by``: what connects to one of them. Raises the
-    OSError of the last that refused, and what else ``by`` raises.
+    """A TCP connection to the first of some IP addresses that accepts it, and that address. Each is tried as soon as
+    the previous one refuses, or has not answered for a moment. ``by`` connects to one of them. Raises the OSError of
+    the last one that refused, and what else ``by`` raises.
     """
     waiting, trying = deque(addresses), dict[asyncio.Future[socket.socket], str]()
     refused = OSError("it has no address")
@@ -52,7 +52,7 @@ async def connected(
 
 
 async def _leave(tasks: Sequence[asyncio.Future[socket.socket]]) -> None:
-    """Try no longer; one that came second has been for nothing."""
+    """Cancel the other attempts; close a connection that came second."""
     for task in tasks:
         task.cancel()
     for ended in await asyncio.gather(*tasks, return_exceptions=True):

@@ -1,10 +1,9 @@
-"""Requests over HTTP/1.1, each with a deadline, over connections that are kept from one to the next.
+"""HTTP/1.1 requests, each with a deadline, over connections that are kept alive.
 
-What is looked at again and again is asked over a connection that stands: nearly all that such a look costs would be
-handshakes. Nothing may look other than it is because of that. So a connection is never older than a few seconds, or a
-few looks where these are far apart (a new one shows that clients can connect, and which certificates are shown now), it
-is kept only after a good answer, and one that breaks is replaced at once; where the other end is gone without a word,
-the kernel breaks it.
+Repeated observations reuse connections: handshakes would be nearly all of their cost. This must not change what they
+see. So a connection is never older than a few seconds, or a few requests where these are far apart (a new one shows
+that clients can connect, and the current certificates), it is kept only after a good answer, and a broken one is
+replaced at once; where the other end disappeared silently, the kernel breaks it.
 """
 
 from __future__ import annotations
@@ -24,22 +23,21 @@ from urllib.parse import quote, urlsplit
 import h11
 from typing_extensions import override
 
-#: A connection is used for so many seconds from its beginning at most; or, by who looks seldom, so many times, for so
-#: long.
+#: A connection is used for at most this many seconds; for infrequent requests, this many times, for this long.
 KEPT = 5.0
 FEW = 6
 _OLDEST = 60.0
-#: Milliseconds for which the other end's kernel may leave what is sent over a kept connection unacknowledged.
+#: Milliseconds for which the peer's kernel may leave data on a kept connection unacknowledged.
 _UNHEARD = 500
 _MOST = 64 * 2**20  # bytes of an answer
 _OK = 200
 _VERSION = b"1.1"
-_NOT_HTTP = "what it answers is no HTTP/1.1"
+_NOT_HTTP = "its answer is not HTTP/1.1"
 
 
 class NoAnswer(Exception):
-    """There was none. ``late``: not within the deadline. ``refused``: nothing listens there. ``unsaid``: the connection
-    broke before anything of the answer came.
+    """There was no answer. ``late``: not within the deadline. ``refused``: nothing listens there. ``unsaid``: the
+    connection broke before anything of the answer came.
     """
 
     def __init__(self, seen: str, *, late: bool = False, refused: bool = False, unsaid: bool = False) -> None:
@@ -49,7 +47,7 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A whole answer."""
+    """A complete answer."""
 
     status: int
     body: bytes
@@ -62,7 +60,7 @@ class Answer:
 
     @property
     def date(self) -> float | None:
-        """The server's clock when it answered, in seconds since the epoch; None if it does not tell."""
+        """The server's clock when it answered, in seconds since the epoch; None if it has no date."""
         try:
             return parsedate_to_datetime(self.headers[b"date"].decode()).timestamp()
         except (KeyError, ValueError):
@@ -70,14 +68,14 @@ class Answer:
 
 
 class _Whose(NamedTuple):
-    """Where connections lead to, and whose certificate is shown there (None: that of its host)."""
+    """The target of connections, and the name in its certificate (None: that of its host)."""
 
     origin: str
     server: str | None
 
 
 class Http:
-    """A client that believes, and shows, what ``tls`` has. Close it."""
+    """A client that trusts, and presents, the certificates of ``tls``. Close it."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self._tls = tls
@@ -94,12 +92,12 @@ class Http:
         content: bytes = b"",
         server: str | None = None,
     ) -> Answer:
-        """The whole answer of ``origin`` (``https://host:port``), whose certificate is for that host, or for ``server``
-        where its address does not tell who answers there. ``deadline`` is in seconds, for each of connecting,
-        the TLS handshake and the answer. Raises NoAnswer.
+        """The complete answer of ``origin`` (``https://host:port``), whose certificate is for that host, or for
+        ``server`` where its address does not identify it. ``deadline`` is in seconds, for each of connecting, the TLS
+        handshake and the answer. Raises NoAnswer.
 
-        Only a GET goes over a connection that was kept. Where that breaks before anything was answered, it is asked
-        again over a new one, within what is left. None of ours is cancelled in a handshake: that ends by itself.
+        Only a GET reuses a connection. Where that breaks before any answer, the request is repeated over a new one,
+        within the remaining time. This side never cancels a handshake: it ends by itself.
         """
         request = _Request.to(method, origin, path, headers or {}, content)
         loop = asyncio.get_running_loop()
@@ -119,9 +117,9 @@ class Http:
     async def lines(
         self, origin: str, path: str, *, deadline: float, headers: Mapping[str, str] | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The lines of an answer to GET, each as soon as it is there, over a connection of its own. ``deadline`` is in
-        seconds, for each of connecting, the TLS handshake and what is answered first: how long the rest may take is
-        the caller's matter. Raises NoAnswer.
+        """The lines of an answer to GET, each as soon as it arrives, over a separate connection. ``deadline`` is in
+        seconds, for each of connecting, the TLS handshake and the head of the answer; the caller limits the rest.
+        Raises NoAnswer.
         """
         wire = await self._connect(_Whose(origin, None), deadline)
         try:
@@ -131,7 +129,7 @@ class Http:
             wire.abort()
 
     async def close(self) -> None:
-        """Close all connections that nothing is asked over."""
+        """Close all idle connections."""
         idle, self._idle = self._idle, defaultdict(list)
         wires = [wire for each in idle.values() for wire in each]
         for wire in wires:
@@ -139,7 +137,7 @@ class Http:
         await asyncio.gather(*(wire.gone.wait() for wire in wires))
 
     def _kept(self, whose: _Whose, now: float) -> _Wire | None:
-        """A connection that stands, as far as this end knows. Those that are too old are closed."""
+        """An idle connection that is open, as far as this end knows. Those that are too old are closed."""
         waiting = self._idle[whose]
         while waiting:
             wire = waiting.pop()
@@ -149,7 +147,7 @@ class Http:
         return None
 
     async def _exchange(self, wire: _Wire, whose: _Whose, request: _Request, deadline: float) -> Answer:
-        """One request and its answer. The connection is kept after a good one, and closed after all else."""
+        """One request and its answer. The connection is kept after a good one, and closed otherwise."""
         good = False
         try:
             async with asyncio.timeout(deadline):
@@ -189,7 +187,7 @@ class Http:
 
 
 class _Wire(asyncio.Protocol):
-    """A connection, for one exchange after the other, that stands ``since`` a time of the event loop's clock."""
+    """A connection, for one exchange after the other, open ``since`` a time of the event loop's clock."""
 
     def __init__(self, since: float) -> None:
         self.since = since
@@ -214,7 +212,7 @@ class _Wire(asyncio.Protocol):
         self._transport = made
 
     async def exchange(self, request: _Request) -> tuple[Answer, bool]:
-        """Send a request; the whole answer, and whether another one may be sent. Raises NoAnswer."""
+        """Send a request; returns the complete answer, and whether another request may be sent. Raises NoAnswer."""
         self._used += 1
         self._send(request)
         head = await self._head()
@@ -226,7 +224,7 @@ class _Wire(asyncio.Protocol):
         return Answer(head.status_code, bytes(body), dict(head.headers)), self._is_ready_for_another()
 
     async def lines(self, request: _Request, deadline: float) -> AsyncIterator[bytes]:
-        """Send a request; the lines of an answer that comes piece by piece, as a watch does. Raises NoAnswer."""
+        """Send a request; yields the lines of an answer that comes piece by piece, as a watch does. Raises NoAnswer."""
         self._send(request)
         try:
             async with asyncio.timeout(deadline):
@@ -242,14 +240,14 @@ class _Wire(asyncio.Protocol):
                 yield each
 
     def may_be_asked(self, now: float) -> bool:
-        """Whether it stands as far as this end knows, nothing came that was not asked for, and it shows what a new one
-        would: it has not been used for long, or not often.
+        """Whether it is open as far as this end knows, nothing unrequested arrived, and it shows what a new one would:
+        it has not been used for long, or not often.
         """
         fresh = now - self.since < (KEPT if self._used >= FEW else _OLDEST)
         return self.stands and fresh and not self._was_sent_more()
 
     def keep(self) -> None:
-        """Have the kernel break it when the other end does not hear us any more."""
+        """Let the kernel break it when the peer does not acknowledge data any more."""
         assert self._transport is not None
         self._transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNHEARD)
 
@@ -259,7 +257,7 @@ class _Wire(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # what the event loop tells
+    # callbacks of the event loop
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -317,7 +315,7 @@ class _Wire(asyncio.Protocol):
         return bytes(event.data) if isinstance(event, h11.Data) else b""
 
     async def _event(self) -> object:
-        """What h11 makes of what was received. Raises NoAnswer where no more comes."""
+        """The next h11 event from the received bytes. Raises NoAnswer where no more comes."""
         while True:
             try:
                 event = self._http.next_event()
@@ -343,7 +341,7 @@ class _Wire(asyncio.Protocol):
         return True
 
     def _was_sent_more(self) -> bool:
-        """Whether anything came that was not asked for."""
+        """Whether anything unrequested arrived."""
         return bool(self._http.trailing_data[0])
 
     def _broke(self) -> NoAnswer:
@@ -370,7 +368,7 @@ class _Request(NamedTuple):
 
     @classmethod
     def to(cls, method: str, origin: str, path: str, headers: Mapping[str, str], content: bytes) -> _Request:
-        """``path`` may have a query. What must not stand in one as it is gets escaped."""
+        """``path`` may have a query. Characters that are not allowed there are escaped."""
         lines = {"Host": _origin(origin).named, "User-Agent": "quarterdeck", "Accept": "*/*", **headers}
         if content:
             lines["Content-Length"] = str(len(content))

@@ -1,4 +1,4 @@
-"""Files that people name: read whole within bounds, or refused in a few words.
+"""Files that users name: read completely within bounds, or refused with a short reason.
 
 Whatever a path leads to, reading it ends: a pipe is given up when nothing comes, and devices, directories and sockets
 are refused.
@@ -28,7 +28,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 
 
 class UnreadableFileError(OSError):
-    """Why a file cannot be taken, in words that follow its name."""
+    """Why a file cannot be read, as text that follows its name."""
 
 
 def read_bytes(
@@ -38,8 +38,8 @@ def read_bytes(
     pipe_silence_s: float | None = None,
     require: Callable[[os.stat_result], None] | None = None,
 ) -> bytes:
-    """What a regular file holds; with ``pipe_silence_s`` also what comes out of a pipe that writes at least once in
-    that time. ``require`` looks at what was opened, and raises for what must not be read.
+    """The content of a regular file; with ``pipe_silence_s`` also that of a pipe that writes at least once in that
+    time. ``require`` gets the stat of the opened file, and raises for a file that must not be read.
 
     Raises UnreadableFileError.
     """
@@ -86,18 +86,18 @@ def text_in(content: bytes) -> str:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
         called = encoding.removesuffix("-sig").upper()
-        raise UnreadableFileError(f"it is no text: byte {error.start + 1} is not {called}") from error
+        raise UnreadableFileError(f"it is not text: byte {error.start + 1} is not {called}") from error
 
 
 def _drained(descriptor: int, largest_bytes: int, silence_s: float | None) -> bytes:
-    """All that a descriptor has until its end; ``silence_s``: how long it may have nothing, for a pipe."""
+    """All data of a descriptor until its end; ``silence_s``: how long a pipe may be silent."""
     content = bytearray()
     while True:
         if silence_s is not None:
             _require_data(descriptor, silence_s)
         try:
             piece = os.read(descriptor, _STEP_BYTES)
-        except BlockingIOError:  # somebody else read it first
+        except BlockingIOError:  # another process read it first
             continue
         if not piece:
             return bytes(content)
@@ -106,13 +106,13 @@ def _drained(descriptor: int, largest_bytes: int, silence_s: float | None) -> by
 
 
 def _require_data(descriptor: int, silence_s: float) -> None:
-    """Wait until there is something to read, or the last writer is gone."""
+    """Wait until there is data to read, or the last writer has closed it."""
     waiting = select.poll()
     waiting.register(descriptor, select.POLLIN)
     until = time.monotonic() + silence_s
     while not waiting.poll(max(0.0, until - time.monotonic()) * 1_000):
         if time.monotonic() >= until:
-            raise UnreadableFileError(f"it is a pipe, and nobody wrote to it for {silence_s:g} s")
+            raise UnreadableFileError(f"it is a pipe, and nothing was written to it for {silence_s:g} s")
 
 
 def _require_bound(size: int, largest_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""Who is told what goes on while something takes long: programs that are fetched, or sent to hosts."""
+"""Progress of slow work: downloads, and files that are sent to hosts."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Is told what goes on. ``task`` names one download, build or host; several may be under way at once."""
+    """Receives progress. ``task`` names one download, build or host; several may run at once."""
 
     def start(self, task: str, total: int | None) -> None:
         """``task`` begins; ``total`` is its size in bytes, None where only the elapsed time can be shown."""
 
     def resize(self, task: str, total: int) -> None:
-        """More has come to ``task``: it is so many bytes in all."""
+        """The size of ``task`` grew: it is ``total`` bytes in all."""
 
     def advance(self, task: str, done: int) -> None:
-        """``task`` has come to ``done`` bytes (in all, not since the last call)."""
+        """``task`` has completed ``done`` bytes (in all, not since the last call)."""
 
     def finish(self, task: str, outcome: str) -> None:
-        """``task`` has ended, well or not; ``outcome`` says which in a few words."""
+        """``task`` has ended, successfully or not; ``outcome`` is a short description."""
 
     def note(self, line: str) -> None:
-        """One line that a person should know of."""
+        """One line for the user."""
 
 
 class SilentProgress:
-    """The Progress that shows nothing."""
+    """Shows nothing."""
 
     def start(self, task: str, total: int | None) -> None:
         """Show nothing."""
@@ -45,16 +45,16 @@ class SilentProgress:
         """Show nothing."""
 
 
-async def nobody(plane: str, words: str) -> None:
-    """Keep it to oneself."""
+async def ignore_event(plane: str, words: str) -> None:
+    """Ignore an event."""
     del plane, words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """``progress`` is told of every byte. ``event`` is told once that something begins, and for which plane: who
-    looks on from another process has nothing else to go by.
+    """``progress`` receives every byte. ``event`` is called once per start, with the plane that needs it: it is all
+    that an onlooker in another process can see.
     """
 
     progress: Progress = field(default_factory=SilentProgress)
-    event: Callable[[str, str], Awaitable[None]] = nobody
+    event: Callable[[str, str], Awaitable[None]] = ignore_event

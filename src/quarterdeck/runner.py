@@ -1,4 +1,4 @@
-"""Running a program to its end, with a deadline, so that nothing of it stays behind."""
+"""Running a program to its end, with a deadline, leaving nothing of it behind."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from quarterdeck.errors import TimedOut
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """How a program ended. ``code``: its exit code, or minus the signal that killed it. ``output`` and ``errors``: what
-    it wrote to stdout and stderr.
+    """The result of a program. ``code``: its exit code, or minus the signal that killed it. ``output`` and ``errors``:
+    its stdout and stderr.
     """
 
     code: int
@@ -28,7 +28,7 @@ class ProcessResult:
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as text."""
         return f"ended with {self.code}" if self.code >= 0 else f"was killed by signal {-self.code}"
 
     @property
@@ -38,7 +38,7 @@ class ProcessResult:
 
 
 class ProcessStarter(Protocol):
-    """Starts a process, in a session of its own."""
+    """Starts a process, in its own session."""
 
     def __call__(
         self, *argv: str, stdin: int, stdout: int, stderr: int | None
@@ -50,7 +50,7 @@ class ProcessStarter(Protocol):
 def start(
     *, folder: Path | None = None, environment: Mapping[str, str] | None = None, longest_line: int = 1 << 16
 ) -> ProcessStarter:
-    """Starts it in ``folder`` with ``environment``, or else in those of this process. ``longest_line``: bytes of a line
+    """Starts it in ``folder`` with ``environment``, by default those of this process. ``longest_line``: bytes of a line
     that can be read from its output.
     """
 
@@ -63,7 +63,7 @@ def start(
             cwd=folder,
             env=None if environment is None else dict(environment),
             limit=longest_line,
-            start_new_session=True,  # so that the whole group can be killed, and Ctrl-C is for this process alone
+            start_new_session=True,  # so that the whole group can be killed, and Ctrl-C reaches only this process
         )
 
     return started
@@ -80,9 +80,9 @@ async def run(
 ) -> ProcessResult:
     """Run ``argv`` for at most ``deadline`` seconds, with ``given`` on its standard input.
 
-    It and its process group are killed when the time is up and when the caller is cancelled; ``wholly``: also when it
-    has ended by itself. What it wrote is read from files, so that a program which it left behind, and which still has
-    its output, keeps nobody waiting. Raises TimedOut, ``doing`` that, and OSError when it cannot be started.
+    Its process group is killed when the time is up and when the caller is cancelled; ``wholly``: also when it has ended
+    by itself. Its output goes to files, so that a child which it left behind, and which still has them open, does not
+    delay this call. Raises TimedOut, with ``doing``, and OSError when it cannot be started.
     """
     stdin = asyncio.subprocess.DEVNULL if given is None else asyncio.subprocess.PIPE
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
@@ -101,8 +101,8 @@ async def run(
 
 
 def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> ProcessResult:
-    """The same without an event loop, and in the session of this process: systemctl may ask at the terminal. Only the
-    program itself is killed when the time is up.
+    """The same without an event loop, and in the session of this process: systemctl may prompt at the terminal. Only
+    the program itself is killed when the time is up.
     """
     try:
         done = subprocess.run(argv, input=given.encode(), capture_output=True, timeout=deadline, check=False)
@@ -113,13 +113,13 @@ def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process that leads a process group, and all of its group. Fine if there is none any more."""
+    """Kill a process that leads a process group, and all of its group. No error if it has ended."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def last_line(said: str) -> str:
-    """The last line of an output that says anything."""
+    """The last line of an output that is not blank."""
     return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")
 
 

@@ -78,7 +78,7 @@ async def test_a_change_made_by_somebody_else_meanwhile_is_never_overwritten(upd
     before = DnsRecord(("192.0.2.1",), 5)
     late = updates.change(f"{NAME}.", before, DnsRecord(("192.0.2.3",), 5))
     await updates.set(NAME, ("192.0.2.2",), 5)
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="was changed in between"):
         await updates.send(late, NAME)
     assert await updates.observe(NAME) == DnsRecord(("192.0.2.2",), 5)
 
@@ -93,7 +93,7 @@ async def test_a_late_change_of_an_older_driver_is_refused_though_the_record_is_
     record = DnsRecord(("192.0.2.1",), 5)
     late = updates.change(f"{NAME}.", record, DnsRecord(("192.0.2.2",), 5), old.ownership, old.ownership)
     await updates.set(NAME, ("192.0.2.1",), 5, new)
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="was changed in between"):
         await updates.send(late, NAME)
     seen = await updates.look(NAME)
     assert (seen.record, seen.ownership) == (record, new.ownership)

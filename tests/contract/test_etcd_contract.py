@@ -655,7 +655,7 @@ async def test_authentication_keeps_quarterdeck_out_until_the_user_root_turns_it
         etcd.forget(all_of, b"/key"),
     )
     for each in refused:
-        with pytest.raises(EtcdRefused, match="turn off its authentication") as error:
+        with pytest.raises(EtcdRefused, match="disable its authentication") as error:
             await each
         assert error.value.reason is Reason.DENIED
     for _ in range(2):

@@ -23,7 +23,7 @@ HUNG = Fault(kind=FaultKind.HANG_UNIT, machine=A, unit="runs")
 KILLED = Fault(kind=FaultKind.KILL_UNIT, machine=A, unit="runs")
 LONG = 300.0
 #: Where the functions of faults are on a host; what is left of them while it has none is said by name.
-_FIND = "grep -rlF 'it stands still' /var/lib/quarterdeck /usr/local/lib/quarterdeck /run/quarterdeck || true"
+_FIND = "grep -rlF 'it is frozen' /var/lib/quarterdeck /usr/local/lib/quarterdeck /run/quarterdeck || true"
 
 
 def has_faults(lab: HostsLab) -> list[str]:
@@ -36,7 +36,7 @@ async def running(site: LabSite) -> None:
 
 
 async def test_a_host_without_drills_has_no_line_of_them(machines: HostsLab) -> None:
-    assert b"it stands still" in faults()
+    assert b"it is frozen" in faults()
     async with hosts_site(machines) as under_test:
         site = under_test.site
         await running(site)

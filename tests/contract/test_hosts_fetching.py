@@ -88,10 +88,10 @@ async def test_one_file_of_an_archive_is_taken(fetching: Fetching) -> None:
 @pytest.mark.parametrize(
     ("origin", "said"),
     [
-        (Origin(PATH), "is not the program that is meant"),
-        (Origin(PATH, "ab" * 32), "is not what was released"),
+        (Origin(PATH), "is not the requested program"),
+        (Origin(PATH, "ab" * 32), "is not the released one"),
         (Origin(ARCHIVE, "", "etcd-v3/other"), "is no archive with etcd-v3/other in it"),
-        (Origin(ARCHIVE, "", "README"), "is not the program that is meant"),
+        (Origin(ARCHIVE, "", "README"), "is not the requested program"),
         (Origin("/nowhere"), "404"),
     ],
 )
@@ -115,5 +115,5 @@ async def test_an_address_that_cannot_be_reached_is_said(fetching: Fetching) -> 
 
 @pytest.mark.parametrize("url", ["file:///etc/shadow", "ftp://x/y", 'http://x/" -o /etc/passwd', "https://x y"])
 async def test_only_addresses_of_the_web_are_taken(fetching: Fetching, url: str) -> None:
-    with pytest.raises(InvalidInput, match="no address of http"):
+    with pytest.raises(InvalidInput, match="not an http or https address"):
         await fetching.installed(Origin(url))

@@ -110,7 +110,7 @@ async def test_what_is_mounted_still_on_a_host_that_was_cut_off_is_not_its_own(
     await eventually(site.machines, lambda seen: all(each.state is MachineState.UP for each in seen))
     assert (await has(site, A), await has(site, B)) == ((), ("1.wal",))
     assert (await site.facts()).away_from(A, "data") == B
-    assert (await site.attach_volume(B, "data", A)).storage_class == "shared", "however often it is asked for"
+    assert (await site.attach_volume(B, "data", A)).storage_class == "shared", "and can be repeated"
     spec = keeps_writing(volume.path, fresh=True)
     with pytest.raises(Unavailable, match="is not attached here"):
         await site.start_unit(A, spec)
@@ -173,7 +173,7 @@ async def test_promises_that_are_not_kept_are_said(lab: HostsUnderTest, site: La
     )
     promises = [each async for each in with_commands(site, careless).check_storage("shared", "check-2", A, B)]
     seen = {each.words: each.seen for each in promises}
-    assert seen["attach ends with 3 when there is no such volume, and it is to make none"] == "it ended with 0"
+    assert seen["attach ends with 3 when there is no such volume, and it must create none"] == "it ended with 0"
     assert seen["attach refuses a host while another one has it"] == "it ended with 0"
     assert "it grew from" in seen["detach refuses, or leaves nothing on the host that can write to it"]
     assert [each.kept for each in promises][-1] is False, "nothing else was tried"

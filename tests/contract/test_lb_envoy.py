@@ -281,7 +281,7 @@ async def test_a_port_that_another_balancer_has_is_a_clear_error_and_never_share
         status_port=free_port(lab.ip),
     )
     other = replace(lab.balancer, settings=settings, patience=2.0)
-    with pytest.raises(TimedOut, match="look at its logs"):
+    with pytest.raises(TimedOut, match="check its logs"):
         await other.apply({"r2": await lab.add("r2")})
     assert "in use" in await lab.balancer.site.logs(EDGE, "lb-other")
     assert {await ask_once(lab) for _ in range(6)} == {"r1"}

@@ -12,7 +12,7 @@ from model.stories import serving
 from support.prometheus_lab import Prometheus, prometheus, promtool
 
 from quarterdeck.metrics.metrics import Metrics
-from quarterdeck.metrics.server import ListenAddress, telling
+from quarterdeck.metrics.server import ListenAddress, serve_metrics
 from quarterdeck.planner.planner import plan
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring"
@@ -48,7 +48,7 @@ async def test_metrics_are_called_as_prometheus_wants_them(tmp_path: Path) -> No
 
 async def test_a_real_prometheus_reads_them_takes_the_rules_and_answers_what_the_dashboard_asks(tmp_path: Path) -> None:
     found = metrics()
-    async with telling(found, ListenAddress("127.0.0.1", 0), store=MemoryStore()) as address:
+    async with serve_metrics(found, ListenAddress("127.0.0.1", 0), store=MemoryStore()) as address:
         configuration = CONFIGURATION % (MONITORING / "rules.yml", address)
         async with prometheus(tmp_path, configuration) as there:
             await _scraped(there)

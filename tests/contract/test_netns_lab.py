@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.door_guests import guests_file, invite
+from quarterdeck.endpoint.door_guests import add_guest, guests_file
 from quarterdeck.errors import Conflict, NotFound, Unavailable
 from quarterdeck.linux.processes import ProcessId
 from quarterdeck.sites.isolation import MachinePlace
@@ -468,7 +468,7 @@ async def test_the_door_leads_from_the_host_to_where_the_name_points_now(world: 
         server = await world.peer(where)
         await server.do("listen", ADDRESS[where], 7002, "who")
     guests = guests_file(world.lab.home, "netns")
-    guest = invite(guests, "plane", uid="1", host=name, port=7002)
+    guest = add_guest(guests, "plane", uid="1", host=name, port=7002)
     credential = base64.b64encode(f"plane:{guest.secret}".encode()).decode()
     door = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "quarterdeck.endpoint.door", "--listen", "127.0.0.1:0"),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.clients_wait import pause_clients, pause_new_clients
 from quarterdeck.endpoint.promoted_address import PromotedAddress
 from quarterdeck.model.endpoints import RecordClaim
 from quarterdeck.model.units import UnitSpec
@@ -227,11 +227,11 @@ async def test_clients_wait_for_a_moment_and_what_they_sent_is_answered(made: Ma
 
 async def test_new_clients_wait_and_those_who_are_connected_go_on(made: Machines) -> None:
     assert await made.connect("held") == ALONE
-    await have_new_clients_wait(made.site, ALONE, UNIT, 10.0)
+    await pause_new_clients(made.site, ALONE, UNIT, 10.0)
     with pytest.raises(OSError, match=r"[Tt]imed? ?out"):
         await made.connect("new", 0.5)
     await made.held("held")
-    await have_clients_wait(made.site, ALONE, UNIT, 10.0)
+    await pause_clients(made.site, ALONE, UNIT, 10.0)
     with pytest.raises(OSError, match=r"[Tt]imed? ?out"):
         await made.client.do("round", "held", 0.5)
     await made.dns.let_go()

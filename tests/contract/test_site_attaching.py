@@ -64,7 +64,7 @@ async def test_what_a_dead_machine_had_is_on_another_one_with_all_that_is_in_it(
     moved = await site.attach_volume(B, "data", A)
     assert (moved.name, moved.storage_class, moved.used_bytes > 0) == ("data", "shared", True)
     assert await has(site, B) == ("1.wal",)
-    assert await site.attach_volume(B, "data", A) == moved, "however often it is asked for"
+    assert await site.attach_volume(B, "data", A) == moved, "and can be repeated"
     assert (await site.facts()).away_from(A, "data") == B
     await site.start_unit(B, keeps_writing(moved.path))
     assert (await status(site, B, "keeps-writing")).state is UnitState.RUNNING
@@ -159,7 +159,7 @@ async def test_where_a_stranger_writes_it_is_refused_and_nobody_has_it(local: Lo
     with (folder / "log/1.wal").open("ab") as log:
         process = await asyncio.create_subprocess_exec("sleep", "60", stdout=log)
         try:
-            with pytest.raises(Unavailable, match=f"process {process.pid}, which is no machine's, writes to it"):
+            with pytest.raises(Unavailable, match=f"process {process.pid}, which belongs to no machine, writes to it"):
                 await attached(local)
             assert await has(local.site, B) == ()
         finally:

@@ -175,7 +175,7 @@ async def test_data_that_others_have_taken_the_place_of_is_kept_and_told_of(lab:
     await lab.site.make_fault(LOST, LONG)
     lab.put_file(A, volume, "log/other", 1)
     left = await lab.site.undo_fault(LOST)
-    assert left.startswith("what volume data had is kept")
+    assert left.startswith("the former content of volume data is kept")
     assert await lab.site.list_volume(A, "data", "log") == ("other",)
     if isinstance(lab, LocalUnderTest):
         assert (Path(left.rpartition(" ")[2]) / "log/1.wal").exists()
@@ -202,7 +202,7 @@ async def test_a_text_is_another_one_of_its_length_for_good_while_its_unit_goes_
     with pytest.raises(NotFound, match="that text is not in log/db"):
         await lab.site.make_fault(CORRUPT, LONG)
     await lab.site.make_fault(replace(HUNG, unit="keeps-data"), LONG)
-    with pytest.raises(Conflict, match=r"stands still|another fault"):
+    with pytest.raises(Conflict, match=r"frozen|stands still|another fault"):
         await lab.site.make_fault(CORRUPT, LONG)
     await lab.site.undo_fault(replace(HUNG, unit="keeps-data"))
 
@@ -254,7 +254,7 @@ async def test_what_cannot_be_made_is_refused_and_changes_nothing(site: SiteFaul
     await site.undo_fault(OFF)
     await eventually(lambda: status(site, A, "runs"), lambda unit: unit.pid is not None)
     await site.make_fault(HUNG, LONG)
-    with pytest.raises(Conflict, match=r"stands still|another fault"):
+    with pytest.raises(Conflict, match=r"frozen|stands still|another fault"):
         await site.make_fault(OFF, LONG)
     await site.undo_fault(HUNG)
     await site.kill_machine(B)

@@ -117,7 +117,7 @@ async def test_a_list_is_of_one_kind_and_by_name(store: Store) -> None:
 async def test_an_update_on_an_old_version_is_refused_and_changes_nothing(store: Store) -> None:
     made = await store.create(plane())
     newer = await store.update(scaled(made, 5))
-    with pytest.raises(Conflict, match="somebody changed it since"):
+    with pytest.raises(Conflict, match="it was changed since"):
         await store.update(scaled(made, 1))
     assert await store.get(ControlPlane, "alpha") == newer
 

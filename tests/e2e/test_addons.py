@@ -186,7 +186,7 @@ def test_add_ons_come_change_are_taken_back_and_go(demo: PlaneLab, addons: Addon
     addons.apply(dns, proxy, metrics)
     assert {"deployment.apps/coredns", "daemonset.apps/kube-proxy", "service/metrics-server"} <= addons.names(KINDS)
     assert addons.field("{.spec.text}", "note", "beside") == "its definition comes first"
-    assert "add-on coredns: 6 objects are as wanted" in demo.run("status", "demo").out
+    assert "add-on coredns: 6 objects are up to date" in demo.run("status", "demo").out
 
     # Changed, and what is not wanted any more goes, though an apiserver that is aggregated does not answer.
     smaller = "---".join(each for each in COREDNS.split("---") if "kind: Service\n" not in each)

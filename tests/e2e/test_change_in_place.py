@@ -163,8 +163,8 @@ def test_an_issuer_is_taken_up_by_apiservers_that_run_and_taken_back(kept: KeptP
         assert lab.opened(NAME, lambda plane: user_of(plane, token)) == {"401"}
         path = declared(lab, authentication=made.authentication())
         shown = lab.run("apply", "--dry-run", "-f", str(path)).out
-        assert "takes it up while it runs" in shown
-        assert shown.count("reload its files") == 1
+        assert "reloads it while running" in shown
+        assert shown.count("reload the files of") == 1
         began = time.monotonic()
         lab.run("apply", "-f", str(path))
         print(f"\nan issuer, taken up by one replica: {time.monotonic() - began:.1f} s")

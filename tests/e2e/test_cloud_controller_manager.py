@@ -68,7 +68,7 @@ def test_a_cloud_controller_manager_comes_acts_and_goes_while_clients_see_nothin
     assert units(demo) == {}, "with their files"
     fact = demo.status(NAME, code=0)
     assert CLOUD not in fact["leaders"]
-    assert {each[CLOUD] for each in fact["members"]} == {"absent"}
+    assert {each["components"][CLOUD] for each in fact["members"]} == {"absent"}
     demo.kubectl(client, "get", "clusterrole", "system:cloud-controller-manager", code=1)
 
 

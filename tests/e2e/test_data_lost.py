@@ -97,7 +97,8 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
         none_is_written(client, label)
         fact = lab.status(name, code=1)
         assert fact["voters"] is None
-        assert any("is gone" in each and "put it back" in each for each in fact["warnings"]), fact["warnings"]
+        messages = [each["message"] for each in fact["warnings"]]
+        assert any("is missing" in each and "restore it" in each for each in messages), messages
         until(lambda: not reads(client), "load balancers leave apiservers that have only what they remember")
         driver = lab.start("wait", name)
         until(

@@ -43,7 +43,7 @@ class Two:
 
     def named(self, after: int, *edges: str) -> int:
         """The name has been led to exactly these edges since that entry of the journal; the newest entry by then."""
-        why = f"it is to lead to {' and '.join(edges)}, and to nothing else"
+        why = f"it must lead to {' and '.join(edges)} only"
 
         def led(seen: Sequence[JournalEntry]) -> bool:
             done = (each for each in seen if each.kind == "set-record" and each.outcome is EntryOutcome.DONE)

@@ -42,7 +42,7 @@ def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_ma
     with_member(fill)
     refused(small, "full", "alarms: etcd has raised NOSPACE", f"'wait {NAME}'")
     status = small.run("status", NAME, code=1)
-    assert "not as wanted" in status.out
+    assert "not up to date" in status.out
     assert "NOSPACE" in status.out
     small.run("wait", NAME)
     assert "NOSPACE" not in small.run("status", NAME).out

@@ -79,7 +79,7 @@ def test_a_machine_that_dies_is_replaced(kept: PlaneLab, clients: Watched) -> No
     assert mended <= MENDED
     clients.goes_on("after the machine was replaced")
     told = {each["reason"] for each in lab.run("events", NAME, "-o", "json").json}
-    assert {"MemberDown", "ReplicaCondemned"} <= told
+    assert {"MemberDown", "ReplicaMarkedForReplacement"} <= told
 
 
 def test_a_program_that_hangs_is_started_again(kept: PlaneLab, clients: Watched) -> None:

@@ -16,7 +16,7 @@ from support.plane_lab import Command, PlaneLab, managed
 from support.watched import watched
 
 from quarterdeck.api.base import find_condition
-from quarterdeck.engine.notices.conditions import STALLED
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.model.units import UnitStatus
 from quarterdeck.sites.local.site import LocalSite
 
@@ -73,7 +73,7 @@ def restarted(lab: PlaneLab, count: str) -> Command:
 
 def stalled(lab: PlaneLab) -> str:
     """Reason and message of the condition Stalled; "" where it is not true."""
-    found = find_condition(lab.plane(NAME).status.conditions, STALLED)
+    found = find_condition(lab.plane(NAME).status.conditions, ConditionType.STALLED)
     return f"{found.reason}: {found.message}" if found is not None and found.status == "True" else ""
 
 

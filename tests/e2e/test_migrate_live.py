@@ -103,7 +103,7 @@ def test_ctrl_c_leaves_the_plane_in_use_and_wait_goes_on_from_there(demo: PlaneL
         assert (done.code, "quarterdeck wait demo" in done.err) == (130, True), str(done)
         fact = demo.status("demo", code=1)
         assert (fact["driver"], fact["operation"]) == (None, demo.operation("demo").metadata.name)
-        under_way = "(Migrate) is under way"
+        under_way = "(Migrate) is in progress"
         demo.refused("migrate", "demo", "--to", source, "--yes", code=4, says=[under_way, "abort demo"])
         demo.refused("delete", "demo", "--yes", code=4, says=[under_way, "wait demo"])
         for site in (source, target):

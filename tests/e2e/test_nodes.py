@@ -71,7 +71,7 @@ def nodes(kept: PlaneLab) -> Iterator[Nodes]:
 
 def test_nodes_join_by_kubeadm_and_by_themselves_and_run_pods(kept: PlaneLab, nodes: Nodes) -> None:
     found = kept.run("node", "list", NAME, "-o", "json").json
-    assert [each["node"] for each in found] == [*KUBEADM, ALONE]
+    assert [each["name"] for each in found] == [*KUBEADM, ALONE]
     assert {each["version"] for each in found} == {str(Versions().kubernetes.tag)}
     with used(nodes):
         pass

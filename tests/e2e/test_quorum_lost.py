@@ -66,7 +66,7 @@ def test_a_plane_that_lost_two_of_three_machines_goes_on_from_what_the_third_has
     assert seconds <= SERVES
     done = recovering.end()
     assert done.code == 0, str(done)
-    assert "lost: nothing that was ever seen" in done.err
+    assert "lost: nothing that was ever observed" in done.err
     assert {"written-before-the-quorum-was-lost", "written-afterwards"} <= client.names("configmaps")
     assert revision(client) >= before + BUMP
     assert watched_from(client, before) == 410, "who resumes a watch is told to list anew"

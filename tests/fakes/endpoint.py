@@ -63,7 +63,7 @@ class FakeBalancer:
         self.running, self.unrouted = not self.fails, ""
         self.backends, self.there = dict(backends), True
         if self.fails:
-            raise TimedOut("waiting for it to take its backends", "it exits again and again")
+            raise TimedOut("waiting for it to take its backends", "it exits repeatedly")
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
         """See ``LoadBalancer.observe``."""

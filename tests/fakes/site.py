@@ -124,7 +124,7 @@ class FakeSite(FakeFaults, SitePort, Holds):
         where = self._admit(machine)
         unit = where.units.get(spec.name)
         if unit is None or unit.state is not UnitState.RUNNING or not unit.spec.differs_in_files_alone(spec):
-            raise Conflict(f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given")
+            raise Conflict(f"reloading {spec.name} on machine {machine}", "its running unit has another specification")
         where.files |= {each.path: each for each in spec.files}
         unit.spec, unit.digest = spec, spec.digest
 
@@ -249,7 +249,7 @@ class FakeSite(FakeFaults, SitePort, Holds):
         doing = f"attaching volume {name} to machine {machine}"
         here, there = self._admit(machine), self._machine(source)
         if name in here.disk.volumes and machine != source and name in there.disk.volumes:
-            raise Conflict(doing, f"machine {source} has one of that name as well")
+            raise Conflict(doing, f"machine {source} also has a volume of that name")
         if name in here.disk.volumes:
             return here.disk.volume(name)
         if name not in there.disk.volumes:

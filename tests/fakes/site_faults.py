@@ -116,7 +116,7 @@ class FakeFaults(FakeMachines, Faults, Switches):
             self._fill(where, full=False)
         elif fault.kind is FaultKind.LOSE_DATA:
             if fault.volume not in where.disk.volumes or where.disk.sizes(fault.volume):
-                return f"what volume {fault.volume} had is kept"
+                return f"the former content of volume {fault.volume} is kept"
             for name, size in made.hold.aside.items():
                 self.put_file(fault.machine, fault.volume, name, size)
         return ""

@@ -86,7 +86,7 @@ class FakeMachines(SeatingSite[FakeMachine, LocalStorageClass], FaultySite[FakeM
                 found.exit_code, found.restarts = -9, found.restarts + 1
 
     def try_again(self) -> None:
-        """What supervisors do all the time: they start again what exits again and again."""
+        """What supervisors do all the time: they start again what exits repeatedly."""
         for where in self._machines.values():
             for each in where.units.values():
                 if where.state is MachineState.UP and each.state is UnitState.FAILED and not each.refused:

@@ -26,19 +26,12 @@ from loop.secrets import cheap_secrets
 from loop.session import Books, Died, Session
 from loop.truths import Truths
 from loop.units import PLANE
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.controllers import CloudControllerManager
 from quarterdeck.api.plane.nodes import Nodes
-from quarterdeck.engine.notices.conditions import (
-    ADDONS_APPLIED,
-    AVAILABLE,
-    CONTROLLERS_LEAD,
-    READY,
-    RECONCILING,
-    STALLED,
-)
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.model.components import Component
@@ -397,13 +390,26 @@ class Life:
         """They say of the last look what is so."""
         body = self.world.store._bodies[ControlPlane.__name__, PLANE]
         plane = ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
-        wanted = {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
+        wanted = {
+            ConditionType.READY: "True",
+            ConditionType.AVAILABLE: "True",
+            ConditionType.RECONCILING: "False",
+            ConditionType.STALLED: "False",
+        }
         so = {each.type: each.status.value for each in plane.status.conditions}
         if any(each.cloud for each in (self.story.start, *self.wishes) if each is not None):
             # Who goes back before that may never have been told what such a program may do.
-            wanted |= {ADDONS_APPLIED: "True"} if self.wishes[-1].cloud or ADDONS_APPLIED in so else {}
+            wanted |= (
+                {ConditionType.ADDONS_APPLIED: "True"}
+                if self.wishes[-1].cloud or ConditionType.ADDONS_APPLIED in so
+                else {}
+            )
         # Who has only just come to lead has not renewed yet.
-        wanted |= {CONTROLLERS_LEAD: so[CONTROLLERS_LEAD] if so[CONTROLLERS_LEAD] != "False" else "True or Unknown"}
+        wanted |= {
+            ConditionType.CONTROLLERS_LEAD: so[ConditionType.CONTROLLERS_LEAD]
+            if so[ConditionType.CONTROLLERS_LEAD] != "False"
+            else "True or Unknown"
+        }
         generations = {each.observed_generation for each in plane.status.conditions}
         if so != wanted or generations != {plane.metadata.generation}:
             raise Ended(f"conditions of the end: {so}, of generations {generations}")

@@ -1,4 +1,4 @@
-"""A load balancer whose program ends again and again is taken down like one that runs: nothing of it is left that its
+"""A load balancer whose program exits repeatedly is taken down like one that runs: nothing of it is left that its
 supervisor could start for a plane that is gone.
 """
 
@@ -21,7 +21,7 @@ def cheap() -> Iterator[None]:
 
 @dataclass(kw_only=True)
 class Crashing(Life):
-    """A life in which the load balancer at ``site`` ends again and again, from the first moment on."""
+    """A life in which the load balancer at ``site`` exits repeatedly, from the first moment on."""
 
     site: str
 

@@ -17,8 +17,8 @@ from loop.lives import EAST3, Story, Wish, many
 from loop.members import Members
 from loop.test_first_revision import Mistaken
 from loop.units import replica_of
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.notices.conditions import READY, RECONCILING, STALLED
 from quarterdeck.engine.workspace.settings import planner_settings
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import CLUSTER
@@ -49,8 +49,8 @@ class Hanging(Mistaken):
         while not self.failed:
             await asyncio.sleep(1.0)
             told = self.told()
-            assert told.get(READY, ("", ""))[0] != "True", "it is ready, and a program does not run"
-            waits = told.get(RECONCILING, ("", ""))[1]
+            assert told.get(ConditionType.READY, ("", ""))[0] != "True", "it is ready, and a program does not run"
+            waits = told.get(ConditionType.RECONCILING, ("", ""))[1]
             if "reports nothing new" in waits and not self.waits:
                 self.named, self.waits = self.world.clock.now - began, waits
 
@@ -115,6 +115,6 @@ def test_a_creation_whose_program_hangs_names_it_within_a_minute_and_is_given_up
     assert f"{component} of east-" in life.failed
     assert "has reported nothing new for 15 s" in life.failed
     assert "cannot reach it" in life.failed
-    status, message = life.conditions[STALLED]
-    assert (status, life.conditions[READY][0]) == ("True", "False")
+    status, message = life.conditions[ConditionType.STALLED]
+    assert (status, life.conditions[ConditionType.READY][0]) == ("True", "False")
     assert "cannot reach it" in message

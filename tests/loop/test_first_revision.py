@@ -15,9 +15,9 @@ from support.resources import with_spec
 from loop.joined import Joined
 from loop.lives import EAST1, EAST3, Life, Story, Wish, _new_plane, many
 from loop.units import PLANE, replica_of
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.notices.conditions import READY, STALLED
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import UnitSpec
@@ -65,7 +65,7 @@ class Mistaken(Life):
             for site in self.world.sites.values():
                 site.try_again()
             self.world.touch()
-            assert self.failed or self.told().get(READY, ("", ""))[0] != "True", (
+            assert self.failed or self.told().get(ConditionType.READY, ("", ""))[0] != "True", (
                 "it is ready, and a program does not run"
             )
 
@@ -122,8 +122,8 @@ def test_a_creation_whose_program_cannot_start_fails_within_a_minute_and_goes_on
     assert life.took <= PATIENCE
     assert f"{component} of east-" in life.failed
     assert "exit code 1: Error: unknown flag: --no-such-flag" in life.failed
-    status, message = life.conditions[STALLED]
-    assert (status, life.conditions[READY][0]) == ("True", "False")
+    status, message = life.conditions[ConditionType.STALLED]
+    assert (status, life.conditions[ConditionType.READY][0]) == ("True", "False")
     assert "unknown flag: --no-such-flag" in message
 
 

@@ -54,7 +54,7 @@ def test_it_is_condemned_on_the_word_of_its_cluster_and_that_is_told() -> None:
     assert done.count("mark-for-replacement") == 1
     told = [each.reason for each in life.world.store._events.values()]
     assert "MemberDown" in told
-    assert told.count("ReplicaCondemned") == 1
+    assert told.count("ReplicaMarkedForReplacement") == 1
 
 
 @pytest.mark.parametrize("story", (STILL, *(each for each in STORIES if each.name in OF_THREE)), ids=str)
@@ -72,7 +72,7 @@ def test_what_hangs_is_told_and_killed_once() -> None:
     assert done.count("force-restart-unit") == 1
     assert "mark-for-replacement" not in done
     told = [each.reason for each in life.world.store._events.values()]
-    assert told.count("UnitAiling") == 1
+    assert told.count("UnitUnhealthy") == 1
 
 
 @dataclass(slots=True)

@@ -16,13 +16,13 @@ from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.controller import controller_manager, scheduler
 from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, AddonDuty
 from quarterdeck.engine.background.duties import ShortTurn
-from quarterdeck.engine.notices.conditions import CONTROLLERS_LEAD, READY, RECONCILING, STALLED
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.manager import PlaneManager
@@ -155,7 +155,9 @@ def test_controllers_that_nobody_leads_are_told_of_within_a_minute_and_nothing_i
     async def lived(life: Kept) -> None:
         async def so(status: str) -> bool:
             found = (await life.plane()).status.conditions
-            return {str(each.status) for each in found if each.type in (READY, CONTROLLERS_LEAD)} == {status}
+            return {
+                str(each.status) for each in found if each.type in (ConditionType.READY, ConditionType.CONTROLLERS_LEAD)
+            } == {status}
 
         await life.until(lambda: so("True"), 60)
         before = life.world.processes.keys()
@@ -163,10 +165,10 @@ def test_controllers_that_nobody_leads_are_told_of_within_a_minute_and_nothing_i
         kube.set_lease(lease, "ghost", renewed=clock.now, duration=86_400.0)
         life.world.touch()
         assert await life.until(lambda: so("False"), 60) >= UNLED_S
-        ready = find_condition((await life.plane()).status.conditions, READY)
+        ready = find_condition((await life.plane()).status.conditions, ConditionType.READY)
         assert ready is not None
         assert f"run 'kubectl --namespace kube-system delete lease {lease}'" in ready.message
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NobodyLeads"]
+        told = [each for each in await life.world.store.events(PLANE) if each.reason == "NoLeader"]
         assert [each.message for each in told] == [ready.message]
         await asyncio.sleep(300)
         assert await so("False")
@@ -210,10 +212,10 @@ def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_
         first, *dead = await _machines(life)
         await _kill(life, dead)
         await asyncio.sleep(100)
-        stalled = find_condition((await life.plane()).status.conditions, STALLED)
+        stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
         assert stalled is not None
         assert (stalled.status, stalled.reason) == ("True", "QuorumLost")
-        assert "after 300 s the cluster begins anew by itself" in stalled.message
+        assert "after 300 s a new epoch begins by itself" in stalled.message
 
         async def serves() -> bool:
             return (await life.plane()).status.memory.epoch == 1 and bool(_ready(life))
@@ -224,7 +226,7 @@ def test_a_quorum_that_stays_lost_is_recovered_by_itself_after_a_time_where_the_
         _struck(life)
 
         async def whole() -> bool:
-            ready = find_condition((await life.plane()).status.conditions, READY)
+            ready = find_condition((await life.plane()).status.conditions, ConditionType.READY)
             return ready is not None and ready.status == "True" and len(_ready(life)) == 3
 
         await life.until(whole, 300)
@@ -242,7 +244,7 @@ def test_a_lost_quorum_is_told_and_left_alone_where_nobody_has_said_anything() -
         await asyncio.sleep(400)
         assert (await life.plane()).status.memory.epoch == 0
         assert not _ready(life)
-        stalled = find_condition((await life.plane()).status.conditions, STALLED)
+        stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
         assert stalled is not None
         assert "see 'quarterdeck recover " in stalled.message
 
@@ -313,10 +315,10 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
         site = life.world.site_of(machine)
         await asyncio.sleep(120)
         so = (await life.plane()).status.conditions
-        ready, reconciling = find_condition(so, READY), find_condition(so, RECONCILING)
+        ready, reconciling = find_condition(so, ConditionType.READY), find_condition(so, ConditionType.RECONCILING)
         assert ready is not None
         assert reconciling is not None
-        assert (ready.status, ready.reason) == ("False", "NotAsWanted"), "it is seen"
+        assert (ready.status, ready.reason) == ("False", "NotUpToDate"), "it is seen"
         assert (reconciling.status, reconciling.reason) == ("False", "Paused")
         assert f"paused until {until:%F %T}" in reconciling.message
 
@@ -357,7 +359,7 @@ def test_a_duty_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(mon
     async def lived(life: Kept) -> None:
         await asyncio.sleep(60)
         assert 8 <= len(turns) <= 13
-        told = [each for each in await life.world.store.events(PLANE) if each.reason == "DutyFailed"]
+        told = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
         assert [(each.message, each.count) for each in told] == [("a duty: KeyError: 'a defect'", 1)]
         (defect,) = life.log.defects
         assert isinstance(defect, KeyError)
@@ -411,7 +413,7 @@ def test_etcd_without_room_takes_writes_again_and_nobody_drives() -> None:
 
 
 async def _stalled(life: Kept) -> str:
-    found = find_condition((await life.plane()).status.conditions, STALLED)
+    found = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
     return found.reason if found is not None and found.status == "True" else ""
 
 
@@ -460,7 +462,7 @@ def test_a_plane_whose_etcd_somebody_has_authenticate_can_be_deleted() -> None:
 
 
 async def _is_as_wanted(life: Kept) -> bool:
-    found = find_condition((await life.plane()).status.conditions, READY)
+    found = find_condition((await life.plane()).status.conditions, ConditionType.READY)
     return found is not None and found.status == "True"
 
 
@@ -503,7 +505,7 @@ def test_what_a_person_does_with_etcdctl_but_for_the_membership_ends_as_wanted_o
         life.world.touch()
 
         async def named() -> bool:
-            return await _stalled(life) == "Alarm"
+            return await _stalled(life) == "AlarmRaised"
 
         assert await life.until(named, 120) <= 60
         await asyncio.sleep(300)

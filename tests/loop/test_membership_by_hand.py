@@ -15,9 +15,9 @@ from loop.session import Session
 from loop.test_kept import Kept, kept
 from loop.units import PLANE
 from quarterdeck.api.base import find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app.etcd import strays
-from quarterdeck.engine.notices.conditions import READY, STALLED
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.model.clusters import Cluster
 
@@ -104,13 +104,13 @@ async def _until_admitted(ask: Callable[[], Awaitable[object]]) -> None:
 
 
 async def as_wanted(life: Kept) -> bool:
-    ready = find_condition((await life.plane()).status.conditions, READY)
+    ready = find_condition((await life.plane()).status.conditions, ConditionType.READY)
     over = life.operations()[-1].status.phase is OperationPhase.SUCCEEDED
     return over and ready is not None and ready.status == "True"
 
 
 async def named(life: Kept) -> bool:
-    stalled = find_condition((await life.plane()).status.conditions, STALLED)
+    stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
     return stalled is not None and stalled.reason == "UnknownMember"
 
 
@@ -136,7 +136,7 @@ async def settles(life: Kept) -> None:
 
 async def remove_named(life: Kept) -> None:
     """A person runs the command that ``Stalled`` names."""
-    stalled = find_condition((await life.plane()).status.conditions, STALLED)
+    stalled = find_condition((await life.plane()).status.conditions, ConditionType.STALLED)
     assert stalled is not None
     number = stalled.message.split(f"'quarterdeck etcd remove-member {PLANE} ")[1].split("'")[0]
     person = Session(who="a person", world=life.world, truths=life.truths, books=life.books, happens=life._happens)

@@ -13,8 +13,8 @@ from loop.faults import Kind, changes
 from loop.lives import STORIES, Life, many
 from loop.units import PLANE
 from quarterdeck.api.base import find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.notices.conditions import RECONCILING
 from quarterdeck.model.units import UnitSpec
 
 #: Who cannot be started, and who dies meanwhile.
@@ -83,7 +83,7 @@ class Refused(Life):
         return ControlPlane.model_validate_json(body, by_alias=True, by_name=False)
 
     def _said(self) -> str:
-        condition = find_condition(self._plane().status.conditions, RECONCILING)
+        condition = find_condition(self._plane().status.conditions, ConditionType.RECONCILING)
         return condition.message if condition is not None else ""
 
 

@@ -63,7 +63,7 @@ def _faults(truth: FaultyTruth) -> Iterator[Fault]:
 
 
 def data_loss(truth: FaultyTruth) -> Iterator[Fault]:
-    """One member's data folder is deleted under it, or all that its machine had, while all others are well."""
+    """One member's data folder is deleted under it, or all that its machine had, while all others are healthy."""
     clusters = [truth.of(each) for each in truth.memory.clusters]
     if not whole(truth) or not all(name in each.healthy for each in clusters for name in each.members):
         return
@@ -224,7 +224,7 @@ def retried(truth: FaultyTruth) -> FaultyTruth:
     """Somebody drives the plane again: a first revision that was given up is tried once more."""
     if not given_up(truth):
         return truth
-    step = RetryRevision(site="", why="the plane is driven anew", revision=truth.revision)
+    step = RetryRevision(site="", why="the plane is driven again", revision=truth.revision)
     return replace(truth, memory=remember(truth.memory, step, truth.now))
 
 
@@ -301,7 +301,7 @@ def _sites(truth: FaultyTruth) -> Iterator[Fault]:
             if site not in truth.twins and not truth.looping:  # a driver of the model puts one refused step aside
                 checked = tuple(each for each in truth.checked if each[0] != site)
                 loops = replace(truth, looping=truth.looping | {site}, checked=checked)
-                yield Fault(Kind.EDGE_LOOPS, f"{edge(site)} ends again and again", loops)
+                yield Fault(Kind.EDGE_LOOPS, f"{edge(site)} exits repeatedly", loops)
         if site in truth.twins - truth.dead_seconds:
             lost = replace(truth, dead_seconds=truth.dead_seconds | {site})
             yield Fault(Kind.EDGE_DIES, f"{second(site)} dies", lost)

@@ -284,7 +284,7 @@ def _withholds(world: World, step: Step) -> bool:
 
 
 def _ends_anyway(world: World, step: Step) -> bool:
-    """Whether a step stops what is of no use to anybody: it ends again and again, or its apiserver is known not to
+    """Whether a step stops what is of no use to anybody: it exits repeatedly, or its apiserver is known not to
     serve, or it is a founder that says nothing new, of a cluster that never had a quorum.
     """
     if not isinstance(step, StopUnit):

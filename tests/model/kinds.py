@@ -63,7 +63,7 @@ class Kind(StrEnum):
     URL_TAKEN = "a person adds a voter at the peer URL of a member"
     AUTHENTICATES = "a person turns etcd's authentication on"
     ALARMS = "a person turns an alarm of etcd on or off"
-    EDGE_LOOPS = "a load balancer ends again and again"
+    EDGE_LOOPS = "a load balancer exits repeatedly"
 
 
 #: What a person can do to the membership with etcdctl.

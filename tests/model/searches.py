@@ -38,7 +38,7 @@ class Search:
     """``replicas`` at east, of which ``to`` (None: the plane is created, 0: deleted) are asked for at west.
     ``front``: the site of the fixed address that the plane is behind, if it has no name; ``kinds``: the classes of
     faults that may happen (None: all); ``change``: all stays at east, ``to`` replicas of another revision are asked for
-    there, which this is what it takes; ``broken``: the program that ends again and again as that has it, or as the
+    there, which this is what it takes; ``broken``: the program that exits repeatedly as that has it, or as the
     first revision of a plane that is created has it, ``hangs``: the one that runs and is never ready; ``per_zone``: how
     many machines a zone has; ``apart``: the revisions that keep events apart, ``cloud`` those that have a cloud
     controller manager; ``handed``: its controllers must not run beside those of the former one, ``together``: all of
@@ -459,7 +459,7 @@ DISABLED = (
     Search(replicas=3, to=3, change=ANEW, faults=1, kinds=STATES_BY_HAND),
     Search(replicas=3, to=3, still=True, faults=2, kinds=STATES_BY_HAND | {Kind.FULL}),
 )
-#: A load balancer ends again and again, from its first moment on or later.
+#: A load balancer exits repeatedly, from its first moment on or later.
 LOOPS = frozenset({Kind.EDGE_LOOPS})
 LOOPING = (
     *(Search(replicas=each, to=to, faults=1, kinds=LOOPS) for each, to in ((1, 1), (3, 1), (3, 0))),

@@ -63,7 +63,7 @@ def test_a_reason_without_a_thing_or_without_a_next_step_is_noticed() -> None:
     for then in ("", "it takes a while", "quarterdeck goes on by itself", "see 'status'"):
         assert not says_what_to_do(Wait("east-1 to drain", then))
     for then in (
-        "quarterdeck goes on by itself within 5 s",
+        "quarterdeck continues within 5 s",
         "bring it back",
         "if it lasts, see 'quarterdeck status demo'",
     ):

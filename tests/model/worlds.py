@@ -159,7 +159,7 @@ def changing(
 
 
 def creating(replicas: int, component: Component, *, hangs: bool = False) -> FaultyTruth:
-    """A plane that was just asked for, of whose first revision a program ends again and again, or (``hangs``) runs and
+    """A plane that was just asked for, of whose first revision a program exits repeatedly, or (``hangs``) runs and
     is never ready.
     """
     bad, none = frozenset({(FORMER, component)}), frozenset[tuple[str, Component]]()

@@ -51,7 +51,7 @@ class Cli:
             patch.setattr("sys.argv", ["quarterdeck", *argv])
             patch.setattr("sys.stdin", stream)
             # The process of the tests goes on, and others would be started by it.
-            patch.setattr("quarterdeck.app.drive.take_short_turns", bool)
+            patch.setattr("quarterdeck.app.drive.use_short_time_slices", bool)
             self.capsys.readouterr()
             try:
                 main()

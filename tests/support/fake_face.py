@@ -113,4 +113,4 @@ async def books(home: Home, name: str = "demo", watchers: Sequence[Watcher] = ()
     assert running is not None
     await Watchers(watchers).tell(lambda each: each.begins(StopBalancer(site="east", why="")))
     begun = await operations.begin(home.store, running, ASKER)
-    await operations.finish(home.store, begun, OperationPhase.SUCCEEDED, "as wanted", ASKER)
+    await operations.finish(home.store, begun, OperationPhase.SUCCEEDED, "up to date", ASKER)

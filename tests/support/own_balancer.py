@@ -25,7 +25,7 @@ _API = "type.googleapis.com/envoy"
 _TLS = f"{_API}.extensions.transport_sockets.tls.v3.UpstreamTlsContext"
 _PROXY = f"{_API}.extensions.filters.network.tcp_proxy.v3.TcpProxy"
 #: What commands print for people, of all load balancers: the last thing counts.
-_ASKED = re.compile(r"is to have these backends, and no others:\n((?: {14}\S.*\n)+)|to lead to \S+ no more")
+_ASKED = re.compile(r"must have exactly these backends:\n((?: {14}\S.*\n)+)|to stop leading to \S+")
 _BACKEND = re.compile(r"^ +([0-9.]+):(\d+)  (\S+)$", re.MULTILINE)
 
 

@@ -202,14 +202,13 @@ class PlaneLab:
             plane = await operations.existing(home.store, name)
             site = await home.site(plane.spec.placement.site)
             near = isinstance(site.spec, LocalSpec) and site.spec.isolation is Isolation.LOOPBACK
-            return summary(await Looks(home).examine(name)) if near else None
+            return summary(await Looks(home).examine(name)).model_dump(mode="json") if near else None
 
         seen = self.read(examined)
         if seen is None:
             return self.printed_status(name, code=code)
         assert code is None or bool(code) is not seen["healthy"], json.dumps(seen, indent=1)
-        fact: dict[str, Any] = json.loads(json.dumps(seen))
-        return fact
+        return seen
 
     def printed_status(self, name: str, *, code: int | None = None) -> dict[str, Any]:
         """What the command ``status -o json`` prints."""

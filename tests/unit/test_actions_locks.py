@@ -166,7 +166,7 @@ async def test_a_hand_over_has_ended_when_its_new_owner_says_that_it_holds_the_l
 
 @pytest.mark.parametrize(
     ("holder", "says"),
-    [("", "set ipam: nobody holds lock ipam-migration"), ("pod_7", "set ipam: .*pod_7")],
+    [("", "set ipam: lock ipam-migration has no holder"), ("pod_7", "set ipam: .*pod_7")],
 )
 async def test_a_hand_over_that_nobody_takes_up_has_failed_and_says_who_is_in_the_way(
     holder: str, says: str, monkeypatch: pytest.MonkeyPatch, golden: Golden

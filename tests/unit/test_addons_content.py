@@ -236,7 +236,7 @@ async def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             Addon(name="x", file=tmp_path / "none.yaml"),
             r"spec.addons\[x\].file: .*none.yaml: No such file",
         ),
-        (Addon(name="x", file=tmp_path / "binary.yaml"), "it is no text: byte 1 is not UTF-8"),
+        (Addon(name="x", file=tmp_path / "binary.yaml"), "it is not text: byte 1 is not UTF-8"),
         (
             Addon(name="x", folder=tmp_path / "empty"),
             r"spec.addons\[x\].folder: .*there is no file that ends with .yaml",

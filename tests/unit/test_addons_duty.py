@@ -56,7 +56,7 @@ async def test_objects_are_applied_with_the_label_of_their_set_and_a_parent_that
     assert lab.value(DNS, "metadata", "labels", PART_OF) == ApplySetParent("dns").id
     kinds = lab.value(lab.parent("dns"), "metadata", "annotations", "applyset.kubernetes.io/contains-group-kinds")
     assert kinds == "ConfigMap,Namespace"
-    assert lab.condition() == ("True AsWanted", "2 objects")
+    assert lab.condition() == ("True UpToDate", "2 objects")
 
 
 async def test_what_is_as_wanted_is_applied_once_by_however_many_processes(lab: AddonLab) -> None:
@@ -109,7 +109,7 @@ async def test_a_field_that_somebody_changed_is_taken_back_when_it_is_time_to_lo
     assert lab.value(DNS, "data", "zone") == "b", "not looked at yet"
     await lab.turn(later=1)
     assert lab.value(DNS, "data", "zone") == "a"
-    assert "AddonMended" in {each.reason for each in await lab.plane.store.events("demo")}
+    assert "AddonRepaired" in {each.reason for each in await lab.plane.store.events("demo")}
 
 
 async def test_a_field_that_somebody_took_away_and_an_object_that_is_gone_come_back(lab: AddonLab) -> None:
@@ -302,7 +302,7 @@ async def test_what_a_manager_waits_for_no_longer_comes_with_a_later_turn(
     lab.objects.put(CRD, DEFINITION)
     lab.objects.establish()
     await lab.turn()
-    assert lab.condition()[0] == "True AsWanted"
+    assert lab.condition()[0] == "True UpToDate"
 
 
 async def test_a_plane_without_add_ons_asks_nobody(lab: AddonLab) -> None:

@@ -16,6 +16,7 @@ from support.resources import with_status
 from quarterdeck.api.apply import applied_plane, applied_site
 from quarterdeck.api.base import ConditionStatus, Metadata, find_condition, with_condition
 from quarterdeck.api.belongings import PlaneSecrets
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import dump_json, dump_yaml, load
 from quarterdeck.api.operation import Goal, OperationSpec, OperationType
@@ -137,7 +138,7 @@ def goal_at_east() -> Goal:
 
 def test_a_migration_to_the_site_that_it_leaves_is_refused() -> None:
     goal = goal_at_east()
-    with pytest.raises(ValidationError, match="is the site that it is to leave"):
+    with pytest.raises(ValidationError, match="is its current site"):
         OperationSpec(plane="a", type=OperationType.MIGRATE, from_=goal, to=goal)
     with pytest.raises(ValidationError, match="required for Abort"):
         OperationSpec(plane="a", type=OperationType.ABORT)
@@ -151,12 +152,13 @@ def test_an_operation_spells_from_as_people_do() -> None:
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
-    first = with_condition((), "Ready", ConditionStatus.FALSE, reason="Starting", now=1.0)
-    same = with_condition(first, "Ready", ConditionStatus.FALSE, reason="Waiting", now=2.0)
-    turned = with_condition(same, "Ready", ConditionStatus.TRUE, reason="Serving", now=3.0)
+    ready = ConditionType.READY
+    first = with_condition((), ready, ConditionStatus.FALSE, reason=ConditionReason.NOT_UP_TO_DATE, now=1.0)
+    same = with_condition(first, ready, ConditionStatus.FALSE, reason=ConditionReason.DEGRADED, now=2.0)
+    turned = with_condition(same, ready, ConditionStatus.TRUE, reason=ConditionReason.UP_TO_DATE, now=3.0)
     times = [find_condition(each, "Ready") for each in (first, same, turned)]
     assert [each and each.last_transition_time.timestamp() for each in times] == [1.0, 1.0, 3.0]
-    assert [each and each.reason for each in times] == ["Starting", "Waiting", "Serving"]
+    assert [each and each.reason for each in times] == ["NotUpToDate", "Degraded", "UpToDate"]
     assert find_condition(turned, "Other") is None
 
 

@@ -17,6 +17,7 @@ from support.site_harness import runs, settings
 
 from quarterdeck.api.base import Metadata, find_condition
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.app import Asker, Quarterdeck, Wish
@@ -25,7 +26,6 @@ from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
 from quarterdeck.app.drill.duty import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
-from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.faults import Fail, Fault, FaultKind
@@ -156,7 +156,7 @@ async def test_a_plane_that_does_not_get_well_is_waited_for_and_no_longer(golden
     assert drill.site.power(A) is MachineState.UP
 
 
-@pytest.mark.parametrize("moment", ["mark", f"told machine {A} is off", "look", "told what failed", "stop"])
+@pytest.mark.parametrize("moment", ["mark", f"told machine {A} is off", "look", "told the fault is", "stop"])
 @pytest.mark.parametrize("how", [RuntimeError("it broke"), asyncio.CancelledError()])
 async def test_what_was_made_to_fail_is_well_again_whenever_the_drill_ends(moment: str, how: BaseException) -> None:
     drill = Drilled()
@@ -257,7 +257,7 @@ class Kept:
         work = await self.making.due(plane, world)
         if work is not None:
             await work(plane.check)
-        so = find_condition((await self.fake.open()).resource.status.conditions, DRILLED)
+        so = find_condition((await self.fake.open()).resource.status.conditions, ConditionType.DRILLED)
         return "" if so is None else f"{so.status} {so.reason}"
 
     async def drill(self, name: str, fail: Fail) -> Drill:

@@ -14,15 +14,17 @@ from support.golden import Golden
 from support.resources import with_spec, with_status
 
 from quarterdeck.api.base import ConditionStatus, Metadata, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, OperationStatus, OperationType
 from quarterdeck.api.site import Isolation, Site, default_sites
 from quarterdeck.app import Hand
 from quarterdeck.app import drive as followers
 from quarterdeck.app.drive import followed
-from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, stalled
+from quarterdeck.engine.notices.conditions import stalled
 from quarterdeck.engine.preflight.reach import manager_of
-from quarterdeck.engine.workspace.home import SENDS_PROGRAM, Home
+from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease
 from quarterdeck.engine.workspace.operations import existing
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
@@ -138,7 +140,7 @@ async def test_patience_ends_whoever_drives(store: MemoryStore, golden: Golden) 
 async def test_a_wait_whose_time_is_over_says_what_it_waited_for_and_what_to_do(
     store: MemoryStore, held: bool, golden: Golden
 ) -> None:
-    await so(store, RECONCILING, ConditionStatus.TRUE, "waiting for machine east-a1 of east-1 to answer")
+    await so(store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for machine east-a1 of east-1 to answer")
     if not held:
         with golden.raises(Unavailable):
             await Following(store, timeout=0.01).start(endless=True)
@@ -151,7 +153,14 @@ async def test_a_wait_whose_time_is_over_says_what_it_waited_for_and_what_to_do(
 MANAGER = "elsewhere:2 (quarterdeck serve)"
 
 
-async def so(store: MemoryStore, kind: str, status: ConditionStatus, message: str = "", *, reason: str = "So") -> None:
+async def so(
+    store: MemoryStore,
+    kind: ConditionType,
+    status: ConditionStatus,
+    message: str = "",
+    *,
+    reason: ConditionReason = ConditionReason.PROGRESSING,
+) -> None:
     def told(plane: ControlPlane) -> ControlPlane:
         conditions = with_condition(
             plane.status.conditions,
@@ -204,7 +213,7 @@ def sees(monkeypatch: pytest.MonkeyPatch, leading: list[Leadership]) -> list[Pla
 async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
     store: MemoryStore, sees: list[Plan], golden: Golden
 ) -> None:
-    await so(store, READY, ConditionStatus.FALSE)
+    await so(store, ConditionType.READY, ConditionStatus.FALSE)
     await operation(store)
     follower = Following(store)
     async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
@@ -222,15 +231,20 @@ async def test_a_command_shows_what_a_manager_does_and_ends_when_it_is_done(
                 await store.append(entry)
             now = datetime.now(UTC).timestamp()
             sends = Event(
-                plane="alpha", type=EventType.NORMAL, reason=SENDS_PROGRAM, message="sending", first=now, last=now
+                plane="alpha",
+                type=EventType.NORMAL,
+                reason=EventReason.SENDS_PROGRAM,
+                message="sending",
+                first=now,
+                last=now,
             )
             await store.record(sends)
-            await so(store, RECONCILING, ConditionStatus.TRUE, "waiting for rain")
+            await so(store, ConditionType.RECONCILING, ConditionStatus.TRUE, "waiting for rain")
             await asyncio.sleep(0.05)
             await phase(store, OperationPhase.SUCCEEDED)
             await asyncio.sleep(0.05)
             assert not following.done(), "the plane is not as wanted yet"
-            await so(store, READY, ConditionStatus.TRUE)
+            await so(store, ConditionType.READY, ConditionStatus.TRUE)
             await asyncio.wait_for(following, 5)
     assert follower.hands == [Hand(MANAGER, "alpha-apply-1")], "it is the manager's before it has taken it up"
     assert not follower.drove.is_set()
@@ -244,7 +258,7 @@ async def test_what_a_manager_has_not_seen_yet_is_no_end(store: MemoryStore, see
         Plan(waiting=(Wait("an apiserver", "see to it"),)),
         Plan(),
     ]
-    await so(store, READY, ConditionStatus.TRUE)
+    await so(store, ConditionType.READY, ConditionStatus.TRUE)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         await asyncio.wait_for(Following(store).start(), 5)
     assert len(sees) == 1
@@ -298,7 +312,7 @@ async def test_what_a_manager_says_of_controllers_that_nobody_leads_ends_who_fol
     store: MemoryStore, leading: list[Leadership]
 ) -> None:
     leading.append(GHOST)
-    await so(store, READY, ConditionStatus.FALSE, GHOST.trouble, reason=NOBODY_LEADS)
+    await so(store, ConditionType.READY, ConditionStatus.FALSE, GHOST.trouble, reason=ConditionReason.NO_LEADER)
     async with hold_lease(store, lease_name("alpha"), MANAGER):
         with pytest.raises(Unavailable) as raised:
             await asyncio.wait_for(Following(store).start(), 5)

@@ -87,7 +87,7 @@ async def test_the_manager_is_killed_and_gone_and_nobody_keeps_the_plane(
 ) -> None:
     process = await start()
     lease = await held(store, process)
-    assert await keeping.why_not("demo") == f"its manager {lease.holder} does not keep it now"
+    assert await keeping.why_not("demo") == f"its manager {lease.holder} does not manage it now"
     await held(store, process, lease_name("demo"))
     assert await keeping.why_not("demo") == ""
     assert why_unkillable(lease) == ""
@@ -109,17 +109,17 @@ async def test_what_is_not_surely_the_manager_is_not_killed(
         (replace(lease, holder="me@elsewhere:1 (quarterdeck serve)"), "is on another host"),
         (replace(lease, holder="somebody"), "is on another host"),
         (replace(lease, expires=time.time() - 3600), "another process has its number"),  # it was started since
-        (mine, "would not live to tell"),
-        (replace(lease, holder=said(other)), "is no 'quarterdeck serve'"),
+        (mine, "could not report the result"),
+        (replace(lease, holder=said(other)), "is not a 'quarterdeck serve' process"),
     ):
         assert why in why_unkillable(wrong)
     with pytest.raises(Conflict, match="is the manager now"):
         await keeping.make_fault(fault(mine), 1.0)
     await store.release(lease)
-    with pytest.raises(Conflict, match="nobody is the manager now"):
+    with pytest.raises(Conflict, match="no process is the manager now"):
         await keeping.make_fault(fault(lease), 1.0)
     wrong = await held(store, other)
-    with pytest.raises(PreconditionFailed, match="is no 'quarterdeck serve'"):
+    with pytest.raises(PreconditionFailed, match="is not a 'quarterdeck serve' process"):
         await keeping.make_fault(fault(wrong), 1.0)
     assert (process.returncode, other.returncode) == (None, None)
 

@@ -14,7 +14,7 @@ from support.resources import with_spec
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.app import Abort, Asker, Examined, Finding, Migrate, Verdict
-from quarterdeck.app.changes import put_down
+from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.moves import at_site, destination, examined_abort, require_done
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
@@ -89,7 +89,7 @@ def test_a_move_that_a_check_refuses_or_that_would_not_end_must_not_be(golden: G
 
 async def test_nothing_is_put_down_of_a_move_that_is_refused(store: MemoryStore) -> None:
     with pytest.raises(PreconditionFailed, match="alarms"):
-        await put_down(home(store), await move_of(store, "west", Finding("alarms", Verdict.REFUSE, "on")), ASKER)
+        await store_request(home(store), await move_of(store, "west", Finding("alarms", Verdict.REFUSE, "on")), ASKER)
     assert (await store.get(ControlPlane, "alpha")).spec == ALPHA.spec
     assert not await store.list(Operation)
 
@@ -98,40 +98,40 @@ async def test_what_was_examined_is_not_put_down_on_a_plane_that_was_changed_sin
     store: MemoryStore, golden: Golden
 ) -> None:
     first, second = await move_of(store), await move_of(store, "north")
-    operation = await put_down(home(store), first, ASKER)
+    operation = await store_request(home(store), first, ASKER)
     assert operation is not None
     assert (operation.spec.type, operation.spec.requested_by) == (OperationType.MIGRATE, "a test")
     with golden.raises(Conflict):
-        await put_down(home(store), second, ASKER)
+        await store_request(home(store), second, ASKER)
     assert (await store.get(ControlPlane, "alpha")).spec.placement.site == "west"
 
 
 async def test_what_is_so_already_is_not_put_down(store: MemoryStore) -> None:
     there = replace(await move_of(store, "east"), needed=False)
-    assert await put_down(home(store), there, ASKER) is None
+    assert await store_request(home(store), there, ASKER) is None
     assert not await store.list(Operation)
 
 
 async def test_an_abort_goes_back_to_where_the_plane_came_from_and_only_once(store: MemoryStore) -> None:
-    moving = await put_down(home(store), await move_of(store), ASKER)
+    moving = await store_request(home(store), await move_of(store), ASKER)
     assert moving is not None
     found = await examined_abort(store, Abort("alpha"))
     assert found.needed
     assert found.under_way is not None
     assert (found.under_way.metadata.name, found.wanted.spec) == (moving.metadata.name, ALPHA.spec)
-    back = await put_down(home(store), found, ASKER)
+    back = await store_request(home(store), found, ASKER)
     assert back is not None
     assert back.spec.type is OperationType.ABORT
     again = await examined_abort(store, Abort("alpha"))
     assert not again.needed
-    assert await put_down(home(store), again, ASKER) == back, "it is going back already"
+    assert await store_request(home(store), again, ASKER) == back, "it is going back already"
     assert len(await store.list(Operation)) == 2
 
 
 async def test_an_abort_needs_something_to_undo(store: MemoryStore, golden: Golden) -> None:
     with golden.raises(Conflict):
         await examined_abort(store, Abort("alpha"))
-    moving = await put_down(home(store), await move_of(store), ASKER)
+    moving = await store_request(home(store), await move_of(store), ASKER)
     assert moving is not None
     await operations.finish(store, moving, OperationPhase.SUCCEEDED, "as wanted", ASKER)
     with golden.raises(Conflict):

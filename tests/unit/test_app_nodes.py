@@ -104,7 +104,7 @@ async def test_tokens_are_listed_and_deleted_by_their_id(lab: JoiningLab, golden
     ]
     await lab.nodes.delete_token("demo", one.id)
     assert [each.id for each in await lab.nodes.tokens("demo")] == [other.id]
-    with pytest.raises(NotFound, match=f"there is no token {one.id}"):
+    with pytest.raises(NotFound, match=f"token {one.id} does not exist"):
         await lab.nodes.delete_token("demo", one.id)
     with golden.raises(InvalidInput):
         await lab.nodes.delete_token("demo", "../../x")

@@ -154,7 +154,7 @@ def test_the_command_shows_what_is_left_and_what_may_be_lost_and_asks_before_any
 ) -> None:
     cli.plane("alpha")
     refused = cli("recover", "alpha", "--yes")
-    assert (refused.code, "its etcd was not founded yet" in refused.err) == (5, True)
+    assert (refused.code, "its etcd cluster was not created yet" in refused.err) == (5, True)
     left = Survivor(
         replica="east-1", machine="east-a1", term=4, committed=120, applied=119, revision=77, hash=0xBEEF, chosen=True
     )

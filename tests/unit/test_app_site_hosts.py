@@ -170,7 +170,7 @@ async def test_a_storage_class_that_is_applied_is_checked_on_the_hosts_there_are
     declared = json.loads(RACK.model_dump_json(by_alias=True))["spec"]
     classes = [*declared["storageClasses"], {"name": "fast", "path": "/srv/fast"}]
     wanted = host_site(*declared["hosts"], storageClasses=classes)
-    hosts.findings = [refused("two2", "disk", "storage class fast (/srv/fast): there is no such folder")]
+    hosts.findings = [refused("two2", "disk", "storage class fast (/srv/fast): the folder does not exist")]
     with golden.raises(PreconditionFailed):
         await face.sites.apply(wanted)
     hosts.findings = [refused("two2", "memory"), refused("one1")]
@@ -222,7 +222,7 @@ async def test_what_is_odd_at_new_hosts_is_told_and_the_others_may_be_dead(
     hosts.findings = [
         refused("two2"),
         refused("one1", "network", "the connection broke"),
-        refused("one1 -> four4", "firewall", "not tried: port 2380", "have both hosts answer first"),
+        refused("one1 -> four4", "firewall", "not tried: port 2380", "make both hosts answer first"),
         odd("three3"),
         odd("four4"),
         between,

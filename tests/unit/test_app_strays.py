@@ -127,12 +127,12 @@ async def test_one_that_leads_is_left_until_another_member_does(fake: FakePlane,
     member = stray(fake)
     member.address, member.up, member.settled = fake.address("west-1"), True, True
     fake.etcd.cluster.leader = member.id
-    with pytest.raises(PreconditionFailed, match="it leads, and clients' writes would fail") as refused:
+    with pytest.raises(PreconditionFailed, match="it is the leader, and clients' writes would fail") as refused:
         await strays.planned(home, "demo", f"{member.id:x}")
     golden(refused.value)
     fake.etcd.cluster.leader = 0x1001
     removal = await strays.planned(home, "demo", f"{member.id:x}")
     fake.etcd.cluster.leader = member.id
-    with pytest.raises(PreconditionFailed, match="it leads"):
+    with pytest.raises(PreconditionFailed, match="it is the leader"):
         await strays.removed(home, removal, ASKER)
     assert member in fake.etcd.cluster.nodes

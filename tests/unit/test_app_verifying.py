@@ -183,7 +183,7 @@ def test_the_command_shows_who_had_the_set_and_ends_with_what_it_comes_to(cli: C
     assert said.out.split("ACTS")[1].split()[1:4] == ["kube-controller-manager", "of", "demo-1"]
     golden(said.err)
     document = json.loads(cli("controllers", "verify", "demo", "-o", "json").out)
-    assert (document["finding"], document["sets"][0]["gaps"][0]["seconds"]) == ("no overlap", 1.25)
+    assert (document["finding"], document["sets"][0]["gaps"][0]["durationSeconds"]) == ("no overlap", 1.25)
 
 
 def test_a_policy_that_leaves_out_what_controllers_do_proves_nothing(cli: Cli, tmp_path: Path, golden: Golden) -> None:

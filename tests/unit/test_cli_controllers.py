@@ -85,7 +85,7 @@ def test_programs_read_all_there_is(cli: Cli, face: FakeFace) -> None:
     assert said.code == 1
     assert json.loads(said.out) == [
         {
-            "set": "life",
+            "name": "life",
             "lock": "ipam-migration",
             "owner": "cloud-controller-manager",
             "guardedBy": "ipam-migration",
@@ -94,10 +94,10 @@ def test_programs_read_all_there_is(cli: Cli, face: FakeFace) -> None:
             "identity": None,
             "transitions": 3,
             "controllers": ["node-ipam-controller"],
-            "since": None,
+            "acquiredAt": None,
             "renewedSecondsAgo": None,
-            "well": False,
-            "why": ["nobody holds lock life-migration"],
+            "heldByOwner": False,
+            "reasons": ["nobody holds lock life-migration"],
         }
     ]
 

@@ -114,7 +114,7 @@ def test_systemd_understands_the_unit(user: str, tmp_path: Path) -> None:
 
 def test_a_pause_of_no_time_or_of_nonsense_is_refused(cli: Cli, golden: Golden) -> None:
     cli.plane()
-    cli.refused("pause", "demo", "--for", "0s", code=2, says=("is over",))
+    cli.refused("pause", "demo", "--for", "0s", code=2, says=("is in the past",))
     golden(cli.refused("pause", "demo", "--for", "a while", code=2).err)
     assert "is paused until" in cli("pause", "demo", "--for", "2h").out
     cli.refused("wait", "demo", code=4, says=("it is paused until",))

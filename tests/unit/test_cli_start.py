@@ -10,10 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from support.cli_lab import Cli
 from support.golden import Golden
+from typer.core import TyperGroup
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.cli.contents import PANELS, Entry
+from quarterdeck.cli.main import app
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 
@@ -25,7 +29,11 @@ HEAVY = (
     "plotly",
     "quarterdeck.actions.carry_out",
     "quarterdeck.api.documents",
+    "quarterdeck.app.controllers",
+    "quarterdeck.app.etcd",
     "quarterdeck.app.face",
+    "quarterdeck.app.replicas",
+    "quarterdeck.engine.controller_sets.declarations",
     "quarterdeck.engine.reconcile.drive",
     "quarterdeck.planner.simulated",
     "quarterdeck.probe",
@@ -67,6 +75,26 @@ def test_a_status_loads_nothing_that_only_other_commands_need(cli: Cli) -> None:
     found = loaded(cli.home, "status", "demo")
     assert "quarterdeck.engine.observation.observe" in found, "it looked"
     assert not [each for each in found if each.startswith(HEAVY)]
+
+
+def test_the_help_loads_no_command_and_nothing_that_opens_a_home(tmp_path: Path) -> None:
+    found = loaded(tmp_path, "--help")
+    assert "quarterdeck.cli.contents" in found
+    ours = {each for each in found if each.startswith("quarterdeck.") and not each.startswith("quarterdeck.cli")}
+    assert ours <= {"quarterdeck.errors"}
+    assert not [each for each in found if each.startswith(("quarterdeck.cli.commands", "pydantic", "yaml", "grpc"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"), [pytest.param(*each, id=each[0]) for panel in PANELS.values() for each in panel.items()]
+)
+def test_the_help_of_all_commands_says_what_that_of_each_begins_with(name: str, entry: Entry) -> None:
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    command = root.get_command(typer.Context(root), name)
+    assert command is not None
+    assert " ".join((command.help or "").split("\n\n")[0].split()) == entry.summary
+    assert isinstance(command, TyperGroup) == entry.is_group
 
 
 def test_the_help_has_a_panel_for_each_kind_of_command(cli: Cli) -> None:

@@ -10,20 +10,21 @@ from pathlib import Path
 
 import pytest
 from model.stories import serving
-from pydantic import JsonValue
 from rich.console import Console
 from support.cli_lab import Cli
 from support.golden import Golden
 
 from quarterdeck.api.base import Condition, ConditionStatus, instant
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
+from quarterdeck.api.output.status import PlaneStatus
+from quarterdeck.app.plane_status import summary
 from quarterdeck.app.plane_watch import Event, Watch, WatchedPlane
 from quarterdeck.app.words import survival
 from quarterdeck.cli.change_lines import ChangeLines
 from quarterdeck.cli.plane_text import status_lines
 from quarterdeck.cli.screen import screen
 from quarterdeck.endpoint.dns.coredns import CoreDns
-from quarterdeck.engine.status import Status, summary
+from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import Component
@@ -51,7 +52,7 @@ def seen(world: World, **more: object) -> WatchedPlane:
     return replace(WatchedPlane(name="demo", facts=summary(status), looked=1), **more)
 
 
-def facts(world: World) -> dict[str, JsonValue]:
+def facts(world: World) -> PlaneStatus:
     found = seen(world).facts
     assert found is not None
     return found
@@ -78,13 +79,13 @@ def test_status_says_what_a_plane_survives_and_why_not_the_rest(cli: Cli, golden
     golden(said.out)
     fact = json.loads(cli("status", "demo", "-o", "json").out)
     assert {each["failure"] for each in fact["survives"]} == {"machine", "host", "zone", "edge", "dns", "site"}
-    assert all(each["answer"] != "yes" and each["why"] for each in fact["survives"])
+    assert all(each["answer"] != "yes" and each["reasons"] for each in fact["survives"])
 
 
 def test_what_is_survived_comes_first_and_what_has_the_same_reason_is_said_together(golden: Golden) -> None:
-    golden(survival(facts(WELL)["survives"]))
-    golden(survival(facts(FALLEN)["survives"])[-1])
-    assert survival([]) == ()
+    golden(survival(facts(WELL).survives))
+    golden(survival(facts(FALLEN).survives)[-1])
+    assert survival(()) == ()
 
 
 def test_a_plane_whose_controllers_nobody_leads_is_not_healthy_and_says_why_and_what_to_do(golden: Golden) -> None:
@@ -97,8 +98,8 @@ def test_a_plane_whose_controllers_nobody_leads_is_not_healthy_and_says_why_and_
         expires_at=1.8e9,
     )
     fact = facts(replace(WELL, leading=(ghost,)))
-    assert fact["healthy"] is False
-    assert fact["warnings"] == [ghost.trouble]
+    assert not fact.healthy
+    assert [each.message for each in fact.warnings] == [ghost.trouble]
     golden(ghost.trouble)
     lines = status_lines(fact)
     golden(lines[0])

@@ -21,7 +21,7 @@ from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.units import start_unit, stop_unit
 from quarterdeck.app import logs
 from quarterdeck.app.certificates import purposes
-from quarterdeck.app.words import rows_of
+from quarterdeck.app.plane_status import summary
 from quarterdeck.cli.context import Output
 from quarterdeck.cli.plane_text import print_members
 from quarterdeck.components.catalogue import CATALOGUE, named, programs_of
@@ -35,7 +35,7 @@ from quarterdeck.engine.observation.assemble import Dated, ReplicaPlace, ServerF
 from quarterdeck.engine.observation.liveness import Liveness
 from quarterdeck.engine.observation.observe_leaders import led_kinds
 from quarterdeck.engine.reconcile.drive import released
-from quarterdeck.engine.status import Status, summary
+from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.model.clusters import Cluster
@@ -237,12 +237,9 @@ async def test_a_status_has_its_state_and_a_wide_one_its_column(capsys: pytest.C
     )
     world = replace(small.world, replicas=facts)
     status = Status(plane=small.plane.resource, world=world, plan=plan(world), operation=None, driver="", leaders={})
-    rows = summary(status)["members"]
-    assert isinstance(rows, list)
-    for row in rows:
-        assert isinstance(row, dict)
-        assert row[TOKEN_WEBHOOK] == "running"
-    print_members(rows_of(rows), Output.WIDE)
+    rows = summary(status).members
+    assert {each.components[TOKEN_WEBHOOK] for each in rows} == {"running"}
+    print_members(rows, Output.WIDE)
     assert "TOKEN-WEBHOOK" in capsys.readouterr().out.upper()
 
 

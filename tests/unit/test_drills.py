@@ -329,11 +329,11 @@ def test_what_a_manager_alone_can_tell_is_found_once_it_does() -> None:
 
 
 def test_a_plane_is_as_before_when_nothing_is_left_and_no_trouble_is_new() -> None:
-    assert not judgement.whole(BEFORE, replace(BEFORE, done=False))
-    assert not judgement.whole(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
+    assert not judgement.has_recovered(BEFORE, replace(BEFORE, done=False))
+    assert not judgement.has_recovered(BEFORE, replace(BEFORE, troubles=frozenset({"no"})))
     old = replace(BEFORE, troubles=frozenset({"one DNS server"}))
-    assert judgement.whole(old, old)
-    assert judgement.whole(BEFORE, replace(BEFORE, survives=WELL | {"edge"}))
+    assert judgement.has_recovered(old, old)
+    assert judgement.has_recovered(BEFORE, replace(BEFORE, survives=WELL | {"edge"}))
 
 
 def test_clients_are_served_again_with_the_first_answer_after_the_last_failure() -> None:
@@ -353,14 +353,14 @@ def test_clients_are_served_again_with_the_first_answer_after_the_last_failure()
 def test_a_lost_write_a_missed_event_and_a_plane_that_is_not_as_before_fail_a_drill(golden: Golden) -> None:
     well = {"detected_after": None, "redundant_after": 1.0, "lost": 0, "missed": 0, "audited": True}
     assert judgement.verdict(Fail.MACHINE, Detection(), **well) == ""  # type: ignore[arg-type]
-    sought = Detection(sought="that a member has other data")
+    sought = Detection(sought="a member with other data")
     golden(judgement.verdict(Fail.CORRUPT, sought, **well))  # type: ignore[arg-type]
     assert judgement.verdict(Fail.CORRUPT, sought, **{**well, "detected_after": 0.5}) == ""  # type: ignore[arg-type]
     for worse, said in (
         ({"lost": 1}, "1 acknowledged write was lost"),
         ({"missed": 2}, "2 events were missed"),
         ({"audited": False}, "could not be read"),
-        ({"redundant_after": None}, "not as it was before machine failed"),
+        ({"redundant_after": None}, "has not recovered to its state before machine failed"),
     ):
         assert said in judgement.verdict(Fail.MACHINE, Detection(), **{**well, **worse})  # type: ignore[arg-type]
 

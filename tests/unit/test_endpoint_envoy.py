@@ -252,8 +252,8 @@ async def test_clients_of_a_promoted_address_wait_before_their_load_balancer_goe
     async def goes(site: FakeSite, machine: str, unit: str) -> None:
         said.append(unit)
 
-    monkeypatch.setattr(envoy, "have_clients_wait", waits)
-    monkeypatch.setattr(envoy, "have_new_clients_wait", new_wait)
+    monkeypatch.setattr(envoy, "pause_clients", waits)
+    monkeypatch.setattr(envoy, "pause_new_clients", new_wait)
     monkeypatch.setattr(envoy, "_REQUEST", 0.0)
     monkeypatch.setattr(FakeSite, "remove_unit", goes)
     await replace(plain, promoted="demo-keepalived").remove()

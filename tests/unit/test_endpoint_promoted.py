@@ -184,7 +184,7 @@ async def test_a_machine_that_was_silent_is_told_of_the_newest_order_when_it_is_
     seen = await made.dns.look(ADDRESS)
     assert seen.record is not None
     assert (seen.record.addresses, seen.uneven) == ((EDGE,), True)
-    assert seen.torn == f"{UNIT} on one goes by an older order"
+    assert seen.torn == f"{UNIT} on one has an older order"
     assert [each.addresses for each in seen.others if each] == [(ONE,)]
     await made.dns.set(ADDRESS, (EDGE,), 5, MINE)
     assert (await made.dns.look(ADDRESS)).torn == ""
@@ -236,7 +236,7 @@ async def test_who_is_connected_to_apiservers_themselves_can_be_held(
     assert made.site.held == {"one": False}
     monkeypatch.setattr("quarterdeck.endpoint.clients_wait._HELD", 0.1)
     made.site.deaf.add("one")
-    with pytest.raises(Unavailable, match="not held in time"):
+    with pytest.raises(Unavailable, match="not paused in time"):
         await made.dns.hold(2.0)
 
 

@@ -31,7 +31,7 @@ async def turn(lab: JoiningLab, duty: ApproveNodes, *, ready: bool = True) -> No
 
 
 async def told(lab: JoiningLab) -> list[str]:
-    return [each.message for each in await lab.fake.store.events("demo") if each.reason == "NodeCertificateLeft"]
+    return [each.message for each in await lab.fake.store.events("demo") if each.reason == "NodeCertificateNotApproved"]
 
 
 def good(lab: JoiningLab) -> str:

@@ -10,7 +10,7 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import find_condition
-from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.engine.observation.clock_skew import MOST_SKEW, WatchClocks
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.units import MachineState
@@ -41,7 +41,7 @@ def seen(plane: Plane, *silent: str) -> World:
 
 
 def told(plane: Plane) -> tuple[str, str, str]:
-    found = find_condition(plane.resource.status.conditions, CLOCKS_AGREE)
+    found = find_condition(plane.resource.status.conditions, ConditionType.CLOCKS_SYNCHRONIZED)
     assert found is not None
     return found.status, found.reason, found.message
 
@@ -53,14 +53,14 @@ async def test_a_clock_that_is_off_is_told_with_its_machine_until_it_is_set(gold
     golden(told(plane))
     clocks.ahead.clear()
     await duty.turn(plane, seen(plane))
-    assert told(plane) == ("True", "InTime", "")
+    assert told(plane) == ("True", "Synchronized", "")
 
 
 async def test_machines_that_do_not_answer_say_nothing_and_clocks_are_read_seldom() -> None:
     clocks = Clocks({"m-east-2": None, "m-west-1": 3600.0})
     plane, duty = await opened(clocks), WatchClocks()
     await duty.turn(plane, seen(plane, "west-1"))
-    assert told(plane) == ("True", "InTime", "")
+    assert told(plane) == ("True", "Synchronized", "")
     assert clocks.asked == 2
     await duty.turn(plane, seen(plane))
     assert clocks.asked == 2

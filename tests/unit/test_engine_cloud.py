@@ -190,7 +190,7 @@ async def test_it_may_do_what_it_has_to_as_long_as_any_replica_has_one() -> None
     assert await lab.turn() == {}
     lab.plane.revisions = with_cloud(lab.plane.revisions, MANAGER)
     assert set(await lab.turn()) == {CLOUD_ADDON}
-    assert lab.condition() == ("True AsWanted", "2 objects")
+    assert lab.condition() == ("True UpToDate", "2 objects")
     rules = cast("list[dict[str, list[str]]]", lab.value(ROLE, "rules"))
     may = {
         (group, each): set(rule["verbs"]) for rule in rules for group in rule["apiGroups"] for each in rule["resources"]

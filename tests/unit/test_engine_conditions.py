@@ -8,21 +8,9 @@ from support.golden import Golden
 from support.resources import with_status
 
 from quarterdeck.api.base import Condition, ConditionStatus
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.engine.notices.conditions import (
-    AVAILABLE,
-    CONTROLLERS_LEAD,
-    KINDS,
-    READY,
-    RECONCILING,
-    STALLED,
-    judged,
-    reworded,
-    stalled,
-    turned,
-    unseen,
-    why_stalled,
-)
+from quarterdeck.engine.notices.conditions import KINDS, judged, reworded, stalled, turned, unseen, why_stalled
 from quarterdeck.model.clusters import ClusterMemory, Full
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
@@ -64,27 +52,36 @@ def test_nothing_is_known_of_a_plane_that_nobody_has_looked_at() -> None:
     found = unseen(1.0)
     assert of(found) == dict.fromkeys(KINDS, "Unknown")
     settled = look(found)
-    told = {READY: "True", AVAILABLE: "True", RECONCILING: "False", STALLED: "False"}
-    assert of(settled) == {**told, CONTROLLERS_LEAD: "Unknown"}, "no apiserver was asked for leases"
+    told = {
+        ConditionType.READY: "True",
+        ConditionType.AVAILABLE: "True",
+        ConditionType.RECONCILING: "False",
+        ConditionType.STALLED: "False",
+    }
+    assert of(settled) == {**told, ConditionType.CONTROLLERS_LEAD: "Unknown"}, "no apiserver was asked for leases"
     assert {each.observed_generation for each in settled} == {3}
 
 
 def test_available_is_what_the_last_look_saw_and_unknown_where_it_saw_nothing() -> None:
     dead = replace(SERVES, healthy=frozenset())
     deaf = replace(dead, reachable=False)
-    assert of(look(world=replace(WELL, balancers=(dead,))))[AVAILABLE] == "False"
-    assert of(look(world=replace(WELL, balancers=(deaf,))))[AVAILABLE] == "Unknown"
+    assert of(look(world=replace(WELL, balancers=(dead,))))[ConditionType.AVAILABLE] == "False"
+    assert of(look(world=replace(WELL, balancers=(deaf,))))[ConditionType.AVAILABLE] == "Unknown"
     half = replace(SERVES, reachable=False)
-    assert of(look(world=replace(WELL, balancers=(half,))))[AVAILABLE] == "True", "one of its edges is silent"
-    assert of(look(world=replace(WELL, record=None)))[AVAILABLE] == "False"
+    assert of(look(world=replace(WELL, balancers=(half,))))[ConditionType.AVAILABLE] == "True", (
+        "one of its edges is silent"
+    )
+    assert of(look(world=replace(WELL, record=None)))[ConditionType.AVAILABLE] == "False"
     unread = replace(WELL, record=None, record_known=False)
-    assert of(look(world=unread))[AVAILABLE] == "True", "the name is unread, and led there when it was read last"
+    assert of(look(world=unread))[ConditionType.AVAILABLE] == "True", (
+        "the name is unread, and led there when it was read last"
+    )
 
 
 def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken(golden: Golden) -> None:
     waits = look(plan=Plan(waiting=(Wait("learner a-2 to catch up: 12,345 entries behind", "see to it"),)))
-    assert (of(waits)[READY], of(waits)[RECONCILING]) == ("False", "True")
-    golden(said(waits, RECONCILING))
+    assert (of(waits)[ConditionType.READY], of(waits)[ConditionType.RECONCILING]) == ("False", "True")
+    golden(said(waits, ConditionType.RECONCILING))
     less = look(waits, plan=Plan(waiting=(Wait("learner a-2 to catch up: 17 entries behind", "see to it"),)))
     assert not turned(waits, less)
     assert not reworded(waits, less), "a number alone is no news"
@@ -96,39 +93,39 @@ def test_what_is_waited_for_is_said_and_stays_said_while_steps_are_taken(golden:
 
 def test_a_plane_that_needs_a_person_is_stalled(golden: Golden) -> None:
     waiting = Plan(waiting=(Wait("the record", "see to it"),))
-    assert of(look((), WELL, waiting, "a record is up to a person"))[STALLED] == "True"
+    assert of(look((), WELL, waiting, "a record is up to a person"))[ConditionType.STALLED] == "True"
     alarmed = replace(WELL, membership=Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",)))
-    so = said(look(world=replace(alarmed, plane_name="alpha")), STALLED)
+    so = said(look(world=replace(alarmed, plane_name="alpha")), ConditionType.STALLED)
     golden(so)
     failed = stalled(look(plan=BUSY), "the key file is gone", generation=3, now=5.0)
-    assert (of(failed)[RECONCILING], of(failed)[STALLED]) == ("False", "True")
-    assert of(look(failed, plan=BUSY))[STALLED] == "False", "who drives next goes on"
+    assert (of(failed)[ConditionType.RECONCILING], of(failed)[ConditionType.STALLED]) == ("False", "True")
+    assert of(look(failed, plan=BUSY))[ConditionType.STALLED] == "False", "who drives next goes on"
 
 
 def test_a_plane_whose_etcd_authenticates_is_stalled_whichever_cluster_it_is(golden: Golden) -> None:
     refuses = Membership(members=(), leader=None, alarms=("memberID:1 alarm:CORRUPT",), authenticates=True)
     main = look(world=replace(WELL, plane_name="alpha", membership=refuses))
-    assert [each.reason for each in main if each.type == STALLED] == ["AuthenticationEnabled"]
-    golden(said(main, STALLED))
+    assert [each.reason for each in main if each.type == ConditionType.STALLED] == ["AuthenticationEnabled"]
+    golden(said(main, ConditionType.STALLED))
     there = ClusterMemory(epoch=1, bootstrap=("a-1",))
     events = replace(WELL, events_membership=refuses, memory=replace(WELL.memory, events=there))
-    golden(said(look(world=events), STALLED))
+    golden(said(look(world=events), ConditionType.STALLED))
 
 
 def test_a_plane_without_room_in_etcd_needs_a_person_only_where_the_quota_is_too_small(golden: Golden) -> None:
     full = Space(size=99 << 20, in_use=99 << 20, quota=100 << 20)
     member = MemberFact(id=1, replica="a-1", learner=False, health=Health.HEALTHY, lag=0, space=full, revision=7)
     raised = replace(WELL, membership=Membership(members=(member,), leader="a-1", alarms=("memberID:1 alarm:NOSPACE",)))
-    assert of(look(world=raised))[STALLED] == "False"
+    assert of(look(world=raised))[ConditionType.STALLED] == "False"
     tried = Full(since=0.0, revision=7, compacted=True, defragmented=("a-1",))
     hopeless = replace(raised, memory=replace(WELL.memory, full=tried))
-    golden(said(look(world=hopeless), STALLED))
+    golden(said(look(world=hopeless), ConditionType.STALLED))
     events = replace(
         WELL,
         events_membership=raised.membership,
         memory=replace(WELL.memory, events=ClusterMemory(epoch=1, bootstrap=("a-1",), full=tried)),
     )
-    assert "(raise spec.etcd.events.quotaBytes)" in said(look(world=events), STALLED)
+    assert "(raise spec.etcd.events.quotaBytes)" in said(look(world=events), ConditionType.STALLED)
 
 
 def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_remove_it(golden: Golden) -> None:
@@ -139,24 +136,24 @@ def test_a_voter_that_belongs_to_no_replica_needs_a_person_who_is_told_how_to_re
     )
     world = replace(WELL, membership=Membership(members=(own, stray), leader="a-1"))
     found = look(world=world)
-    assert next(each.reason for each in found if each.type == STALLED) == "UnknownMember"
-    golden(said(found, STALLED))
+    assert next(each.reason for each in found if each.type == ConditionType.STALLED) == "UnknownMember"
+    golden(said(found, ConditionType.STALLED))
     learns = replace(world, membership=Membership(members=(own, replace(stray, learner=True)), leader="a-1"))
-    assert of(look(world=learns))[STALLED] == "False", "a learner is removed without being asked for"
+    assert of(look(world=learns))[ConditionType.STALLED] == "False", "a learner is removed without being asked for"
 
 
 def test_a_plane_that_went_back_from_what_is_wanted_is_not_ready_however_quiet_it_is(golden: Golden) -> None:
     memory = replace(WELL.memory, rejected=Rejection(revision="a-new", why="unknown flag: --nonsense"))
     found = look(world=replace(WELL, memory=memory, revision="a-new"))
     assert of(found) == {
-        READY: "False",
-        AVAILABLE: "True",
-        RECONCILING: "False",
-        STALLED: "True",
-        CONTROLLERS_LEAD: "Unknown",
+        ConditionType.READY: "False",
+        ConditionType.AVAILABLE: "True",
+        ConditionType.RECONCILING: "False",
+        ConditionType.STALLED: "True",
+        ConditionType.CONTROLLERS_LEAD: "Unknown",
     }
-    golden(said(found, STALLED))
-    assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[READY] == "True"
+    golden(said(found, ConditionType.STALLED))
+    assert of(look(world=replace(WELL, memory=memory, revision="a-newer")))[ConditionType.READY] == "True"
 
 
 def test_why_it_is_stalled_is_said_of_the_spec_of_now_alone(golden: Golden) -> None:
@@ -173,37 +170,43 @@ def test_a_condition_has_its_time_from_its_last_turn() -> None:
     first = look(now=2.0)
     again = look(first, plan=BUSY, now=7.0)
     times = {each.type: each.last_transition_time.timestamp() for each in again}
-    assert times == {READY: 7.0, AVAILABLE: 2.0, RECONCILING: 7.0, STALLED: 2.0, CONTROLLERS_LEAD: 2.0}
-    assert next(each for each in again if each.type == READY).status is ConditionStatus.FALSE
+    assert times == {
+        ConditionType.READY: 7.0,
+        ConditionType.AVAILABLE: 2.0,
+        ConditionType.RECONCILING: 7.0,
+        ConditionType.STALLED: 2.0,
+        ConditionType.CONTROLLERS_LEAD: 2.0,
+    }
+    assert next(each for each in again if each.type == ConditionType.READY).status is ConditionStatus.FALSE
 
 
 def test_a_plane_with_an_edge_that_takes_no_part_is_degraded_and_serves(golden: Golden) -> None:
     edges = (EdgeFact(name="e1"), EdgeFact(name="e2", leads=False, unrouted="keepalived does not run there"))
     world = replace(WELL, balancers=(replace(SERVES, edges=edges),))
     found = look(world=world, plan=BUSY)
-    assert next(each.reason for each in found if each.type == READY) == "Degraded"
-    golden(said(found, READY))
-    assert of(found)[AVAILABLE] == "True"
+    assert next(each.reason for each in found if each.type == ConditionType.READY) == "Degraded"
+    golden(said(found, ConditionType.READY))
+    assert of(found)[ConditionType.AVAILABLE] == "True"
 
 
 def test_a_plane_with_a_replica_that_is_dead_is_degraded_and_says_which(golden: Golden) -> None:
     memory = replace(WELL.memory, down=(("a-2", 0.0),), condemned=(Condemned(replica="a-3", why="dead", since=0.0),))
     found = look(world=replace(WELL, memory=memory), plan=Plan(waiting=(Wait("a-2 to be back", "see to it"),)))
-    assert next(each.reason for each in found if each.type == READY) == "Degraded"
-    golden(said(found, READY))
-    assert of(look(world=replace(WELL, memory=memory)))[READY] == "True", "what is left of a-3 is no harm"
+    assert next(each.reason for each in found if each.type == ConditionType.READY) == "Degraded"
+    golden(said(found, ConditionType.READY))
+    assert of(look(world=replace(WELL, memory=memory)))[ConditionType.READY] == "True", "what is left of a-3 is no harm"
 
 
 def test_a_plane_whose_controllers_nobody_leads_is_as_wanted_and_not_ready() -> None:
     led = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", holder="host_1", led=True)
     unled = replace(led, component=Component.CONTROLLER_MANAGER, holder="ghost", led=False)
     well = look(world=replace(WELL, leading=(led,)))
-    assert (of(well)[READY], of(well)[CONTROLLERS_LEAD]) == ("True", "True")
+    assert (of(well)[ConditionType.READY], of(well)[ConditionType.CONTROLLERS_LEAD]) == ("True", "True")
     ill = look(world=replace(WELL, leading=(led, unled)))
-    assert (of(ill)[READY], of(ill)[CONTROLLERS_LEAD]) == ("False", "False")
-    assert said(ill, READY) == said(ill, CONTROLLERS_LEAD) == unled.trouble
-    assert of(ill)[RECONCILING] == "False", "nothing is done about it"
+    assert (of(ill)[ConditionType.READY], of(ill)[ConditionType.CONTROLLERS_LEAD]) == ("False", "False")
+    assert said(ill, ConditionType.READY) == said(ill, ConditionType.CONTROLLERS_LEAD) == unled.trouble
+    assert of(ill)[ConditionType.RECONCILING] == "False", "nothing is done about it"
     gone = look(world=replace(WELL, leading=(unled,), deleting=True))
-    assert of(gone)[CONTROLLERS_LEAD] == "Unknown"
+    assert of(gone)[ConditionType.CONTROLLERS_LEAD] == "Unknown"
     unknown = look(world=replace(WELL, leading=(replace(led, led=None),)))
-    assert (of(unknown)[READY], of(unknown)[CONTROLLERS_LEAD]) == ("True", "Unknown")
+    assert (of(unknown)[ConditionType.READY], of(unknown)[ConditionType.CONTROLLERS_LEAD]) == ("True", "Unknown")

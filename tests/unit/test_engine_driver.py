@@ -14,8 +14,8 @@ from support.small_plane import SmallPlane, small_plane
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus, R
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.notices.conditions import LINKS_WELL, READY
 from quarterdeck.engine.notices.journal import CONNECTIONS_EVERY
 from quarterdeck.engine.notices.troubles import Disposition, Troubles, fate
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
@@ -308,15 +308,15 @@ async def test_a_trouble_is_told_once_to_everybody_and_again_only_after_things_w
     lab.small.looks = [BUSY, BUSY, BUSY]
     await lab.drive()
     assert said(lab) == [str(BUSY), "begins StartUnit", "did StartUnit"]
-    assert [each.message for each in await lab.events("Trouble")] == [str(BUSY)]
-    assert await lab.journal("Trouble") == [EntryOutcome.NOTED]
+    assert [each.message for each in await lab.events("ReconcileError")] == [str(BUSY)]
+    assert await lab.journal("ReconcileError") == [EntryOutcome.NOTED]
 
 
 async def test_what_a_store_could_not_be_told_of_itself_it_is_told_later(lab: Lab) -> None:
     lab.store.failing = {"get": [BUSY], "record": [BUSY]}
     await lab.drive()
     assert said(lab)[0] == str(BUSY)
-    assert [each.message for each in await lab.events("Trouble")] == [str(BUSY)]
+    assert [each.message for each in await lab.events("ReconcileError")] == [str(BUSY)]
 
 
 async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_not_lost(
@@ -326,8 +326,8 @@ async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_
 
     async def update(resource: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
         if not telling:
-            slow = (ConditionStatus.FALSE, "LinkSlow", "a link is slow")
-            telling.append(asyncio.create_task(tell_condition(plane, LINKS_WELL, slow)))
+            slow = (ConditionStatus.FALSE, ConditionReason.LINK_SLOW, "a link is slow")
+            telling.append(asyncio.create_task(tell_condition(plane, ConditionType.LINKS_HEALTHY, slow)))
             for _ in range(50):
                 await asyncio.sleep(0)  # this write takes long
         return await write(resource, lease=lease)
@@ -336,8 +336,8 @@ async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_
     await lab.driver().look_on("until tomorrow")
     await asyncio.gather(*telling)
     told = {each.type: each.status for each in (await lab.store.get(ControlPlane, "alpha")).status.conditions}
-    assert told[LINKS_WELL] == "False"
-    assert told[READY] == "False"
+    assert told[ConditionType.LINKS_HEALTHY] == "False"
+    assert told[ConditionType.READY] == "False"
 
 
 async def test_the_driver_goes_on_without_a_watcher_that_dies(lab: Lab, golden: Golden) -> None:

@@ -9,7 +9,8 @@ from model.stories import with_fact, with_member, with_membership, with_memory, 
 from model.worlds import empty, settled
 from support.golden import Golden
 
-from quarterdeck.engine.notices.events import Happening, happenings, told_of
+from quarterdeck.api.events import EventReason
+from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.events import warnings as told
 from quarterdeck.model.bounds import HealingBounds
 from quarterdeck.model.components import NAMED, Component
@@ -45,8 +46,8 @@ def member(world: World, replica: str, health: Health) -> World:
 def test_of_a_plane_that_is_well_only_who_leads_and_where_is_told(world: World) -> None:
     assert world.membership is not None
     assert happenings(world) == {
-        Happening("LeaderElected", f"{world.membership.leader} leads etcd", EventType.NORMAL),
-        Happening("NameLeads", "its name leads to site east", EventType.NORMAL),
+        Happening(EventReason.LEADER_ELECTED, f"{world.membership.leader} leads etcd", EventType.NORMAL),
+        Happening(EventReason.NAME_RESOLVED, "its name leads to site east", EventType.NORMAL),
     }
 
 
@@ -60,12 +61,12 @@ def test_a_lost_quorum_is_told_except_where_the_plane_is_deleted(world: World, g
     assert happenings(replace(silent, deleting=True)) == frozenset()
 
 
-def test_a_member_is_told_of_once_it_counts_as_down(world: World, golden: Golden) -> None:
+def test_a_member_is_event_of_once_it_counts_as_down(world: World, golden: Golden) -> None:
     assert warnings(member(world, "east-2", Health.SUSPECT)) == set()
     golden(told_alone(member(world, "east-2", Health.DOWN), "MemberDown"))
 
 
-def test_a_member_that_only_we_do_not_see_is_told_of_as_waited_for(world: World, golden: Golden) -> None:
+def test_a_member_that_only_we_do_not_see_is_event_of_as_waited_for(world: World, golden: Golden) -> None:
     golden(told_alone(member(world, "east-2", Health.UNREACHABLE), "MemberUnreachable"))
 
 
@@ -78,9 +79,9 @@ def test_a_member_that_has_only_just_been_added_is_not_down_yet(world: World) ->
 
 def test_alarms_are_told(world: World, golden: Golden) -> None:
     full = with_membership(world, alarms=("memberID:1 alarm:NOSPACE ",))
-    golden(told_alone(replace(full, plane_name="alpha"), "Alarm"))
+    golden(told_alone(replace(full, plane_name="alpha"), "AlarmRaised"))
     differ = with_membership(world, alarms=("memberID:1 alarm:CORRUPT ",))
-    golden(told_alone(replace(differ, plane_name="alpha"), "Alarm"))
+    golden(told_alone(replace(differ, plane_name="alpha"), "AlarmRaised"))
 
 
 def test_authentication_that_somebody_enabled_is_told_with_the_command_that_ends_it(
@@ -119,7 +120,7 @@ def test_a_load_balancer_without_a_ready_apiserver_is_told(world: World, golden:
 def test_an_edge_to_which_no_address_can_come_is_told_with_the_reason(world: World, golden: Golden) -> None:
     alone = EdgeFact(name="east-edge-2", leads=False, unrouted="keepalived does not run there")
     balancers = tuple(replace(each, edges=(EdgeFact(name="east-edge"), alone)) for each in world.balancers)
-    golden(told_alone(replace(world, balancers=balancers), "EdgeUnrouted"))
+    golden(told_alone(replace(world, balancers=balancers), "EdgeWithoutAddress"))
 
 
 def test_an_address_that_has_never_served_needs_no_backends_yet(world: World) -> None:
@@ -134,11 +135,11 @@ def test_what_people_read_are_the_warnings_alone(world: World, golden: Golden) -
 
 
 def test_an_event_is_of_one_moment() -> None:
-    made = Happening("Alarm", "etcd raised an alarm: NOSPACE").event("demo", 7.0)
+    made = Happening(EventReason.ALARM_RAISED, "etcd raised an alarm: NOSPACE").event("demo", 7.0)
     assert made == Event(
         plane="demo",
         type=EventType.WARNING,
-        reason="Alarm",
+        reason="AlarmRaised",
         message="etcd raised an alarm: NOSPACE",
         first=7.0,
         last=7.0,
@@ -152,16 +153,16 @@ def test_who_is_given_up_who_is_not_and_which_machine_flaps_is_told(world: World
     memory = replace(world.memory, down=(("east-2", world.now - 9.0),), healed=(("m-1", world.now),) * 3)
     held = replace(silent, settings=bounds, memory=memory)
     said = dict(warnings(held))
-    golden(said["HealingHeldBack"])
+    golden(said["HealingBlocked"])
     golden(said["MachineFlapping"])
     given_up = Condemned(replica="east-2", why="its machine is dead", since=world.now)
     decided = replace(held, memory=replace(world.memory, condemned=(given_up,)))
-    golden(dict(warnings(decided))["ReplicaCondemned"])
-    assert {"HealingHeldBack", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
+    golden(dict(warnings(decided))["ReplicaMarkedForReplacement"])
+    assert {"HealingBlocked", "MachineFlapping"}.isdisjoint(dict(warnings(decided)))
 
 
 def test_a_pardon_is_told_as_it_is_written_down() -> None:
-    told_so = told_of(Pardon(site="", why="it is well again", replica="east-2"))
+    told_so = event_of(Pardon(site="", why="it is well again", replica="east-2"))
     assert told_so is not None
-    assert (told_so.reason, told_so.type) == ("ReplicaPardoned", EventType.NORMAL)
-    assert told_of(NoteDown(site="", why="", replicas=("east-2",))) is None
+    assert (told_so.reason, told_so.type) == ("ReplacementCancelled", EventType.NORMAL)
+    assert event_of(NoteDown(site="", why="", replicas=("east-2",))) is None

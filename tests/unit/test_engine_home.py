@@ -21,7 +21,7 @@ from quarterdeck.api.plane.endpoint import EndpointMode, Rfc2136, Tsig
 from quarterdeck.api.plane.memory import MemoryStatus, ReplicaStatus, memory_to_status
 from quarterdeck.api.site import Site
 from quarterdeck.components.ports import seat_at
-from quarterdeck.endpoint.door_guests import guests_file, invite, read_guests
+from quarterdeck.endpoint.door_guests import add_guest, guests_file, read_guests
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace import operations
@@ -97,7 +97,7 @@ async def test_a_plane_goes_with_its_secrets_and_its_place_at_the_door(home: Hom
     await secrets_of(home.store, plane)
     guests = guests_file(home.folder, "loopback")
     for each in (plane, other):
-        invite(guests, each.name, uid=str(each.metadata.uid), host=each.host, port=6443)
+        add_guest(guests, each.name, uid=str(each.metadata.uid), host=each.host, port=6443)
     await home.forget(plane)
     for kind in (ControlPlane, SecretsResource):
         with pytest.raises(NotFound):

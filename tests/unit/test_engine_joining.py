@@ -38,7 +38,7 @@ async def lab() -> JoiningLab:
 async def test_it_comes_without_being_asked_for_and_is_told_as_an_add_on(lab: JoiningLab) -> None:
     assert "demo.quarterdeck.internal:6443" in str(lab.value(INFO, "data", "kubeconfig"))
     assert lab.there(BOUND)
-    assert lab.condition() == ("True AsWanted", "15 objects")
+    assert lab.condition() == ("True UpToDate", "15 objects")
 
 
 async def test_it_is_left_alone_while_nobody_touches_it(lab: JoiningLab) -> None:

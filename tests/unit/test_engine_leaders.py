@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from fakes.kube import FakeApiserver
-from pydantic import JsonValue
 from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.addresses import apiserver_address, server_address
 from quarterdeck.actions.plane import Plane
+from quarterdeck.app.plane_status import leading, lease_status
 from quarterdeck.components.controller import controller_manager, scheduler
-from quarterdeck.engine.status import Leader, leaders, leading, lease_facts
+from quarterdeck.engine.status import Leader, leaders
 from quarterdeck.kube.port import Address
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.leadership import Leadership
@@ -100,12 +100,7 @@ async def test_without_a_ready_apiserver_the_replica_is_known_all_the_same(fake:
 def test_people_are_told_replicas_and_never_identities(
     replica: str | None, identity: str | None, golden: Golden
 ) -> None:
-    fact: dict[str, JsonValue] = {
-        "leaders": {"kube-scheduler": replica},
-        "leaderIdentities": {"kube-scheduler": identity},
-        "controllerLeases": {},
-    }
-    golden(leading(fact))
+    golden(leading({"kube-scheduler": replica}, {"kube-scheduler": identity}, {}))
 
 
 @pytest.mark.parametrize(
@@ -120,9 +115,5 @@ def test_people_are_told_replicas_and_never_identities(
 )
 def test_people_are_told_when_a_lease_was_renewed_and_until_when_it_lasts(seen: dict[str, Any], golden: Golden) -> None:
     lease = Leadership(component=Component.SCHEDULER, lease="kube-scheduler", **seen)
-    fact: dict[str, JsonValue] = {
-        "leaders": {"kube-scheduler": lease.replica or None},
-        "leaderIdentities": {"kube-scheduler": lease.holder},
-        "controllerLeases": {"kube-scheduler": lease_facts(lease)},
-    }
-    golden(leading(fact))
+    leases = {"kube-scheduler": lease_status(lease)}
+    golden(leading({"kube-scheduler": lease.replica or None}, {"kube-scheduler": lease.holder}, leases))

@@ -101,7 +101,7 @@ def test_an_alarm_for_want_of_room_is_told_where_every_member_has_room() -> None
         return with_membership(WELL, members=members, alarms=alarms)
 
     on = "memberID:1 alarm:NOSPACE "
-    for size, says in ((50, ["etcd has raised NOSPACE, though every member has room"]), (95, []), (None, [])):
+    for size, says in ((50, ["etcd has raised NOSPACE, although every member has room"]), (95, []), (None, [])):
         watch = MembershipWatch()
         watch.news(full(size))
         assert [each.message for each in watch.news(full(size, on))] == says

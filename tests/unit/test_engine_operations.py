@@ -88,7 +88,7 @@ async def test_who_drives_next_goes_on_with_a_failed_operation(store: MemoryStor
     assert (begun.status.phase, begun.status.finished_at, begun.status.message) == (OperationPhase.RUNNING, None, "")
     plane = await store.get(ControlPlane, "alpha")
     done = await operations.succeed(store, begun, plane, (), ASKER)
-    assert (done.status.phase, done.status.message) == (OperationPhase.SUCCEEDED, "as wanted")
+    assert (done.status.phase, done.status.message) == (OperationPhase.SUCCEEDED, "up to date")
     assert await operations.current(store, "alpha") is None
 
 

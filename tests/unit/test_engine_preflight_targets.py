@@ -75,7 +75,7 @@ async def test_a_target_where_somebody_listens_at_the_load_balancers_port_is_ref
     assert (await _answer(ports, await to_west(small))).verdict is Verdict.OK
     await small.sites["west"].start_unit("west-edge", UnitSpec(name="listens", argv=("/bin/listens",)))
     found = await _answer(ports, await to_west(small))
-    refused(found, "ports", f"in use: west-edge:{LOAD_BALANCER}", "stop what listens there")
+    refused(found, "ports", f"in use: west-edge:{LOAD_BALANCER}", "stop the programs that listen there")
 
 
 async def test_a_target_of_which_too_few_machines_are_up_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A program is restless when it ends again and again, and not for having ended now and then in its life."""
+"""A program is restless when it exits repeatedly, and not for having ended now and then in its life."""
 
 from __future__ import annotations
 

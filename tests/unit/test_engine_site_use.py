@@ -73,7 +73,7 @@ def test_what_leads_clients_to_a_site_of_hosts_stays_while_a_plane_uses_it() -> 
         (floating, plain, "spec.edge.floatingAddresses: must stay 192.0.2.100"),
         (outside, elsewhere, "spec.edge.external: its addresses must stay 192.0.2.9"),
         (outside, host_site(hosts[0]), "spec.edge.external: its addresses must stay 192.0.2.9"),
-        (host_site(hosts[0]), outside, "spec.edge.external: must stay away"),
+        (host_site(hosts[0]), outside, "spec.edge.external: must stay unset"),
     ):
         with pytest.raises(Conflict, match=re.escape(says)):
             require_safe_change(before, after, used)

@@ -6,6 +6,7 @@ import asyncio
 
 from fakes.store import MemoryStore
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.stores.port import Event
@@ -26,12 +27,13 @@ class SlowStore(MemoryStore):
 async def test_steps_that_fail_at_once_are_each_told_of_once() -> None:
     store = SlowStore()
     troubles = Troubles(store=store, plane="demo", clock=lambda: 0.0)
-    await asyncio.gather(*(troubles.tell(Happening(reason, "it failed")) for reason in ("One", "Two", "Three")))
-    assert store.told == ["One", "Two", "Three"]
+    reasons = (EventReason.NO_QUORUM, EventReason.NAME_INCONSISTENT, EventReason.NO_BACKENDS)
+    await asyncio.gather(*(troubles.tell(Happening(reason, "it failed")) for reason in reasons))
+    assert store.told == [*reasons]
 
 
 async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -> None:
-    store, so = MemoryStore(), frozenset({Happening("MemberDown", "east-1 is down")})
+    store, so = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
     for _ in range(3):
         troubles = Troubles(store=store, plane="demo", clock=lambda: 5.0)
         for _ in range(2):
@@ -43,7 +45,7 @@ async def test_what_is_so_is_counted_once_by_however_many_drivers_look_at_it() -
 
 
 async def test_what_was_told_of_a_former_plane_of_that_name_is_news_of_this_one() -> None:
-    store, so = MemoryStore(), frozenset({Happening("MemberDown", "east-1 is down")})
+    store, so = MemoryStore(), frozenset({Happening(EventReason.MEMBER_DOWN, "east-1 is down")})
     await Troubles(store=store, plane="demo", clock=lambda: 5.0).tell_now(so, since=1.0)
     await Troubles(store=store, plane="demo", clock=lambda: 9.0).tell_now(so, since=7.0)
     assert [each.count for each in await store.events("demo")] == [2]

@@ -9,8 +9,9 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.engine.background.upkeep import CompareData
-from quarterdeck.engine.notices.conditions import STALLED, judged
+from quarterdeck.engine.notices.conditions import judged
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.observation import data_comparison
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
@@ -118,8 +119,8 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     await duty.turn(plane, world)
     assert marked(plane) == {"east-2"}
     so = judged((), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0)
-    stalled = next(each for each in so if each.type == STALLED)
-    assert (stalled.status, stalled.reason) == ("True", "Alarm")
+    stalled = next(each for each in so if each.type == ConditionType.STALLED)
+    assert (stalled.status, stalled.reason) == ("True", "AlarmRaised")
     golden(stalled.message)
     golden(str(warnings(await look(plane))))
     monkeypatch.setattr(fake.etcd, "hash_keys", None)

@@ -15,10 +15,10 @@ from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Condition, find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.engine.background import disk_watch
 from quarterdeck.engine.background.disk_watch import LITTLE, WatchMembers
 from quarterdeck.engine.background.upkeep import MOST, Tidy, tidied
-from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.observation.slowness import DISK, answered, eased
 from quarterdeck.etcd.facts import Durations, MemberTimes
@@ -104,7 +104,7 @@ async def plane_on(fake: FakePlane, found: Disks) -> Plane:
     return plane
 
 
-def said(plane: Plane, kind: str = DISKS_WELL) -> Condition:
+def said(plane: Plane, kind: str = ConditionType.DISKS_HEALTHY) -> Condition:
     found = find_condition(plane.resource.status.conditions, kind)
     assert found is not None
     return found
@@ -118,7 +118,7 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     leader = fake.etcd.cluster.leader
     for _ in range(2):
         await duty.turn(plane, await look(plane))
-        assert (said(plane).status, said(plane).reason) == ("True", "AsNeeded")
+        assert (said(plane).status, said(plane).reason) == ("True", "Healthy")
     await duty.turn(plane, await look(plane))
     assert (said(plane).status, said(plane).reason) == ("False", "DiskSlow")
     golden(said(plane).message)
@@ -144,16 +144,16 @@ async def test_a_leader_behind_a_slow_link_is_told_and_one_of_the_others_leads(f
     leader = fake.etcd.cluster.leader
     for _ in range(2):
         await duty.turn(plane, await look(plane))
-        assert (said(plane, LINKS_WELL).status, fake.etcd.cluster.leader) == ("True", leader)
+        assert (said(plane, ConditionType.LINKS_HEALTHY).status, fake.etcd.cluster.leader) == ("True", leader)
     await duty.turn(plane, await look(plane))
-    told = said(plane, LINKS_WELL)
+    told = said(plane, ConditionType.LINKS_HEALTHY)
     assert (told.status, told.reason) == ("False", "LinkSlow")
     golden(told.message)
     assert said(plane).status == "True", "its disk is not"
     assert fake.etcd.cluster.leader != leader
     found.far = frozenset()
     await duty.turn(plane, await look(plane))
-    assert said(plane, LINKS_WELL).status == "True"
+    assert said(plane, ConditionType.LINKS_HEALTHY).status == "True"
 
 
 async def test_no_member_is_better_where_all_links_are_slow(fake: FakePlane) -> None:
@@ -162,7 +162,7 @@ async def test_no_member_is_better_where_all_links_are_slow(fake: FakePlane) -> 
     leader = fake.etcd.cluster.leader
     for _ in range(4):
         await duty.turn(plane, await look(plane))
-    assert said(plane, LINKS_WELL).reason == "LinkSlow"
+    assert said(plane, ConditionType.LINKS_HEALTHY).reason == "LinkSlow"
     assert fake.etcd.cluster.leader == leader
 
 

@@ -322,7 +322,7 @@ async def test_a_holder_that_does_not_let_go_is_told_of(lab: Lab) -> None:
     lab.process("b", "ccm", "cloud", precedence=1).start()
     await asyncio.sleep(40)
     assert lab.holders("cloud") == ["a"]
-    (told,) = (each for each in lab.told if "asked to let go" in each)
+    (told,) = (each for each in lab.told if "asked to release" in each)
     assert "lock 'cloud' is held by a_" in told
 
 

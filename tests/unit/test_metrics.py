@@ -18,7 +18,7 @@ from typing import cast
 import pytest
 from fakes.store import MemoryStore
 from model.stories import serving, with_balancers, with_member, with_membership
-from pages import PAGES, dashboard
+from pages import dashboard
 from prometheus_client.parser import text_string_to_metric_families
 from support.golden import Golden
 from support.small_plane import small_plane
@@ -35,7 +35,7 @@ from quarterdeck.metrics.catalogue import METRICS, MetricKind
 from quarterdeck.metrics.measures import EVERY, Measures
 from quarterdeck.metrics.merge import merged
 from quarterdeck.metrics.metrics import Metrics
-from quarterdeck.metrics.server import ListenAddress, telling
+from quarterdeck.metrics.server import ListenAddress, serve_metrics
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import Health, Space
@@ -79,7 +79,7 @@ def test_controllers_are_led_or_not_and_absent_where_nobody_knows() -> None:
         ("demo", "kube-scheduler"): 1,
         ("demo", "kube-controller-manager"): 0,
     }
-    assert found["quarterdeck_plane_warnings"]["demo", "NobodyLeads"] == 1
+    assert found["quarterdeck_plane_warnings"]["demo", "NoLeader"] == 1
     assert found["quarterdeck_plane_settled"] == {("demo",): 1}, "nothing is done about it"
     assert "quarterdeck_plane_controllers_led" not in of(replace(WELL, leading=(replace(led, led=None),)))
 
@@ -249,7 +249,9 @@ def get(path: str, method: str = "GET") -> str:
 async def test_metrics_and_health_are_told_over_http_and_nothing_else_is(golden: Golden) -> None:
     metrics, why = Metrics(), ["no plane was looked at yet"]
     metrics.observed("demo", WELL, plan(WELL))
-    async with telling(metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), ready=lambda: why[0]) as address:
+    async with serve_metrics(
+        metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), ready=lambda: why[0]
+    ) as address:
         status, body = await asked(address, get("/metrics?x=y"))
         assert status.startswith("200")
         assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in body
@@ -264,7 +266,7 @@ async def test_metrics_and_health_are_told_over_http_and_nothing_else_is(golden:
         assert await asked(address, "GET / HTTP/1.1\r\n" + "a: b\r\n" * 5_000) == ("", "")
         slow, idle = await asyncio.open_connection(address.host, address.port)
         with pytest.raises(PreconditionFailed, match="--metrics"):
-            async with telling(metrics, address, store=MemoryStore()):
+            async with serve_metrics(metrics, address, store=MemoryStore()):
                 pass
     async with asyncio.timeout(5):
         assert await slow.read() == b"", "who says nothing holds up no end"
@@ -350,7 +352,7 @@ async def test_a_network_whose_process_does_not_answer_is_named() -> None:
         metrics.answered({"netns": False})
         return ()
 
-    async with telling(metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), others=others) as address:
+    async with serve_metrics(metrics, ListenAddress("127.0.0.1", 0), store=MemoryStore(), others=others) as address:
         assert 'quarterdeck_network_answered{network="netns"} 0.0' in (await asked(address, get("/metrics")))[1]
 
 
@@ -406,8 +408,3 @@ def test_every_metric_is_told_by_somebody() -> None:
     assert not [
         each.name for each in METRICS if each.kind is MetricKind.GAUGE and f"catalogue.{names[each]}" not in text
     ]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_pages_that_are_made_from_code_are_kept_true(page: str) -> None:
-    assert (DOCS / page).read_text() == PAGES[page](), "run: PYTHONPATH=src:scripts python -m pages"

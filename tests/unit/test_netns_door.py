@@ -19,7 +19,7 @@ import dns.rrset
 import pytest
 
 from quarterdeck.endpoint.door import Door, Names, dns_names, main, split_address
-from quarterdeck.endpoint.door_guests import Guest, guests_file, invite, read_guests, uninvite
+from quarterdeck.endpoint.door_guests import Guest, add_guest, guests_file, read_guests, remove_guest
 from quarterdeck.errors import Corrupt, InvalidInput, Unavailable
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -216,7 +216,9 @@ async def test_what_goes_wrong_stands_in_the_status_line() -> None:
     )
     nowhere = await answer_to(request, to=unused)
     assert nowhere.startswith(b"HTTP/1.1 502 resolving api.example: there is no such name\r\n")
-    assert (await answer_to(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 reading what to connect")
+    assert (await answer_to(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(
+        b"HTTP/1.1 400 reading the target of the connection"
+    )
     assert (await answer_to(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
     assert (await answer_to(connect_to("nonsense", credential()))).startswith(b"HTTP/1.1 400 ")
     assert (await answer_to(b"\x16\x03\x01 this is TLS\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
@@ -345,12 +347,12 @@ async def test_strangers_who_say_nothing_keep_no_guest_out() -> None:
 
 def test_a_plane_keeps_its_credential_and_another_one_of_that_name_gets_its_own(tmp_path: Path) -> None:
     file = guests_file(tmp_path, "loopback")
-    first = invite(file, "alpha", uid="1", host="Alpha.Example.", port=6443)
-    assert invite(file, "alpha", uid="1", host="alpha.example", port=6443) == first
-    assert invite(file, "beta", uid="2", host="beta.example", port=6444).secret != first.secret
-    assert invite(file, "alpha", uid="3", host="alpha.example", port=6443).secret != first.secret
-    uninvite(file, "alpha")
-    uninvite(file, "never")
+    first = add_guest(file, "alpha", uid="1", host="Alpha.Example.", port=6443)
+    assert add_guest(file, "alpha", uid="1", host="alpha.example", port=6443) == first
+    assert add_guest(file, "beta", uid="2", host="beta.example", port=6444).secret != first.secret
+    assert add_guest(file, "alpha", uid="3", host="alpha.example", port=6443).secret != first.secret
+    remove_guest(file, "alpha")
+    remove_guest(file, "never")
     assert set(read_guests(file)) == {"beta"}
     assert (stat.S_IMODE(file.stat().st_mode), stat.S_IMODE(file.parent.stat().st_mode)) == (0o600, 0o700)
     assert first.secret not in repr(first)

@@ -278,7 +278,7 @@ def test_who_is_trusted_besides_and_keys_of_before_are_kept(plane: SharedSecrets
     assert decode(encode(more)) == more
     assert more.etcd_ca.bundle == plane.etcd_ca.bundle + other.etcd_ca.bundle
     assert more.service_account.public == plane.service_account.public + other.service_account.public
-    assert "etcd-ca (trusted besides, 1)" in dict(certificates(more))
+    assert "etcd-ca (additionally trusted, 1)" in dict(certificates(more))
     written = yaml.safe_load(encryption_configuration(more.encryption_keys, encrypt=True))
     keys = written["resources"][0]["providers"][0]["secretbox"]["keys"]
     assert [each["name"] for each in keys] == ["key2", "key1"]

@@ -220,7 +220,7 @@ def test_the_events_etcd_spares_nobody_without_whom_the_others_are_no_quorum() -
     world = observe(late)
     world = with_member(world, "east-3", lambda member: replace(member, lag=None), Cluster.EVENTS)
     assert not planned(world, *HEALING_STEPS).steps
-    assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are no healthy quorum without it"}
+    assert dict(held_back(view(world))) == {"etcd-events of east-2": "the others are not a healthy quorum without it"}
 
 
 @pytest.mark.parametrize("component", PROGRAMS)
@@ -335,7 +335,7 @@ def test_a_single_replica_is_started_anew_and_never_condemned_for_what_nobody_el
     struck = later(sick(plane(1), Component.APISERVER, "east-1"), 40)
     assert struck.memory.condemned == ()
     assert healed(struck) == 1
-    assert why_not(struck) == {"kube-apiserver of east-1": "no other replica shows that it is its machine"}
+    assert why_not(struck) == {"kube-apiserver of east-1": "no other replica shows that the cause is its machine"}
 
 
 def test_without_another_machine_it_is_left_as_it_is(golden: Golden) -> None:

@@ -56,7 +56,7 @@ def test_while_another_one_is_not_well_it_waits_and_says_so() -> None:
     )
     now = plan(observe(ill))
     assert not any("of east-2" in each for each in doing(ill))
-    assert any("before east-2 is started anew" in each for each in whats(now))
+    assert any("before east-2 is restarted" in each for each in whats(now))
 
 
 def test_a_single_replica_is_exchanged_where_its_apiserver_would_have_to_stop() -> None:

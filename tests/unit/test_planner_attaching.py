@@ -71,7 +71,7 @@ def test_a_member_of_a_dead_machine_comes_back_on_another_one_as_who_it_was(powe
     assert "east-2" in healed.serving
     told = {each.reason: each.message for each in happenings(observe(healed))}
     golden(told["ReplicaReattached"])
-    assert any("what east-2 had on machine east-b1" in each for each in plan(observe(healed)).leftovers)
+    assert any("leftovers of east-2 on machine east-b1" in each for each in plan(observe(healed)).leftovers)
 
 
 def test_what_it_left_goes_once_that_machine_is_back() -> None:
@@ -209,7 +209,7 @@ def test_machines_that_are_only_booting_have_their_time() -> None:
     noted = until(lost(), lambda truth, _: truth.memory.quorum_lost is not None)
     waits = plan(observe(noted))
     assert waits.now == ()
-    assert any("volumes of dead machines are attached to others by itself" in each.then for each in waits.waiting)
+    assert any("volumes of dead machines are attached to other machines" in each.then for each in waits.waiting)
 
 
 def test_without_a_budget_a_person_is_asked() -> None:

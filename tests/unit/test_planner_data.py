@@ -33,7 +33,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe
 
-LOW = "etcd revision 12, and 5,000 was seen before"
+LOW = "etcd revision 12, and 5,000 was observed before"
 
 
 def without_data(world: World, name: str, state: UnitState = UnitState.FAILED) -> World:
@@ -52,7 +52,7 @@ def of(world: World) -> list[str]:
 def test_an_apiserver_whose_only_member_lost_its_data_does_not_go_on_serving_what_it_remembers() -> None:
     world = replace(without_data(serving(1), "east-1"), membership=None)
     assert of(world) == ["StopUnit kube-apiserver of east-1"]
-    assert any("the data of east-1 to be put back" in each for each in whats(plan(world)))
+    assert any("the data of east-1 to be restored" in each for each in whats(plan(world)))
     assert any("does not start etcd of east-1: gone" in each for each in warnings(world))
 
 

@@ -125,8 +125,8 @@ def test_without_a_spare_machine_nothing_is_taken_away_and_the_plan_says_so() ->
     struck = later(dead(plane(3, HEALING, "a1", "b1", "c1"), "east-2"), 60)
     assert condemned(struck) == []
     assert set(struck.members) == {"east-1", "east-2", "east-3"}
-    assert why_not(struck) == {"east-2": "there is no spare machine: it serves degraded"}
-    assert any("no spare machine: it serves degraded" in each for each in whats(plan(observe(struck))))
+    assert why_not(struck) == {"east-2": "there is no spare machine: the plane stays degraded"}
+    assert any("no spare machine: the plane stays degraded" in each for each in whats(plan(observe(struck))))
 
 
 def test_who_was_condemned_stays_a_member_until_somebody_comes_in_its_place() -> None:
@@ -172,7 +172,7 @@ def test_a_rest_that_lags_is_no_quorum() -> None:
     frozen = dead(plane(), "east-2", power=Power.FROZEN)
     world = observe(later(until(frozen, lambda truth, _: bool(truth.memory.down)), 1))
     lagging = with_member(replace(world, now=world.now + 5.0), "east-3", lambda member: replace(member, lag=9_999_999))
-    assert dict(held_back(view(lagging))) == {"east-2": "the others are no healthy quorum without it"}
+    assert dict(held_back(view(lagging))) == {"east-2": "the others are not a healthy quorum without it"}
     assert not any(isinstance(each, Condemn) for each in plan(lagging).now)
 
 
@@ -210,7 +210,7 @@ def test_where_the_user_insists_on_zones_none_is_rebuilt_in_another() -> None:
     insists = replace(HEALING, other_zones=False)
     struck = later(with_power(plane(3, insists, "a1", "b1", "c1", "c2"), Power.OFF, "east-b1"), 60)
     assert condemned(struck) == []
-    assert why_not(struck) == {"east-2": "there is no spare machine: it serves degraded"}
+    assert why_not(struck) == {"east-2": "there is no spare machine: the plane stays degraded"}
 
 
 def test_a_replacement_that_dies_too_is_replaced() -> None:
@@ -268,7 +268,7 @@ def test_on_the_way_back_nobody_is_condemned() -> None:
         world=with_memory(world, down=(("east-2", -99.0),)),
         wanted=world.memory.replicas,
     )
-    assert dict(held_back(noted)) == {"east-2": "the plane goes to site north first"}
+    assert dict(held_back(noted)) == {"east-2": "the plane moves to site north first"}
 
 
 def test_one_that_is_condemned_is_forgotten_with_its_replica() -> None:

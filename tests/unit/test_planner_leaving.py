@@ -31,7 +31,7 @@ DOWN, SUSPECT, UNREACHABLE = Health.DOWN, Health.SUSPECT, Health.UNREACHABLE
 
 
 def dies(one: Seen, *rest: Seen, leader: str | None = None, count: int = 3) -> bool:
-    """Whether it is removed as one of those that nobody wants and that are dead, lost or only listen."""
+    """Whether quarterdeck removes it as one of those that nobody wants and that are dead, lost or only listen."""
     now = viewed(*(rest or voters_at("west", 3)), one, to="west", count=count, leader=leader)
     steps = all_told(remove_dead(now))
     assert steps in ([], [f"RemoveMember {one.name}"])
@@ -148,8 +148,8 @@ def test_the_swap_promotes_the_last_one_and_removes_the_first() -> None:
     (step,) = outcome.steps
     assert isinstance(step, Swap)
     assert [(change.site, change.member, change.why) for change in step.changes] == [
-        ("west", 6, "a voter for the target"),
-        ("east", 1, "a voter less for the source"),
+        ("west", 6, "one voter more at the target"),
+        ("east", 1, "one voter less at the source"),
     ]
     assert step.site == "west"
     assert not swapped(*voters_at("east", 1), *voters_at("west", 2)).steps, "the quorum is there"

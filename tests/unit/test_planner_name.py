@@ -269,7 +269,7 @@ def test_a_time_to_live_that_is_not_as_wanted_is_set_anew_where_the_name_leads()
     for ttl in (60.0, 1.0):
         (step,) = record(view(replace(moved(), record_ttl=ttl))).steps
         assert isinstance(step, SetRecord)
-        assert (step.to, f"handed out for {ttl:g} s" in step.why) == ("west", True)
+        assert (step.to, f"a time to live of {ttl:g} s" in step.why) == ("west", True)
 
 
 def remembered(world: World) -> World:

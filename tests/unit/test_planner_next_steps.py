@@ -19,7 +19,7 @@ from quarterdeck.planner.rules.recovery import drop_kept
 from quarterdeck.planner.rules.release import take_down
 
 WHY = "sudo asks for a password"
-BACK = "(bring it back; 'quarterdeck site check east' says what is in the way)"
+BACK = "(bring it back; 'quarterdeck site check east' shows what prevents it)"
 
 
 def silent(world: World, machine: str) -> World:
@@ -43,7 +43,8 @@ def test_a_load_balancers_machine(golden: Golden) -> None:
     golden(str(next_steps.edges(dark(), "east")))
     golden(str(next_steps.edges(dark(""), "east")))
     steps, waits = take_down(replace(dark(), record=None, deleting=True))
-    held = "the load balancer's machine at east to answer, as the plane's load balancer and its key may still be there"
+    held = "the load balancer's machine at east to answer, because the plane's load balancer and its key may still be"
+    held += " there"
     assert not steps or str(waits[0]) == f"{held}: {WHY} {BACK}"
     golden([str(each) for each in waits])
 

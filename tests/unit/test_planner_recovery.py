@@ -184,7 +184,7 @@ def test_who_has_other_data_than_most_is_not_chosen_while_there_is_another() -> 
 def test_no_more_is_promised_than_what_is_known(seen: int, revision: int, golden: Golden) -> None:
     found = loss(Memory(revision=seen), word("east-1", 7, revision))
     golden(found)
-    assert "after that" in found
+    assert "acknowledged later" in found
 
 
 # --- who may say so -------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     world = observe(truth)
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []
-    assert any("member east-2 to say how far it is" in each for each in whats(plan(one)))
+    assert any("member east-2 to report its last entry" in each for each in whats(plan(one)))
     ends = with_fact(one, "east-2", lambda fact: replace(fact, restless=frozenset({Component.ETCD})))
     assert of(ends)[0].startswith("BeginEpoch")
 
@@ -294,7 +294,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     world = replace(observe(truth), failing=failing)
     assert "east-4" in truth.recorded
     assert "RestoreMember east-4" not in of(world)
-    assert any("etcd of east-1 to end" in each for each in whats(plan(world)))
+    assert any("etcd of east-1 to stop" in each for each in whats(plan(world)))
 
 
 def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data(golden: Golden) -> None:

@@ -81,7 +81,7 @@ def test_the_last_record_that_names_a_site_stays_while_a_load_balancer_may_be_le
     leftovers = release(view(world))[1]
     assert (leftovers[:1] == (UNSEEN,)) is named
     kept = tuple(
-        f"{name} on machine east-{zone}1, until that load balancer is seen to be gone"
+        f"{name} on machine east-{zone}1, until that load balancer is observed to be gone"
         for name, zone in zip(EAST[goes:], "abc", strict=False)
     )
     assert leftovers[named:] == kept

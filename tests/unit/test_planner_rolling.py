@@ -72,7 +72,7 @@ def drained(world: World, name: str, ago: float = 100.0) -> World:
 
 
 def ending(world: World, name: str, component: Component) -> World:
-    """A program of a replica ends again and again."""
+    """A program of a replica exits repeatedly."""
     world = with_unit(world, name, component, FAILED)
     return with_fact(
         world,
@@ -239,7 +239,7 @@ def test_the_only_replica_is_exchanged_where_its_apiserver_would_have_to_stop() 
 
 @cache
 def first(component: Component) -> World:
-    """The first replica runs the new revision, and its program ends again and again."""
+    """The first replica runs the new revision, and its program exits repeatedly."""
     start = changing(3, 3, ReplicaChange(restart=frozenset({component})), broken=component)
     return observe(until(start, lambda _, now: any(isinstance(step, RejectRevision) for step in now.now)))
 

@@ -246,7 +246,7 @@ def test_apiservers_stop_when_they_have_drained(golden: Golden) -> None:
 def test_who_cannot_be_stopped_or_has_is_not_waited_for(change: Change) -> None:
     assert stopped(but(bare(), change)) == [(name, Component.APISERVER) for name in EAST[1:]]
     assert whats(retire(view(but(drained(bare(), 0), change)))) == tuple(
-        f"load balancers to leave {name}" for name in EAST[1:]
+        f"load balancers to stop using {name}" for name in EAST[1:]
     )
 
 

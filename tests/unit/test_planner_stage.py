@@ -127,7 +127,7 @@ def test_where_there_is_no_machine_at_all_nobody_is_left_out(golden: Golden) -> 
 
 
 def test_a_plane_is_not_as_wanted_while_one_is_to_be_exchanged() -> None:
-    assert any("to be exchanged" in each for each in whats(settled(view(asked()))))
+    assert any("to be replaced" in each for each in whats(settled(view(asked()))))
 
 
 def test_a_person_may_want_a_replica_exchanged_that_is_well() -> None:

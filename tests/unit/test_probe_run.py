@@ -146,7 +146,7 @@ async def test_a_stale_read_is_caught() -> None:
 REASONS = {
     Act.REFUSE: ("status 429",),
     Act.HALF: ("broke off", "closed the connection"),  # over HTTP/1.1, over HTTP/2
-    Act.GARBAGE: ("no JSON",),
+    Act.GARBAGE: ("not JSON",),
 }
 
 

@@ -29,11 +29,11 @@ def report() -> Report:
 
 def test_a_report_has_who_held_which_lock_from_when_to_when(report: Report) -> None:
     assert [(each.lock, each.replica, each.start, each.end, ending(each)) for each in report.locks] == [
-        (CLOUD, "demo-2", -300.0, 9.2, "ran out"),
-        (CLOUD, "demo-5", 10.1, None, "goes on"),
-        (OWN, "demo-5", 10.2, None, "goes on"),
+        (CLOUD, "demo-2", -300.0, 9.2, "expired"),
+        (CLOUD, "demo-5", 10.1, None, "still held"),
+        (OWN, "demo-5", 10.2, None, "still held"),
         (KUBE, "demo-1", -300.0, 8.9, "released"),
-        (KUBE, "demo-4", 10.4, None, "goes on"),
+        (KUBE, "demo-4", 10.4, None, "still held"),
     ]
     assert load(dump(report)) == report
     assert not [each for each in report.steps if each.kind.startswith("Lock")], "they are no steps"
@@ -72,4 +72,4 @@ def test_the_page_and_the_terminal_have_a_table_of_them(report: Report) -> None:
     console = Console(width=120, file=io.StringIO(), record=True)
     console.print(render_text(report))
     (line,) = [each.split() for each in console.export_text().splitlines() if each.strip().startswith(OWN)]
-    assert line == [OWN, CLOUD, "of", "demo-5", "10.20", "s", "goes", "on"]
+    assert line == [OWN, CLOUD, "of", "demo-5", "10.20", "s", "still", "held"]

@@ -81,6 +81,6 @@ def test_a_stranger_that_writes_is_named_and_never_killed_and_one_that_reads_is_
     reader = run(f"exec 3<{folder}/log/1.wal", folder.parent)
     end_users("a test", folder, (MINE,))
     writer = run(f"exec 3>>{folder}/log/1.wal", folder.parent)
-    with pytest.raises(Unavailable, match=f"process {writer.pid}, which is no machine's, writes to it"):
+    with pytest.raises(Unavailable, match=f"process {writer.pid}, which belongs to no machine, writes to it"):
         end_users("a test", folder, (MINE,))
     assert (reader.poll(), writer.poll()) == (None, None)

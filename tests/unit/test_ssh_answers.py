@@ -69,7 +69,7 @@ async def test_an_answer_that_cannot_be_parsed_is_shown_as_the_host_said_it(aske
     with pytest.raises(Corrupt) as caught:
         await QUESTIONS[asked](site())
     seen = caught.value.seen
-    assert re.search(r"the host said 'warning: disk\\tfull \ufffd\\x1b\[31m!+'\.\.\., which cannot be parsed", seen)
+    assert re.search(r"the host's output 'warning: disk\\tfull \ufffd\\x1b\[31m!+'\.\.\. cannot be parsed", seen)
     assert len(seen) < 500
     assert seen.isprintable()
     assert HOST.name in str(caught.value), "the machine, or its host, is named"

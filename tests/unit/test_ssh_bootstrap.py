@@ -96,7 +96,7 @@ async def test_each_reason_why_nobody_gets_in_is_told_apart(home: Path, golden: 
         login = Login(host="127.0.0.1", port=port, user="deck")
         error = await refusal(login)
         assert isinstance(error, PreconditionFailed)
-        assert f"its host key is not known: it shows {host_key.get_fingerprint()}" in error.seen
+        assert f"its host key is not known: it presents {host_key.get_fingerprint()}" in error.seen
 
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode()
         (home / "known_hosts").write_text(f"[127.0.0.1]:{port} {other}")

@@ -99,7 +99,7 @@ def test_what_a_host_says_is_read() -> None:
 )
 def test_what_cannot_be_parsed_is_shown_as_the_host_said_it(line: str, golden: Golden) -> None:
     with golden.raises(Corrupt):
-        read_facts("looking at host one", f"{line}\n", 0.0, 1.0)
+        read_facts("checking host one", f"{line}\n", 0.0, 1.0)
     with golden.raises(Corrupt):
         read_ways("connecting", "open\tone\n")
 

@@ -64,7 +64,7 @@ class MadeUpHost:
         if self.cut is not None and len(self.sizes) == self.cut:
             raise Unavailable(doing, "the connection broke")
         if len(self.parts.get(words[2], b"")) != int(words[3]) or words[0] in self.whole:
-            raise Conflict(doing, "somebody else sends it as well")
+            raise Conflict(doing, "another process sends it as well")
         self.parts[words[2]] = self.parts.get(words[2], b"") + body
         self.sizes.append(len(body))
         self.now += len(body) / self.speed

@@ -22,9 +22,9 @@ def said(program: str) -> list[float]:
 def test_turns_are_short_once_they_are_asked_for_and_so_are_those_of_threads_and_children() -> None:
     program = f"""
 import subprocess, sys, threading
-from quarterdeck.linux.turns import take_short_turns, turn
+from quarterdeck.linux.turns import use_short_time_slices, turn
 print(turn())
-assert take_short_turns()
+assert use_short_time_slices()
 print(turn(), flush=True)
 thread = threading.Thread(target=lambda: print(turn(), flush=True))
 thread.start()

@@ -1,4 +1,4 @@
-"""One add-on in a plane: applied, pruned, looked after and taken away, by one apiserver and under the plane's lease."""
+"""One add-on in a plane: applied, pruned, checked and removed, through one apiserver and under the plane's lease."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from quarterdeck.model.memory import Replica
 _CONFIG_MAP = ApiResource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 _SLICES = ApiResource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
 _NAMESPACE = GroupKind("", "Namespace")
-#: Of what is told at once, so much.
+#: How many items a message names.
 _TOLD = 3
 
 
 class Waits(QuarterdeckError):
-    """What an add-on needs is not there yet: another turn may find it."""
+    """A dependency of an add-on is not there yet: a later turn may find it."""
 
 
 class NeedsAPerson(QuarterdeckError):
-    """An add-on cannot be as it is wanted unless somebody changes something."""
+    """An add-on cannot be up to date unless a person changes something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class AppliedAddon:
 
 @dataclass(kw_only=True)
 class Addons:
-    """The add-ons of a plane as one apiserver has them. ``parents``: the sets that there are, by add-on. ``wanted``:
-    all objects of all add-ons, of which none is ever removed: one that goes over to another add-on stays.
+    """The add-ons of a plane, through one apiserver. ``parents``: the existing sets, by add-on. ``wanted``: all objects
+    of all add-ons, none of which is ever removed: an object that moves to another add-on stays.
     """
 
     plane: Plane
@@ -69,7 +69,7 @@ class Addons:
 
     @classmethod
     async def seen(cls, plane: Plane, apiserver: Address, wanted: Sequence[DesiredObject]) -> Addons:
-        """What is there now. Raises Unavailable."""
+        """The present state. Raises Unavailable."""
         served = await plane.kube.discover(apiserver)
         found = await plane.kube.metadata(apiserver, _CONFIG_MAP, ID)
         parents = (parent_of(each.labels, each.annotations) for each in found if each.namespace == NAMESPACE)
@@ -82,8 +82,8 @@ class Addons:
         )
 
     async def apply(self, content: Content, before: Content | None) -> AppliedAddon:
-        """Have all objects of an add-on as they are wanted, and those that it had and does not want gone. ``before`` is
-        what was last applied as a whole: fields of that are taken back from whoever changed them, no others.
+        """Apply all objects of an add-on, and delete those that it no longer wants. ``before`` is what was last applied
+        as a whole: its fields are taken back from other managers, no other fields are.
 
         Raises Waits, NeedsAPerson, Unavailable.
         """
@@ -98,7 +98,7 @@ class Addons:
         return AppliedAddon(len(content.objects), fields_digest(owned))
 
     async def remove(self, addon: str) -> None:
-        """Have all of an add-on gone, what needs others first, and its set last. Raises Waits, Unavailable."""
+        """Delete all objects of an add-on, dependents first, and its set last. Raises Waits, Unavailable."""
         parent = self.parents[addon]
         await self._prune(parent)
         found = await self.plane.kube.metadata(self.apiserver, _CONFIG_MAP, f"{ID}={parent.id}")
@@ -107,8 +107,8 @@ class Addons:
         del self.parents[addon]
 
     async def untouched(self, content: Content, fields: str) -> bool:
-        """Whether all of an add-on is there, and nobody took anything of what quarterdeck owns of it: told by metadata
-        alone, in one call for each kind.
+        """Whether all objects of an add-on exist, and quarterdeck still owns its fields: known from metadata alone, in
+        one call for each kind.
         """
         parent = self.parents.get(content.addon)
         if parent is None:
@@ -128,7 +128,7 @@ class Addons:
         groups = in_order(content.objects)
         for group in groups:
             if waiting and rank(group[0].ref) == _last_rank():
-                break  # what stands in everybody's way comes when all else is there
+                break  # APIServices, which can block all requests, come when all else is there
             for wanted in group:
                 words = await self._reason_to_wait(wanted, before)
                 if not words:
@@ -159,7 +159,7 @@ class Addons:
     async def _apply_one(
         self, wanted: DesiredObject, parent: ApplySetParent, before: Manifest | None, owned: dict[Ref, JsonValue]
     ) -> str:
-        """Apply one object. What is waited for; "" once it is applied. Raises NeedsAPerson."""
+        """Apply one object. Returns what is waited for; "" once it is applied. Raises NeedsAPerson."""
         resource = self._resource(wanted)
         assert resource is not None
         path = resource.path(wanted.ref.namespace, wanted.ref.name)
@@ -186,7 +186,7 @@ class Addons:
         return await self.plane.kube.apply(self.apiserver, path, manifest, manager=MANAGER, force=force)
 
     async def _unestablished(self, group: Iterable[DesiredObject]) -> list[str]:
-        """The definitions of kinds among these that do not count yet, in words. What is served is looked at anew."""
+        """The definitions of kinds among these that are not established yet, in words. Discovery is run again."""
         definitions = [each for each in group if each.ref.kind.kind == CRD and defined(each.manifest)]
         words = []
         for each in definitions:
@@ -202,16 +202,14 @@ class Addons:
         return self._served(wanted.ref.kind, wanted.version)
 
     def _served(self, kind: GroupKind, version: str = "") -> ApiResource | None:
-        """How a kind is served, in that version or in the one that its group prefers."""
+        """The served resource of a kind, in that version or in the one that its group prefers."""
         for each in self.served.resources:
             if (each.group, each.kind) == (kind.group, kind.kind) and version in ("", each.version):
                 return each
         return None
 
     def _placed(self, wanted: DesiredObject) -> DesiredObject:
-        """An object where it is: of a kind that was defined by others only the apiserver knows that it is in no
-        namespace.
-        """
+        """An object at its real place: only the apiserver knows which custom kinds have no namespace."""
         resource = self._resource(wanted)
         if resource is None or resource.namespaced or not wanted.ref.namespace:
             return wanted
@@ -225,8 +223,9 @@ class Addons:
     # pruning
 
     async def _members(self, parent: ApplySetParent, kinds: Iterable[GroupKind]) -> dict[Ref, tuple[Meta, ApiResource]]:
-        """The objects of these kinds that quarterdeck applied for a set. (Controllers copy labels to what they make:
-        the label alone makes no member.) What is not served is not there, unless its apiserver is silent: raises Waits.
+        """The objects of these kinds that quarterdeck applied for a set. (Controllers copy labels to what they create:
+        the label alone is not enough.) A kind that is not served has no objects, unless its apiserver does not answer:
+        raises Waits.
         """
         found: dict[Ref, tuple[Meta, ApiResource]] = {}
         for kind in sorted(kinds):
@@ -241,7 +240,7 @@ class Addons:
         return found
 
     async def _prune(self, parent: ApplySetParent) -> None:
-        """Have the members that are not wanted gone: what needs others first, the others once that is gone."""
+        """Delete the members that are not wanted: dependents first, the others once those are gone."""
         wanted = {self._placed(each).ref for each in self.wanted}
         while gone := {
             ref: seen for ref, seen in (await self._members(parent, parent.kinds)).items() if ref not in wanted
@@ -258,7 +257,7 @@ class Addons:
         await self.plane.check()
         try:
             if ref.kind == _NAMESPACE and ref.name in IMMORTAL:
-                await self.plane.kube.apply(self.apiserver, path, _bare(ref), manager=MANAGER)  # lets go of it
+                await self.plane.kube.apply(self.apiserver, path, _bare(ref), manager=MANAGER)  # gives up its fields
             else:
                 await self.plane.kube.delete(self.apiserver, path, uid=meta.uid)
         except Refused as error:
@@ -266,13 +265,11 @@ class Addons:
 
 
 def _told(wanted: DesiredObject, error: Refused) -> str:
-    """What is waited for after a refusal. Raises NeedsAPerson for one that stays."""
+    """What is waited for after a refusal. Raises NeedsAPerson for a permanent one."""
     if error.why is Refusal.LATER:
         return f"{wanted.ref}: {error.seen}"
-    hint = "take these fields out of the manifest, or have their owner give them up"
-    raise NeedsAPerson(
-        f"applying {wanted.ref}", error.seen, hint if error.why is Refusal.OWNED else "mend the manifest"
-    )
+    hint = "remove these fields from the manifest, or make their owner give them up"
+    raise NeedsAPerson(f"applying {wanted.ref}", error.seen, hint if error.why is Refusal.OWNED else "fix the manifest")
 
 
 def _bare(ref: Ref) -> Manifest:
@@ -288,12 +285,12 @@ def _few(words: list[str]) -> str:
     return "; ".join(words[:_TOLD]) + more
 
 
-# The locks of sets of controllers: who may hold them.
+# The permission to hold the locks of controller sets.
 
 
 def kept_for_locks(plane: Plane) -> Content | None:
-    """What kube-controller-managers of any revision that replicas have, or are to have, may do for the sake of sets,
-    which is an add-on of quarterdeck's own; None where they have no locks of sets.
+    """The add-on of quarterdeck's own with the permissions that kube-controller-managers of all present and wanted
+    revisions need for the locks of controller sets; None where there are no such locks.
     """
     every = plane.revisions.templates.values()
     wanted = sorted({lock for each in every for lock in locks(each, Component.CONTROLLER_MANAGER)})
@@ -301,8 +298,8 @@ def kept_for_locks(plane: Plane) -> Content | None:
 
 
 async def allow_locks(plane: Plane, record: Replica, component: Component) -> None:
-    """Have a kube-controller-manager be let hold its sets' locks before it starts: what it may not do it tries again
-    and again, and nobody runs the set meanwhile. Raises Unavailable, and what applying an add-on does.
+    """Permit a kube-controller-manager to hold the locks of its sets before it starts: without the permission it would
+    retry, and no manager would run the set until then. Raises Unavailable, and what ``Addons.apply`` raises.
     """
     kept = kept_for_locks(plane)
     if component != Component.CONTROLLER_MANAGER or kept is None or not locks(plane.template_of(record), component):
@@ -313,7 +310,7 @@ async def allow_locks(plane: Plane, record: Replica, component: Component) -> No
 
 
 async def _are_there(plane: Plane, apiserver: Address, kept: Content) -> bool:
-    """Whether a role and its binding say what is wanted: nobody waits to see it written once more."""
+    """Whether a role and its binding are up to date already, so that they need not be written again."""
     for each in kept.objects:
         where = f"namespaces/{each.ref.namespace}/{each.ref.kind.kind.lower()}s/{each.ref.name}"
         there = await plane.kube.read(apiserver, f"/apis/{each.api_version}/{where}")

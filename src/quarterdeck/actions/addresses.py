@@ -1,4 +1,4 @@
-"""Where the programs of a plane's replicas are reached: everybody goes by the seats, and asks here."""
+"""The addresses of the programs of a plane's replicas, which follow from their seats."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from quarterdeck.model.seats import PortName, Seat
 
 
 def seat_of(record: Replica) -> Seat:
-    """A replica's place on its machine, which all that runs or reaches it goes by. Raises Corrupt for a record without
-    one: replicas are recorded with their seats.
+    """A replica's place on its machine, from which all its addresses follow. Raises Corrupt for a record without one:
+    replicas are recorded with their seats.
     """
     if record.seat is None:
         seen = "its record has no seat"
@@ -36,8 +36,8 @@ def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...
 
 
 def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, ...]:
-    """The replicas that are or may be members of a cluster, as that cluster has them. Nobody asks members of an epoch
-    that is over.
+    """The replicas that are or may be members of a cluster, in the form of that cluster. Members of a former epoch are
+    left out.
     """
     memory = plane.memory.of(cluster)
     may_be = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
@@ -52,10 +52,10 @@ def peer_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
 def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> dict[int, Replica]:
     """The replica that each member belongs to, by the member's id; members that belong to none are left out.
 
-    A replica's member is the one with the id that was noted of it, and no other: anybody can give a member any name and
-    any free peer URL. Where no id was noted yet, a founder's is the only one with its name, which etcd has from its
-    first moment; any other one's is that which the replica's peer URL identifies; and for a replica that went to
-    another machine with its data before ids were noted, the only one with its name.
+    A replica's member is the one with the id that was noted for it, and no other: a member can have any name and any
+    free peer URL. Where no id was noted yet, a founder's member is the only one with its name, which etcd has from its
+    first moment; any other one's is identified by the replica's peer URL; and for a replica that was moved to another
+    machine with its data before ids were noted, it is the only one with its name.
     """
     listed, memory = tuple(members), plane.memory.of(cluster)
     noted = {each.member_id: each for each in memory.replicas if each.member_id}
@@ -74,7 +74,7 @@ def owners(plane: Plane, cluster: Cluster, members: Iterable[ListedMember]) -> d
 def _by_name(
     listed: Iterable[ListedMember], found: Mapping[int, Replica], records: Iterable[Replica]
 ) -> dict[int, Replica]:
-    """Those of these replicas that only one member has the name of which is not found yet, by the member's id."""
+    """The replicas whose name only one member has that has no owner yet, by the member's id."""
     by_name = {}
     for record in records:
         named = [each.id for each in listed if each.name == record.name and each.id not in found]
@@ -84,7 +84,7 @@ def _by_name(
 
 
 def metrics_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
-    """Where a replica's member of a cluster tells its metrics, from its first moment on."""
+    """Where a replica's member of a cluster serves its metrics, from its first moment on."""
     return seat_of(record).advertised(PORTS[cluster].metrics).url()
 
 
@@ -105,8 +105,8 @@ def apiservers(plane: Plane) -> Mapping[str, Address]:
 
 
 def elsewhere(plane: Plane, port: int, front: str | None = None) -> frozenset[str]:
-    """The replicas whose apiserver is not reached at the port that clients come to. ``front``: the site of an address
-    that a machine has, at which only one that sits at its machine's own address is reached.
+    """The replicas whose apiserver is not reached at the port that clients use. ``front``: the site of a promoted
+    address, at which only an apiserver at its machine's own address is reached.
     """
     found = {name for name, at in apiservers(plane).items() if at.port != port}
     if front is not None:
@@ -115,7 +115,7 @@ def elsewhere(plane: Plane, port: int, front: str | None = None) -> frozenset[st
 
 
 def at_its_machines(plane: Plane, record: Replica) -> bool:
-    """Whether a replica sits at its machine's own address."""
+    """Whether all ports of a replica are at its machine's own address."""
     machine = plane.machines.get((record.site, record.machine))
     return machine is not None and set(seat_of(record).hosts) == {machine.address}
 

@@ -1,4 +1,4 @@
-"""The audit logs that replicas leave on their machines: kept when the plane moves on, gone with age or with the plane.
+"""The audit logs of replicas on their machines: kept when the plane moves, deleted with age or with the plane.
 
 They are read on all machines where the plane has, or had, a seat.
 """
@@ -23,16 +23,16 @@ _DAY = 86_400.0
 
 
 async def forget_old_audit_logs(plane: Plane) -> None:
-    """Delete the logs of seats that the plane has left for longer than they are to be kept.
+    """Delete the logs of former seats of the plane once they are older than the retention time.
 
-    A machine that does not answer keeps its own until the next time.
+    A machine that does not answer keeps its logs until the next call.
     """
     oldest = plane.clock() - plane.wanted.audit.max_age_days * _DAY
     await asyncio.gather(*(_forget(plane, *place, before=oldest) for place in _places(plane)))
 
 
 async def delete_audit_logs(plane: Plane) -> None:
-    """Delete all of them: the plane is gone. A machine that does not answer keeps its own; no other plane finds it."""
+    """Delete all logs: the plane is gone. A machine that does not answer keeps its own; no other plane finds them."""
     await asyncio.gather(*(_forget(plane, *place, before=None) for place in _places(plane)))
 
 
@@ -41,8 +41,8 @@ def _places(plane: Plane) -> tuple[tuple[str, str], ...]:
 
 
 async def _forget(plane: Plane, site: str, machine: str, *, before: float | None) -> None:
-    """Delete the logs on a machine; with ``before``, only those that no replica goes on with and that nothing was
-    written to since then.
+    """Delete the logs on a machine; with ``before``, only those that no replica uses and that were last written before
+    that time.
     """
     driver, every = plane.site(site), audit_volumes(plane)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
@@ -55,7 +55,7 @@ async def _forget(plane: Plane, site: str, machine: str, *, before: float | None
                     await driver.delete_volume(machine, volume.name)
 
 
-#: The files of a log: the one that is written to, and those that were moved away (natefinch/lumberjack: backupName).
+#: The files of a log: the present one, and the rotated ones (natefinch/lumberjack: backupName).
 _STEM = AUDIT_LOG.removesuffix(".log")
 _FILES = f"{_STEM}*.log"
 _MOVED = f"{_STEM}-%Y-%m-%dT%H-%M-%S.%f.log"
@@ -63,8 +63,8 @@ _MOVED = f"{_STEM}-%Y-%m-%dT%H-%M-%S.%f.log"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A replica was put on a machine of a site ``at`` a time (seconds since the epoch), and let go at ``until`` (None:
-    it was not).
+    """A replica was placed on a machine of a site ``at`` a time (seconds since the epoch), and released at ``until``
+    (None: it was not).
     """
 
     replica: str
@@ -76,8 +76,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLog:
-    """Lines of the audit log of a seat, in their order. ``replicas``: who may have sat there, as far as that is known,
-    the one that does now last. ``missing`` says in a sentence what of it could not be read ("": nothing).
+    """Lines of the audit log of a seat, in their order. ``replicas``: the replicas that may have had the seat, as far
+    as known, the present one last. ``missing``: what could not be read, in a sentence ("": nothing).
     """
 
     replicas: tuple[Placed, ...]
@@ -85,7 +85,7 @@ class AuditLog:
     missing: str = ""
 
     def replica_at(self, time: float) -> str:
-        """Whose apiserver wrote what is of that time; "" where that is not known."""
+        """The replica whose apiserver wrote the lines of that time; "" where that is unknown."""
         found = {each.replica for each in self.replicas if each.at <= time and (each.until or time) >= time}
         return found.pop() if len(found) == 1 else ""
 
@@ -93,8 +93,8 @@ class AuditLog:
 async def audit_logs(
     plane: Plane, texts: tuple[str, ...], since: float, placed: Sequence[Placed]
 ) -> tuple[AuditLog, ...]:
-    """Lines with any of ``texts`` of all logs that were written to ``since`` then. ``placed``: where replicas were put,
-    those too that are gone. What could not be read is said in the answer, and never raised.
+    """Lines with any of ``texts`` of all logs that were written to ``since`` then. ``placed``: the placements of
+    replicas, also of released ones. What could not be read is part of the answer, and never raised.
     """
     here = [_now(plane, each.name, placed) for each in plane.memory.replicas]
     gone = [each for each in placed if each.replica not in {one.replica for one in here}]
@@ -147,7 +147,7 @@ async def _read(
         for each in plane.memory.replicas
         if (each.site, each.machine) == (site.name, machine)
     }
-    # whoever sits at another seat now has another log; those who are gone may have sat here
+    # a replica at another seat has another log; released ones may have had this seat
     mine = tuple(each for each in there if seated.get(each.replica, volume) == volume)
     names = ", ".join(dict.fromkeys(each.replica for each in mine)) or f"machine {machine}"
     files = await site.list_volume(machine, volume)
@@ -157,14 +157,14 @@ async def _read(
     moved = sorted(time for each in files if (time := _moved(each)) is not None)
     missing = ""
     if found.cut:
-        missing = f"the audit log of {names} has too much of that time: only the last of it was read"
+        missing = f"the audit log of {names} has too many lines of that time: only the last ones were read"
     elif len(moved) >= plane.wanted.audit.max_backups > 0 and moved[0] > since:
         missing = f"the audit log of {names} does not reach back that far"
     return AuditLog(replicas=mine, lines=found.lines, missing=missing)
 
 
 def _moved(name: str) -> float | None:
-    """When a file was moved away, by its name; None for one that was not."""
+    """When a file was rotated, by its name; None for one that was not."""
     try:
         return datetime.strptime(name, _MOVED).replace(tzinfo=UTC).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""One step in, its effect on the world out: what each kind of step takes is in the module of its family."""
+"""Carrying out one step: the handler of each kind is in the module of its family."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PREPARED: Preparations = {**placement.PREPARED, **units.PREPARED}
 
 
 async def carry_out(plane: Plane, step: Step, world: World) -> Detail | Must:
-    """Carry out one step, then write down what it leaves in the memory. Idempotent.
+    """Carry out one step, then record its change of the memory. Idempotent.
 
-    Returns what reports tell besides, or what a person must do before it can be carried out. Raises a
-    QuarterdeckError; then the step may have happened or not, and the next observation tells.
+    Returns details for reports, or what a person must do before it can be carried out. Raises a QuarterdeckError; then
+    the step may have taken effect or not, and the next observation shows it.
     """
     await plane.check()
     prepare = PREPARED.get(type(step))

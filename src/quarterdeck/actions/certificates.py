@@ -1,4 +1,4 @@
-"""The certificates of a plane's replicas: issued, kept in the store with the plane's keys, and forgotten."""
+"""The certificates of a plane's replicas: issued, stored with the plane's keys, and deleted."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from quarterdeck.pki.issuance import ReplicaNames, has_all, with_replica, withou
 
 
 async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
-    """A replica's certificates: issued and stored the first time, the same ever after, until its revision wants
-    them anew.
+    """A replica's certificates: issued and stored the first time, then unchanged until its revision has a newer
+    generation.
     """
     template = plane.template_of(record)
     generation = template.certificates.generation
@@ -34,7 +34,7 @@ async def certificates_of(plane: Plane, record: Replica) -> ReplicaSecrets:
         endpoint_addresses=tuple(sorted(plane.addresses | _of_the_user(plane))),
     )
     if not has_all(plane.secrets, names, generation):
-        now = datetime.now(UTC)  # of two units of a replica one issues them, and the other finds them
+        now = datetime.now(UTC)  # of two units of a replica, one issues them, and the other finds them
         await _write_secrets(plane, lambda secrets: with_replica(secrets, names, now, generation=generation))
     found = plane.secrets.replica(record.name)
     assert found is not None
@@ -47,8 +47,8 @@ def _of_the_user(plane: Plane) -> frozenset[str]:
 
 
 def _addresses(plane: Plane, record: Replica) -> tuple[str, ...]:
-    """Those of its seat, and that of its machine: what it calls sees it come from there, and etcd's members let only
-    those in whose certificate has the address that they come from.
+    """The addresses of its seat, and that of its machine, from which its connections come: members of etcd accept only
+    peers whose certificate has the address that they connect from.
     """
     machine = plane.machines.get((record.site, record.machine))
     hosts = (*seat_of(record).hosts, *([machine.address] if machine is not None else []))
@@ -56,13 +56,13 @@ def _addresses(plane: Plane, record: Replica) -> tuple[str, ...]:
 
 
 async def forget_certificates(plane: Plane, record: Replica) -> None:
-    """Drop what was issued for a replica that is gone."""
+    """Delete the certificates of a released replica."""
     if plane.secrets.replica(record.name) is not None:
         await _write_secrets(plane, lambda secrets: without_replica(secrets, record.name))
 
 
 async def forget_program(plane: Plane, record: Replica, program: Component) -> None:
-    """Drop what was issued for a program that a replica has no more."""
+    """Delete the certificates of a program that a replica no longer has."""
     if without_program(plane.secrets, record.name, program) is not plane.secrets:
         await _write_secrets(plane, lambda secrets: without_program(secrets, record.name, program))
 

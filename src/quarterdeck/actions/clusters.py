@@ -1,4 +1,4 @@
-"""Etcd clusters go, and the main one begins anew: the data of its founder is made from that of the survivor."""
+"""Removal of the events' cluster, and new epochs: the founder's data is restored from that of the survivor."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from quarterdeck.stores.port import amend
 
 
 async def release_member(plane: Plane, step: ReleaseMember, _: World) -> None:
-    """Remove what a replica has of a cluster besides the main one that there is no more: nothing asks it, and no other
-    one must ever find its data.
+    """Remove a replica's member of a removed events' cluster: nothing uses it, and no later cluster must ever find its
+    data.
     """
     record = plane.memory.replica(step.replica)
     site, unit = plane.site(record.site), plane.unit(record, MEMBER[step.cluster])
-    assert step.cluster is not Cluster.MAIN, "the main cluster goes with its plane"
+    assert step.cluster is not Cluster.MAIN, "the main cluster is removed with its plane"
     await plane.check()
     await site.stop_unit(record.machine, unit, kill=True)
     await plane.check()
@@ -39,20 +39,21 @@ _DEADLINE = 600.0
 
 
 async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
-    """Make the founder's volume anew, and in it data of a cluster of its own from the survivor's database, which is
-    only read. What a try that broke off left is deleted: the founder is never started before all of it is there.
+    """Create the founder's volume again, and in it the data of a new cluster from the survivor's database, which is
+    only read. Leftovers of an interrupted attempt are deleted: the founder is never started before the data is
+    complete.
 
-    Raises Unavailable where the survivor's data is not there, or no such data can be made of it.
+    Raises Unavailable where the survivor's data is missing, or cannot be restored.
     """
     record, survivor = plane.memory.replica(step.replica), plane.memory.replica(step.survivor)
-    doing = f"making the data of {record.name} from that of {survivor.name}"
+    doing = f"restoring the data of {record.name} from that of {survivor.name}"
     if record.started or record.name == survivor.name:
-        raise PreconditionFailed(doing, f"{record.name} has data of its own", "see 'status'")
+        raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
     site = plane.site(record.site)
     source = await volume_of(plane, survivor)
     if source is None:
         seen = f"volume {volume_name(plane, survivor)} is gone from machine {survivor.machine}"
-        raise Unavailable(doing, seen, "put it back with all that was in it")
+        raise Unavailable(doing, seen, "restore it with all its data")
     utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
     await plane.check()
     await site.delete_volume(record.machine, volume_name(plane, record))
@@ -70,18 +71,18 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
     ended = await site.run_job(record.machine, Job(name=f"restore {record.name}", argv=argv, deadline=_DEADLINE))
     if ended.exit_code != 0:
         seen = f"etcdutl: {why_it_ended(ended.output, ended.exit_code)}"
-        raise Unavailable(doing, seen, "correct the cause; it is tried again")
+        raise Unavailable(doing, seen, "fix the cause; quarterdeck retries")
 
 
 async def _require_room(plane: Plane, record: Replica, source: Volume, doing: str) -> None:
     free = await plane.site(record.site).free_bytes(record.machine, record.storage_class)
     if free < source.used_bytes:
-        seen = f"{source.used_bytes:,} bytes are to be copied, and machine {record.machine} has room for {free:,}"
-        raise Unavailable(doing, seen, "make room there; nothing of the old data may be deleted for it")
+        seen = f"{source.used_bytes:,} bytes must be copied, and machine {record.machine} has room for {free:,}"
+        raise Unavailable(doing, seen, "make room there, but do not delete any of the old data")
 
 
 async def withdraw_consent(plane: Plane, step: WithdrawConsent, _: World) -> None:
-    """Take the word for that epoch out of the plane's spec; one for another is left."""
+    """Remove the consent to that epoch from the plane's spec; a consent to another one stays."""
 
     def withdrawn(seen: ControlPlane) -> ControlPlane:
         word = seen.spec.new_epoch

@@ -1,4 +1,4 @@
-"""How steps are carried out: each family has a table of its kinds."""
+"""The types of step handlers: each family has a table of its kinds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.world import World
 
-#: What reports tell of a step besides.
+#: Further details of a step, for reports.
 Detail: TypeAlias = Mapping[str, JsonValue]
-#: Carries out a step that was planned on a world, however often it is asked to. Returns what reports tell besides, or
-#: what a person must do first. Raises a QuarterdeckError.
+#: Carries out a step that was planned on a world; idempotent. Returns details for reports, or what a person must do
+#: first. Raises a QuarterdeckError.
 Handler: TypeAlias = Callable[[Plane, Any, World], Awaitable[Detail | Must | None]]
 Handlers: TypeAlias = Mapping[type, Handler]
-#: Gives a step what is only known once it is carried out.
+#: Completes a step with what is known only when it is carried out.
 Preparation: TypeAlias = Callable[[Plane, Any], Awaitable[Any]]
 Preparations: TypeAlias = Mapping[type, Preparation]

@@ -1,4 +1,4 @@
-"""Machines that had to be healed again and again are cordoned, as a person would."""
+"""Machines whose replicas were replaced repeatedly are cordoned, as a person would do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quarterdeck.stores.port import amend
 
 
 async def cordon_machine(plane: Plane, step: CordonMachine, _: World) -> None:
-    """Have no plane put a replica there."""
+    """Cordon a machine, so that no plane places a replica there."""
     since = datetime.fromtimestamp(plane.clock(), UTC).replace(microsecond=0)
     made = Cordon(machine=step.machine, by=f"quarterdeck for plane {plane.name}", since=since)
     await amend(plane.store, Site, step.site, lambda seen: seen.with_cordon(made))

@@ -1,4 +1,4 @@
-"""Having all load balancers pass nothing on for a moment: clients wait, and see no failure."""
+"""Holds: all load balancers pause their traffic for a moment, so that clients wait and see no failure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from quarterdeck.model.capabilities import RoundTrip
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import BalancerFact, World
 
-#: Seconds: how long load balancers may pass nothing on, and what a packet needs besides the round trip. A hold takes
-#: some 0.1 s, and longer where the machine stands still in the middle of it: better than to let go too early.
+#: Seconds: how long load balancers may pause, and what a packet needs besides the round trip. A hold takes some 0.1 s,
+#: and longer where the machine freezes during it: better than resuming too early.
 LONGEST_HOLD = 2.0
 _SETTLE = 0.01
-#: Seconds between two looks at what clients wait for.
+#: Seconds between two checks of what clients wait for.
 BETWEEN = 0.003
-#: Seconds between two holds: what has waited for one is not to wait for the next as well.
+#: Seconds between two holds: a request that has waited for one must not wait for the next as well.
 _BREATH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Load balancers that pass nothing on. ``settle``: seconds that a packet is on its way at most; ``until``: when
-    the first of them goes on by itself, by the event loop's clock.
+    """Paused load balancers. ``settle``: seconds that a packet is on its way at most; ``until``: when the first of them
+    resumes by itself, by the event loop's clock.
     """
 
     settle: float
@@ -38,26 +38,28 @@ class Hold:
 
 @asynccontextmanager
 async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncIterator[Hold]:
-    """Within the block no load balancer passes anything on, and what one passed on before has been begun by the
-    apiservers of ``servers``.
+    """Within the block all load balancers are paused, and requests that they passed before have reached the apiservers
+    of ``servers``.
 
-    However the block ends (it raises, this process is told to stop), all are let go first; the machines of the load
-    balancers do so by themselves if this process dies. An apiserver that does not answer is not waited for. Raises
-    Unavailable when a load balancer cannot be held, or cannot be let go before it goes on by itself.
+    However the block ends (it raises, this process is stopped), all are resumed first; the machines of the load
+    balancers resume them by themselves if this process dies. An apiserver that does not answer is not waited for.
+    Raises Unavailable when a load balancer cannot be paused, or cannot be resumed before it resumes by itself.
     """
     running: list[HoldsClients] = [
         each for fact in world.balancers if fact.running for each in _answering(plane, fact).values()
     ]
-    if isinstance(plane.dns, HoldsClients):  # some may be connected to an apiserver itself, from when it was alone
+    if isinstance(
+        plane.dns, HoldsClients
+    ):  # clients may be connected to an apiserver itself, from when it was the only one
         running.append(plane.dns)
     async with plane.holding:
         settle = _SETTLE + await _farthest(plane, world, servers)
-        answering = await _ping(plane, servers)  # so that the connections are there when clients wait
+        answering = await _ping(plane, servers)  # so that the connections exist when clients wait
         await plane.check()
         try:
             async with _stopped(running, LONGEST_HOLD + 2 * settle) as until:
-                await asyncio.sleep(settle)  # what is on its way arrives,
-                # and what came before this was begun before this was answered
+                await asyncio.sleep(settle)  # packets on their way arrive,
+                # and requests before these pings have begun before the pings are answered
                 await _ping(plane, answering)
                 yield Hold(settle, until)
         finally:
@@ -66,11 +68,11 @@ async def held(plane: Plane, world: World, servers: Sequence[Replica]) -> AsyncI
 
 @asynccontextmanager
 async def _stopped(balancers: Sequence[HoldsClients], seconds: float) -> AsyncIterator[float]:
-    """Within the block these stand still, at most until the time that it yields."""
+    """Within the block these are paused, at most until the time that it yields."""
     until = asyncio.get_running_loop().time() + seconds
     failed: BaseException | None = None
     try:
-        # To their end: a hold that was cut off may still arrive, after the others were let go.
+        # To their end: a cancelled hold may still arrive, after the others were resumed.
         await whole(together(*(each.hold(seconds) for each in balancers)))
         yield until
     except BaseException as error:
@@ -78,7 +80,7 @@ async def _stopped(balancers: Sequence[HoldsClients], seconds: float) -> AsyncIt
         raise
     finally:
         try:
-            # All of them: one that could not be held may have been, and only its answer was lost.
+            # All of them: a hold that failed may have taken effect, and only its answer was lost.
             await whole(together(*(_let_go(each, until) for each in balancers)))
         except QuarterdeckError as error:
             if failed is None:
@@ -87,7 +89,7 @@ async def _stopped(balancers: Sequence[HoldsClients], seconds: float) -> AsyncIt
 
 
 async def _let_go(balancer: HoldsClients, until: float) -> None:
-    """Let it go: again until it is done, or until it goes on by itself."""
+    """Resume it: retried until that succeeds, or until it resumes by itself."""
     while True:
         try:
             await balancer.let_go()
@@ -100,7 +102,7 @@ async def _let_go(balancer: HoldsClients, until: float) -> None:
 
 
 async def let_go_all(plane: Plane) -> None:
-    """Let go of whatever a former driver may have left held. One that does not answer lets go by itself."""
+    """Resume load balancers that a former driver may have left paused. One that does not answer resumes by itself."""
     asked = (each.let_go() for edges in plane.balancers.values() for each in edges.values())
     for ended in await asyncio.gather(*asked, return_exceptions=True):
         if isinstance(ended, BaseException) and not isinstance(ended, Unavailable):
@@ -108,7 +110,7 @@ async def let_go_all(plane: Plane) -> None:
 
 
 async def _ping(plane: Plane, servers: Sequence[Replica]) -> list[Replica]:
-    """Those whose apiserver answers."""
+    """The replicas whose apiserver answers."""
     answers = await together(*(plane.kube.ping(apiserver_address(each)) for each in servers))
     return [each for each, answer in zip(servers, answers, strict=True) if answer.ok]
 
@@ -136,5 +138,5 @@ async def _round_trip(plane: Plane, site: str, edge: str, server: Replica) -> fl
 
 
 def _answering(plane: Plane, fact: BalancerFact) -> Mapping[str, LoadBalancer]:
-    """The edges of a load balancer that answer, and can be held."""
+    """The edges of a load balancer that answer, and can be paused."""
     return {name: each for name, each in plane.edges(fact.site).items() if name not in fact.silent and each.can_hold}

@@ -1,4 +1,4 @@
-"""Membership changes, each idempotent, and the voter swap; and room that is made in the members' databases."""
+"""Membership changes, each idempotent, the voter swap, and maintenance of the members' databases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import Voter, VoterChange, after, quorum_site
 
-#: Seconds: how long it is waited at most for writes to end while clients wait, and for a voter to know that it is one.
+#: Seconds: the longest wait for writes to end while clients are paused, and for a voter to apply its promotion.
 _QUIET = 1.0
 _ABLE = 2.0
 
@@ -46,7 +46,7 @@ def _now() -> float:
 
 
 async def add_learner(plane: Plane, step: AddLearner, _: World) -> None:
-    """Tell etcd of the new member."""
+    """Add the new member to etcd."""
     record = plane.memory.replica(step.replica)
     await plane.etcd.add_learner(client_urls(plane, step.cluster), peer_url(record, step.cluster))
 
@@ -59,8 +59,8 @@ async def promote(plane: Plane, step: Promote, world: World) -> None:
 
 
 async def readdress_member(plane: Plane, step: ReaddressMember, world: World) -> None:
-    """Tell etcd where the member is. While another member has that peer URL, this one gets its own client URL for the
-    time: no peer finds it there, and no other member may have that URL.
+    """Set the member's peer URL in etcd. While another member has that URL, this one temporarily gets its own client
+    URL: no peer finds it there, and no other member may have that URL.
     """
     record, member = plane.memory.replica(step.replica), world.member(step.replica, step.cluster)
     displaced = member is not None and member.displaced_by is not None
@@ -69,22 +69,22 @@ async def readdress_member(plane: Plane, step: ReaddressMember, world: World) ->
 
 
 async def remove_member(plane: Plane, step: RemoveMember, world: World) -> None:
-    """Take the member out. It is not asked itself: it could not confirm its own removal."""
+    """Remove the member. The call does not go to the member itself: it could not confirm its own removal."""
     await plane.etcd.remove(healthy_urls(plane, world, step.cluster, without=step.replica), step.member)
 
 
 async def transfer_leadership(plane: Plane, step: TransferLeadership, world: World) -> None:
-    """Have the leader hand over, without a client's write being under way.
+    """Transfer leadership while no client's write is in flight.
 
-    A write that a follower passes on to a leader that is just handing over is dropped there without a word (etcd:
-    raft, ErrProposalDropped on a forwarded MsgProp), and fails 5 s + 2 x election timeout later. So the load
-    balancers pass nothing on from before until every apiserver's member follows the new leader. So it is with the
-    events' cluster: a client's event is a request as any other, and is not to fail either.
+    A write that a follower forwards to a leader during a transfer is dropped silently (etcd: raft, ErrProposalDropped
+    on a forwarded MsgProp), and fails 5 s + 2 x election timeout later. So the load balancers are paused until every
+    apiserver's member follows the new leader. The same holds for the events' cluster: a client's event is a request
+    like any other, and must not fail either.
     """
     cluster, membership = step.cluster, world.of(step.cluster).membership
     leader = membership.leader if membership is not None else None
     if leader is None:
-        raise Unavailable("transferring etcd's leadership", "no member leads", "it is tried again")
+        raise Unavailable("transferring etcd's leadership", "no member leads", "quarterdeck retries")
     ask = {record.name for record in candidates(plane, cluster)}
     servers = [each for each in plane.memory.replicas if world.replica(each.name).ready and each.name in ask]
     await _until_able(plane, client_url(plane.memory.replica(step.to), cluster), step.to)
@@ -98,8 +98,8 @@ async def transfer_leadership(plane: Plane, step: TransferLeadership, world: Wor
 
 
 async def _until_able(plane: Plane, url: str, name: str) -> None:
-    """Return when the member knows of itself that it votes. One that has not applied its promotion yet takes no
-    leadership (etcd: raft, hup), and until its leader gives up, an election timeout later, that one drops all writes.
+    """Return when the member reports that it votes. One that has not applied its promotion yet takes no leadership
+    (etcd: raft, hup), and until the leader gives up, an election timeout later, the leader drops all writes.
     """
     deadline = _now() + _ABLE
     while (await plane.etcd.status(url)).is_learner:
@@ -109,8 +109,8 @@ async def _until_able(plane: Plane, url: str, name: str) -> None:
 
 
 async def _until_quiet(plane: Plane, members: Sequence[str]) -> None:
-    """Return when no write is known to be under way at the members with these metrics; or after a while, since what
-    comes from the apiservers themselves and from controllers never ends, and they try again.
+    """Return when the members with these metrics report no pending write; or after a while, because writes of the
+    apiservers themselves and of controllers never end, and are retried.
     """
     deadline = _now() + _QUIET
     while (left := deadline - _now()) > 0:
@@ -120,7 +120,7 @@ async def _until_quiet(plane: Plane, members: Sequence[str]) -> None:
 
 
 async def _is_quiet(plane: Plane, url: str, within: float) -> bool:
-    """Whether a member says, within so many seconds, that no write is under way. Not known is not none."""
+    """Whether a member reports, within so many seconds, that no write is pending. Unknown is not zero."""
     try:
         return await plane.etcd.pending_proposals(url, within=within) == 0
     except Unavailable:
@@ -130,14 +130,14 @@ async def _is_quiet(plane: Plane, url: str, within: float) -> bool:
 async def _until_followed(
     plane: Plane, members: Sequence[str], leader: int, moving: asyncio.Task[None], until: float
 ) -> None:
-    """Return when these members follow the new leader, or when the transfer is over: it says so
-    only at a tick of etcd's, up to a heartbeat later. At the latest at the time ``until`` of the event loop's clock.
+    """Return when these members follow the new leader, or when the transfer has ended: it returns only at a tick of
+    etcd, up to a heartbeat later. At the latest at the time ``until`` of the event loop's clock.
     """
     while not moving.done() and _now() < until:
         try:
             seen = await together(*(plane.etcd.status(each) for each in members))
         except Unavailable:
-            seen = []  # then the transfer itself tells how it went
+            seen = []  # then the transfer itself shows the result
         if seen and all(status.leader_id == leader for status in seen):
             return
         await asyncio.sleep(BETWEEN)
@@ -145,7 +145,7 @@ async def _until_followed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapTimes:
-    """How long a swap took, in seconds: all of it, and the part in which no site held a quorum by itself."""
+    """How long a swap took, in seconds: all of it, and the part without a quorum site."""
 
     whole: float
     homeless: float
@@ -153,7 +153,7 @@ class SwapTimes:
 
 
 async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
-    """All changes back to back. Each is acknowledged by etcd before the next is asked for."""
+    """All changes back to back. Each is acknowledged by etcd before the next is requested."""
     joining = [plane.memory.replica(change.replica) for change in step.changes if isinstance(change, Promote)]
     await together(*(favour(plane, each, MEMBER[step.cluster]) for each in joining))
     now = voters(world.of(step.cluster))
@@ -184,16 +184,16 @@ async def swap(plane: Plane, step: Swap, world: World) -> SwapTimes:
 
 
 def _others_at_home(plane: Plane, cluster: Cluster, now: frozenset[Voter], leader: Sequence[str]) -> list[str]:
-    """The client URLs of all voters but the leader at the site that holds a quorum by itself, if one does."""
+    """The client URLs of all voters at the quorum site, if there is one, except the leader."""
     where = quorum_site(now)
     urls = [client_url(plane.memory.replica(voter.replica), cluster) for voter in now if voter.site == where]
     return [url for url in urls if url not in leader]
 
 
 async def _removed(plane: Plane, member: int, urls: Sequence[str], witnesses: Sequence[str]) -> float:
-    """Remove a member; when it was gone. A member that is just writing its database to disk gets to apply a removal
+    """Remove a member; returns when it was gone. A member that is just writing its database to disk applies a removal
     tens of milliseconds after the others (etcd: RaftCluster.RemoveMember waits for the backend), and may be the one
-    that acknowledges it. It holds as soon as any has applied it, so the first of them tells.
+    that acknowledges it. The removal holds as soon as any member has applied it, so the first of them counts.
     """
     watching = [asyncio.create_task(_gone(plane, url, member)) for url in witnesses]
     try:
@@ -246,12 +246,12 @@ async def told_swap(plane: Plane, step: Swap, world: World) -> Detail:
 
 
 async def compact(plane: Plane, step: Compact, world: World) -> None:
-    """Forget history."""
+    """Compact the history."""
     await plane.etcd.compact(healthy_urls(plane, world, step.cluster), step.revision)
 
 
 async def defragment(plane: Plane, step: Defragment, _: World) -> Detail:
-    """Have one member give free room back; how large its database was before and is after, for reports."""
+    """Defragment one member; returns the size of its database before and after, for reports."""
     url = client_url(plane.memory.replica(step.replica), step.cluster)
     before = await plane.etcd.status(url)
     await plane.check()
@@ -260,7 +260,7 @@ async def defragment(plane: Plane, step: Defragment, _: World) -> Detail:
 
 
 async def disarm(plane: Plane, step: Disarm, world: World) -> None:
-    """Take writes again. A member that has no room all the same raises the alarm with the next one."""
+    """Disarm the alarm NOSPACE. A member that still has no room raises it again with the next write."""
     await plane.etcd.disarm(healthy_urls(plane, world, step.cluster), AlarmKind.NOSPACE)
 
 

@@ -1,4 +1,4 @@
-"""Replicas come and go, and go to other machines with their data."""
+"""Placement and release of replicas, and their moves to other machines with their data."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from quarterdeck.sites.port import SitePort
 
 
 async def seated(plane: Plane, step: PlaceReplica) -> PlaceReplica:
-    """The step with a seat, which is written down with it: before anything is started there. Raises a QuarterdeckError
+    """The step with a seat, which is recorded with it, before any program is started there. Raises a QuarterdeckError
     when the machine has none.
     """
     return replace(step, seat=await take_seat(plane, step.slot.site, step.machine, step.replica))
 
 
 async def release_replica(plane: Plane, step: ReleaseReplica, world: World) -> None:
-    """Remove a replica's units and files, its volumes, its certificates, and let go of its seat last: nobody gets the
-    ports of what may still run. Its audit log stays, and so does its data if it is to be kept.
+    """Remove a replica's units and files, its volumes, its certificates, and release its seat last: no other replica
+    gets the ports of programs that may still run. Its audit log stays, and so does its data with ``keep``.
     """
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
@@ -56,8 +56,8 @@ async def reseated(plane: Plane, step: AttachVolumes) -> AttachVolumes:
 
 
 async def attach_volumes(plane: Plane, step: AttachVolumes, _: World) -> None:
-    """Have the volumes of a replica on another machine, the main cluster's first: where that is, the replica is. Its
-    certificates are issued anew for where it is then.
+    """Attach the volumes of a replica to another machine, the main cluster's first: the replica is where that is. Its
+    certificates are issued again for its new place.
     """
     record = plane.memory.replica(step.replica)
     site = plane.site(record.site)
@@ -71,11 +71,11 @@ async def attach_volumes(plane: Plane, step: AttachVolumes, _: World) -> None:
 
 
 async def _stop_what_runs(plane: Plane, site: SitePort, record: Replica, machine: str) -> None:
-    """The replica has left that machine: where it answers by now, nothing of it is to use its other volume."""
+    """Stop the programs of a replica that has left the machine, where it answers: they must not use its volume."""
     try:
         known = {each.name for each in await site.units(machine)}
     except Unavailable:
-        return  # what stands still there is seen to when the volume is taken
+        return  # programs of a frozen machine are handled when the volume is detached
     for component in reversed((*CATALOGUE,)):
         if plane.unit(record, component) in known:
             await plane.check()
@@ -83,7 +83,7 @@ async def _stop_what_runs(plane: Plane, site: SitePort, record: Replica, machine
 
 
 async def leave_machine(plane: Plane, step: LeaveMachine, _: World) -> None:
-    """Remove its units there, and let go of its seat last: nobody gets the ports of what may still run."""
+    """Remove its units there, and release its seat last: no replica gets the ports of programs that may still run."""
     site = plane.site(step.site)
     for component in reversed((*CATALOGUE,)):
         await plane.check()
@@ -93,7 +93,7 @@ async def leave_machine(plane: Plane, step: LeaveMachine, _: World) -> None:
 
 
 async def forget_address(plane: Plane, site: str, machine: str, gone: str) -> None:
-    """Nothing of it is left on a machine on which no replica is any more but the one that is ``gone``."""
+    """Remove the promoted address from a machine whose only replica is ``gone``."""
     promoted = plane.resource.spec.endpoint.promoted
     others = (each for each in plane.memory.replicas if each.name != gone)
     if promoted and all((each.site, each.machine) != (site, machine) for each in others):

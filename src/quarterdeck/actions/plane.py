@@ -1,4 +1,4 @@
-"""One plane with all the ports that lead to it: what observing and acting need."""
+"""The context of one plane: the ports and settings that observations and actions need."""
 
 from __future__ import annotations
 
@@ -28,41 +28,42 @@ from quarterdeck.stores.port import Lease, Store
 
 
 async def _none() -> PurePosixPath:
-    raise PreconditionFailed("restoring data of etcd", "this process only looks", "drive the plane: see 'wait'")
+    raise PreconditionFailed("restoring data of etcd", "this process is read-only", "drive the plane: see 'wait'")
 
 
 @dataclass(kw_only=True)
 class Plane:
-    """A plane in use by one process. ``resource`` is as it was last read or written.
+    """A plane in use by one process."""
 
-    ``machines`` maps (site, machine) to the machine; addresses never change. ``balancers`` has one for each edge of
-    each site that can be used (by site, and by machine), whether it runs or not. ``revisions`` has what its replicas
-    run, and what is wanted of them. ``holding`` is taken while load balancers are held, ``writing`` while its status or
-    its keys are written. ``given``: which replica was given the files of which revision while it ran, and when (on
-    ``steady``). ``etcdutl`` fetches what a lost quorum is recovered with, if it is missing.
-
-    ``clock`` is the wall clock, for what people read. What is waited for is counted by ``steady``, the clock of
-    ``boot`` that nobody sets (``quarterdeck.clocks``). All in seconds.
-    """
-
+    #: As it was last read or written.
     resource: ControlPlane
     store: Store
+    #: None: this process is read-only.
     guard: LeaseGuard | None
     sites: Mapping[str, SitePort]
+    #: By site and name; addresses never change.
     machines: Mapping[tuple[str, str], Machine]
     etcd: EtcdCluster
     kube: Kube
+    #: By site and machine: one for each usable edge, whether it runs or not.
     balancers: Mapping[str, Mapping[str, LoadBalancer]]
     dns: Dns
+    #: The present and wanted revisions of its replicas.
     revisions: Revisions
     secrets: SharedSecrets = field(repr=False)
     programs: Mapping[Component, PurePosixPath]
+    #: The wall clock in seconds, for what people read.
     clock: Callable[[], float]
+    #: The clock of ``boot`` in seconds, which cannot be set, for waiting times (``quarterdeck.clocks``).
     steady: Callable[[], float]
     boot: str
+    #: Downloads the program that recovers a lost quorum, if it is missing.
     etcdutl: Callable[[], Awaitable[PurePosixPath]] = _none
+    #: Taken while load balancers are paused.
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: Taken while its status or its keys are written.
     writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: When (on ``steady``) a running replica was given the files of a revision, by both.
     given: dict[tuple[str, str], float] = field(default_factory=dict)
     _memory: tuple[MemoryStatus, Memory] | None = None
 
@@ -80,8 +81,8 @@ class Plane:
         return self._memory[1]
 
     def now(self) -> float:
-        """Seconds on the timeline of the memory. Whoever does not drive, and so does not adopt a memory of an earlier
-        boot or of another host, has only the wall clock to read it by.
+        """Seconds on the timeline of the memory. A process that does not drive, and so does not adopt a memory of an
+        earlier boot or of another host, has only the wall clock to read it by.
         """
         timeline = self.memory.timeline
         if timeline is None or timeline.boot != self.boot:
@@ -90,7 +91,7 @@ class Plane:
 
     @property
     def claim(self) -> RecordClaim:
-        """In whose name this process changes the plane's DNS record."""
+        """The owner and token with which this process changes the plane's DNS record."""
         return RecordClaim(
             owner=f"{self.name}/{self.resource.metadata.uid}",
             token=self.guard.lease.token if self.guard is not None else 0,
@@ -100,11 +101,11 @@ class Plane:
 
     @property
     def wanted(self) -> ReplicaTemplate:
-        """What is equal on all replicas as they are wanted. Raises Corrupt."""
+        """The template of the wanted revision. Raises Corrupt."""
         return self.revisions.template(self.revisions.goal)
 
     def template_of(self, record: Replica) -> ReplicaTemplate:
-        """What a replica's units are rendered from: its own revision, whatever is wanted by now. Raises Corrupt."""
+        """The template of a replica's own revision, from which its units are rendered. Raises Corrupt."""
         return self.revisions.template(record.revision)
 
     def site(self, name: str) -> SitePort:
@@ -127,7 +128,7 @@ class Plane:
 
     @property
     def _led(self) -> frozenset[str]:
-        """Those of all machines, where any of them may have been given the plane's own address."""
+        """The addresses of all machines, where any of them may have the plane's promoted address."""
         promoted = self.resource.spec.endpoint.promoted
         return frozenset(each.address for each in self.machines.values()) if promoted else frozenset()
 
@@ -144,13 +145,13 @@ class Plane:
         return unit_name(self.name, record.name, component)
 
     async def check(self) -> None:
-        """Return only if no other process can be driving this plane: asked right before each effect. Takes no time
-        as long as the lease was renewed lately. Raises LeaseLost.
+        """Return only if no other process can be driving this plane: called right before each effect. Takes no time if
+        the lease was renewed recently. Raises LeaseLost.
         """
         if self.guard is not None:
             await self.guard.check()
 
     @property
     def lease(self) -> Lease | None:
-        """The lease under which this process writes; None if it only looks."""
+        """The lease under which this process writes; None if it is read-only."""
         return self.guard.lease if self.guard is not None else None

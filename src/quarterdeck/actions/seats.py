@@ -1,8 +1,8 @@
-"""The seats of replicas: given when one is placed, let go when it is gone, and never one that another has.
+"""The seats of replicas: taken when one is placed, released when it is gone, and never shared.
 
-A machine's ledger and the memories of planes say the same. A seat is in the ledger first, then in the memory, and only
-then anything is started on it; it leaves the memory last. What a crash in between left in one of them alone is put
-right when the plane is driven next.
+The ledger of a machine and the memories of planes agree. A seat is in the ledger first, then in the memory, and only
+then a program is started on it; it leaves the memory last. If a crash leaves it in only one of them, that is repaired
+when the plane is driven next.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from quarterdeck.model.units import MachineRole, MachineState
 
 
 async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
-    """A seat for a replica that comes to a machine of the site ``at``: the same one however often it is asked for.
+    """A seat for a replica on a machine of the site ``at``: the same one in repeated calls.
 
-    All that any plane remembers of this machine is in its ledger before: a ledger that was lost gives away no port that
-    is in use. What planes that are gone left there is let go.
+    First all seats in the memories of planes are written to the machine's ledger, so that a lost ledger gives away no
+    used port, and seats of deleted planes are released.
 
-    Wherever they are free, the ports of the plane's own number are given: Kubernetes has one list of ports for all
-    apiservers of a plane in the Endpoints of its Service ``kubernetes``, so that these are best all at one port. So it
-    is the same whether the machines of a site have load balancers besides or not; where clients come to apiservers
-    themselves it is the one that they come to.
+    Wherever they are free, the ports of the plane's own number are taken: Kubernetes has one list of ports for all
+    apiservers of a plane in the Endpoints of its Service ``kubernetes``, so all should use one port. It is the same
+    port on machines with and without load balancers; where clients connect to apiservers themselves it is the one that
+    they use.
     """
     site = plane.site(at)
-    taken = await site.seats(machine)  # before the planes are listed, so that none of a new plane seems to be left
+    taken = await site.seats(
+        machine
+    )  # before the planes are listed, so that seats of a new plane do not look like leftovers
     planes = await plane.store.list(ControlPlane)
     there = {_owner(each) for each in (*planes, plane.resource)}
     await plane.check()
@@ -54,7 +56,7 @@ async def take_seat(plane: Plane, at: str, machine: str, replica: str) -> Seat:
 
 
 async def leave_seat(plane: Plane, record: Replica) -> None:
-    """Let go of the seat of a replica of which nothing else is left."""
+    """Release the seat of a replica of which nothing else is left."""
     await leave_seat_on(plane, record.site, record.machine, record.name)
 
 
@@ -65,8 +67,8 @@ async def leave_seat_on(plane: Plane, site: str, machine: str, replica: str) -> 
 
 
 async def settle_seats(plane: Plane) -> None:
-    """Have the ledgers of all machines that answer say of this plane what its memory says: for whoever drives, before
-    anything is placed. Raises LeaseLost.
+    """Bring the ledgers of all machines that answer in line with this plane's memory: called by the driver before it
+    places replicas. Raises LeaseLost.
     """
     places = [
         place
@@ -77,8 +79,8 @@ async def settle_seats(plane: Plane) -> None:
 
 
 async def _settle(plane: Plane, site: str, machine: str) -> None:
-    """Have the ledger of one machine say so, if it can be reached: what runs can be driven without it, and whoever is
-    to be placed there is told of it.
+    """The same for one machine, if it can be reached: running programs do not need the ledger, and a later placement
+    there reports the error.
     """
     driver, owner = plane.site(site), _owner(plane.resource)
     here = [record for record in plane.memory.replicas if (record.site, record.machine) == (site, machine)]
@@ -99,5 +101,5 @@ async def _settle(plane: Plane, site: str, machine: str) -> None:
 
 
 def _owner(plane: ControlPlane) -> str:
-    """Whose seat it is: not that of a later plane of the same name."""
+    """The owner of the plane's seats: unique even if a later plane has the same name."""
     return plane.metadata.uid or plane.metadata.name

@@ -1,4 +1,4 @@
-"""Writing a plane's status, its memory above all: under the lease, and never over what a user changed meanwhile."""
+"""Writing a plane's status, most of all its memory: under the lease, and never over a concurrent change by a user."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Unpack
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import ConditionStatus, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane, StatusChanges
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.errors import Gone, NotFound
@@ -25,7 +26,7 @@ async def refresh(plane: Plane) -> None:
 
 
 async def adopt(plane: Plane) -> None:
-    """Have the memory's times count by this host's clock of now, if they do not yet: for whoever drives."""
+    """Convert the memory's times to this host's clock, if needed: called by the driver."""
     async with plane.writing:
         memory = adopted(plane.memory, boot=plane.boot, steady=plane.steady(), wall=plane.clock())
         if memory != plane.memory:
@@ -33,7 +34,7 @@ async def adopt(plane: Plane) -> None:
 
 
 async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
-    """Write what the steps leave in the memory, all at once. Raises LeaseLost."""
+    """Write the steps' changes of the memory, all at once. Raises LeaseLost."""
     now = plane.now()
     async with plane.writing:
         memory = plane.memory
@@ -43,8 +44,10 @@ async def remember(plane: Plane, steps: tuple[Step, ...]) -> None:
             await write_memory(plane, memory)
 
 
-async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str, str] | None) -> None:
-    """Write down one condition (its status, reason and message; None: there is none), if more than its time differs."""
+async def tell_condition(
+    plane: Plane, kind: ConditionType, so: tuple[ConditionStatus, ConditionReason, str] | None
+) -> None:
+    """Write one condition (status, reason, message; None: remove it), if more than its time differs."""
     async with plane.writing:
         await refresh(plane)
         before = plane.resource.status.conditions
@@ -60,7 +63,7 @@ async def tell_condition(plane: Plane, kind: str, so: tuple[ConditionStatus, str
 
 
 async def write_status(plane: Plane, **changes: Unpack[StatusChanges]) -> None:
-    """Change what is given of the status; the spec is whatever the user made of it meanwhile.
+    """Change the given fields of the status; the spec stays as the user last wrote it.
 
     Raises Gone, LeaseLost.
     """

@@ -1,4 +1,4 @@
-"""Running things at once such that nothing runs any more when a function has ended, however it ended."""
+"""Structured concurrency: tasks that have ended when the function that started them ends, however it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def together(*calls: Awaitable[T]) -> list[T]:
-    """What all calls return. What one of them raises is raised only after all have ended."""
+    """The results of all calls. An exception of one is raised only after all have ended."""
     ended = await asyncio.gather(*calls, return_exceptions=True)
     for each in ended:
         if isinstance(each, BaseException):
@@ -20,7 +20,7 @@ async def together(*calls: Awaitable[T]) -> list[T]:
 
 
 async def whole(work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` returns: it runs to its end even when the caller is cancelled, who learns of that only then."""
+    """The result of ``work``, which runs to its end even when the caller is cancelled; that is raised only then."""
     task = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -36,7 +36,7 @@ async def whole(work: Coroutine[Any, Any, T]) -> T:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """``work`` runs beside the block, and has ended when this has: awaited after the block, cut off if that raises."""
+    """``work`` runs concurrently with the block: awaited after it, cancelled if it raises."""
     task = asyncio.create_task(work)
     try:
         yield task
@@ -47,7 +47,7 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
 
 
 async def cut_off(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel these, and return when they have ended."""
+    """Cancel these tasks, and return when they have ended."""
     for each in tasks:
         each.cancel()
     await whole(_ended(tasks))

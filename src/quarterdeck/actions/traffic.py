@@ -1,4 +1,4 @@
-"""How clients find the plane: its load balancers, and its name."""
+"""Actions for traffic: load balancers, and the plane's name."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from quarterdeck.model.world import World
 
 
 async def set_backends(plane: Plane, step: SetBackends, world: World) -> Must | None:
-    """Have the load balancer send to these, which get all that they can of their machines before; or say what a person
-    must do for it.
+    """Set the backends of the load balancer, which first get their full share of their machines; or return what a
+    person must do for it.
     """
     chosen = await _favoured(plane, step.backends, world)
     backends = {name: backend_address(each) for name, each in chosen.items()}
@@ -28,7 +28,7 @@ async def set_backends(plane: Plane, step: SetBackends, world: World) -> Must | 
 
 
 async def _favoured(plane: Plane, backends: Sequence[str], world: World) -> Mapping[str, Replica]:
-    """The records of these replicas. Those that clients were not led to before have got their share by then."""
+    """The records of these replicas. New backends have got their full share of their machines by then."""
     chosen = {name: plane.memory.replica(name) for name in backends}
     serving = {name for door in world.doors for name in door.backends}
     new = [record for name, record in chosen.items() if name not in serving]
@@ -38,41 +38,41 @@ async def _favoured(plane: Plane, backends: Sequence[str], world: World) -> Mapp
 
 
 def _asked_through(record: Replica) -> tuple[Component, ...]:
-    """The programs that a request passes through."""
+    """The programs that handle a request."""
     events = (Component.EVENTS_ETCD,) if record.events is not None else ()
     return Component.ETCD, *events, Component.APISERVER
 
 
 async def stop_balancer(plane: Plane, step: StopBalancer, world: World) -> Must | None:
-    """Take a load balancer down, on all edges that answer, or say what a person must do for it."""
+    """Stop a load balancer, on all edges that answer, or return what a person must do for it."""
     silent = world.balancer(step.site).silent
     edges = (each for name, each in plane.edges(step.site).items() if name not in silent)
     return _first(await together(*(each.remove() for each in edges)))
 
 
 def _first(musts: Sequence[Must | None]) -> Must | None:
-    """What is asked for; of several edges of the user's own the same."""
+    """The first manual change; all edges of a user's load balancer need the same one."""
     return next((each for each in musts if each is not None), None)
 
 
 async def set_record(plane: Plane, step: SetRecord, world: World) -> Detail | Must:
-    """Lead the name to a site's load balancer, or say what a person must do for it."""
+    """Point the name to a site's load balancer, or return what a person must do for it."""
     unnamed = {each.name for each in world.balancer(step.to).edges if not each.named}
-    # edges can share one that floats
+    # edges can share a floating address
     addresses = dict.fromkeys(each.address.ip for name, each in plane.edges(step.to).items() if name not in unnamed)
     ttl = plane.resource.spec.endpoint.ttl
     return await plane.dns.set(plane.resource.host, tuple(addresses), ttl, plane.claim) or {}
 
 
 async def lead_to(plane: Plane, step: LeadTo, world: World) -> Detail | Must:
-    """Lead the name to the apiservers of these replicas."""
+    """Point the name to the apiservers of these replicas."""
     chosen = await _favoured(plane, step.backends, world)
     addresses = tuple(apiserver_address(each).host for each in chosen.values())
     return await plane.dns.set(plane.resource.host, addresses, plane.resource.spec.endpoint.ttl, plane.claim) or {}
 
 
 async def remove_record(plane: Plane, _: RemoveRecord, __: World) -> Detail | Must:
-    """Take the name away, or say what a person must do for it."""
+    """Remove the name, or return what a person must do for it."""
     return await plane.dns.remove(plane.resource.host, plane.claim) or {}
 
 

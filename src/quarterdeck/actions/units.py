@@ -1,4 +1,4 @@
-"""What replicas run: their units start, get new files, and stop; and a revision that does not run is given up."""
+"""Units of replicas: they start, reload files, and stop; and a revision that does not run is rejected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from quarterdeck.sites.endings import complaint, why_unit_ended
 async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, world: World) -> None:
     """Write the unit's files and start it; a running one with the same spec is left alone.
 
-    etcd begins without data only on a replica that was never seen healthy; its machine knows whether there was any.
+    etcd starts without data only on a replica that was never healthy; its machine knows whether there was any.
     """
     cluster = CLUSTER.get(step.component, Cluster.MAIN)
     record = plane.memory.replica(step.replica)
@@ -49,7 +49,7 @@ async def start_unit(plane: Plane, step: StartUnit | RestartUnit | ReviveUnit, w
 
 
 def _begins_without_data(plane: Plane, record: Replica, cluster: Cluster) -> bool:
-    """Whether a member may be without any data: it never was healthy, and it is not to begin from what survived."""
+    """Whether a member may start without data: it was never healthy, and it is not the founder of a new epoch."""
     memory = plane.memory.of(cluster)
     seeded = cluster is Cluster.MAIN and memory.seed is not None and memory.seed.founder == record.name
     return not (memory.replica(record.name).started or seeded)
@@ -58,7 +58,7 @@ def _begins_without_data(plane: Plane, record: Replica, cluster: Cluster) -> boo
 async def rendered(
     plane: Plane, record: Replica, component: Component, template: ReplicaTemplate, world: World
 ) -> UnitSpec:
-    """The unit of one of a replica's programs, as a revision of that content has it."""
+    """The unit of one of a replica's programs, rendered from a template."""
     replica = await replica_settings(plane, record, component)
     certificates = await certificates_of(plane, record)
     inputs = Inputs(
@@ -74,9 +74,9 @@ async def rendered(
 
 
 async def guard_members(plane: Plane) -> None:
-    """Have each machine that answers keep the etcd that it runs from ever starting without its data, or as a founder
-    once there is a cluster, and have it compare its data when it starts again. What runs goes on running: this is for
-    members that were founders or joiners when they started.
+    """Make each machine that answers refuse to start its etcd without data, or as a founder once the cluster exists,
+    and make etcd compare its data when it starts again. Running programs keep running: this is for members that were
+    founders or joining when they started.
     """
     for cluster in Cluster:
         memory = plane.memory.of(cluster)
@@ -95,14 +95,15 @@ async def _guard(plane: Plane, record: Replica, cluster: Cluster) -> None:
             unit = plane.unit(record, MEMBER[cluster])
             await site.guard_unit(record.machine, unit, log_files(volume.path), boot)
     except Unavailable:
-        return  # it is asked of the machine again when the plane is driven next
+        return  # it is done when the plane is driven next
 
 
 def _initial_cluster(
     plane: Plane, record: Replica, world: World | None, cluster: Cluster = Cluster.MAIN
 ) -> InitialCluster:
-    """Founders list the founders as long as there is no cluster; a joiner lists exactly the membership of this moment,
-    itself included. Who has data needs none of it: where the membership is not known, all that may be members do.
+    """The initial cluster of a member: founders list the founders as long as the cluster does not exist; a joining
+    member lists exactly the present membership, itself included. A member with data does not need it: where the
+    membership is unknown, it lists all possible members.
     """
     memory, token = plane.memory.of(cluster), token_of(plane, cluster)
     started = memory.replica(record.name).started
@@ -120,7 +121,7 @@ def _initial_cluster(
     if unknown and not started:
         raise PreconditionFailed(
             f"starting {CALLED[cluster]} of {record.name}",
-            f"member {unknown[0].told} belongs to no replica, and a member that joins must list all others",
+            f"member {unknown[0].told} belongs to no replica, and a joining member must list all others",
             f"remove it with 'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
         )
     known = (member for member in members if member not in unknown)
@@ -129,7 +130,7 @@ def _initial_cluster(
 
 
 def token_of(plane: Plane, cluster: Cluster) -> str:
-    """What tells clusters apart that were founded on the same seats."""
+    """The initial cluster token, which distinguishes clusters that were founded on the same seats."""
     memory = plane.memory
     main = f"{plane.name}-{plane.resource.metadata.uid}"
     if cluster is Cluster.EVENTS:
@@ -149,13 +150,13 @@ async def restart_unit(plane: Plane, step: RestartUnit | ReviveUnit, world: Worl
 
 
 async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
-    """Stop the unit gracefully. A controller manager that led hands its lease on once its process is gone. What the
-    replica's revision has no more is removed as well, with all that it was given.
+    """Stop the unit gracefully. The lease of a controller manager that led is released once its process is gone. A
+    program that the replica's revision no longer has is removed as well, with its files and certificates.
 
-    Members of a plane that is deleted are killed, as are those of a cluster that there is no more: their data goes too,
-    and a leader would wait 7 s for a follower to take over (etcd: TransferLeadership, ReqTimeout) while all of them
-    stop. What is of an epoch that is over is killed, whoever it serves, but for its etcd: as that ends it writes all
-    that it has applied to its database, from which the next epoch may begin.
+    Members of a deleted plane are killed, as are those of a removed cluster: their data is deleted too, and a leader
+    would wait 7 s for a follower to take over (etcd: TransferLeadership, ReqTimeout) while all of them stop. Programs
+    of a former epoch are killed, except its etcd: when that exits it writes all that it has applied to its database,
+    from which the next epoch may begin.
     """
     record, spec = plane.memory.replica(step.replica), CATALOGUE[step.component]
     unit, site = plane.unit(record, step.component), plane.site(record.site)
@@ -166,7 +167,7 @@ async def stop_unit(plane: Plane, step: StopUnit, world: World) -> None:
         case Stopping.UNSEEN:
             await _stop_apiserver(plane, record, unit, world)
         case Stopping.HANDING_ON:
-            hangs = step.component in world.replica(record.name).hung  # it answers nobody, nor ends by itself
+            hangs = step.component in world.replica(record.name).hung  # it neither answers nor exits by itself
             held = () if hangs else await _held(plane, record, step.component)
             await plane.check()
             await site.stop_unit(record.machine, unit, kill=hangs)
@@ -188,19 +189,19 @@ def _is_to_be_copied(plane: Plane, step: StopUnit) -> bool:
 
 
 def _goes_for_good(component: Component, world: World) -> bool:
-    """Whether a program is a member of a cluster that comes to an end as a whole."""
+    """Whether a program is a member of a cluster that is being removed as a whole."""
     cluster = CLUSTER.get(component)
     return cluster is not None and (world.deleting or not world.memory.of(cluster).bootstrap)
 
 
 async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World) -> None:
-    """Stop an apiserver without a client seeing more than a closed idle connection.
+    """Stop an apiserver so that a client sees no more than a closed idle connection.
 
-    At the end of its life an apiserver refuses new requests (503) at the very moment at which it begins to close
-    idle connections, and a request that comes in between is refused (kubernetes: WithWaitGroup; no flag changes
-    it). So the load balancers pass nothing on from just before until its listener is closed and connections of a
-    client's kinds were told: on a busy machine that is later. One that never was a backend has no clients to be held
-    for, and one that is just starting would have them wait long.
+    A stopping apiserver refuses new requests (503) from the moment when it begins to close idle connections, and a
+    request in between is refused (kubernetes: WithWaitGroup; no flag changes it). So the load balancers are paused from
+    just before until its listener is closed and connections like those of clients got the close: on a busy machine that
+    is later. One that was never a backend has no clients that need a pause, and one that is just starting would make
+    them wait long.
     """
     site = plane.site(record.site)
     if _serves_nobody(world, record):
@@ -218,12 +219,12 @@ async def _stop_apiserver(plane: Plane, record: Replica, unit: str, world: World
         await plane.check()
         await afterwards.enter_async_context(beside(site.stop_unit(record.machine, unit)))
         await _until_refused(plane, address, witness, hold.until)
-        await asyncio.sleep(hold.settle)  # what it says last arrives
+        await asyncio.sleep(hold.settle)  # its last packets arrive
 
 
 def _serves_nobody(world: World, record: Replica) -> bool:
-    """Whether an apiserver hangs, or has lost its member (asked to stop, it would wait for that one until its time is
-    over), or serves what nobody must have.
+    """Whether an apiserver hangs, or has lost its member (a graceful stop would wait for that until its timeout), or
+    serves wrong data.
     """
     member = world.member(record.name)
     well = member is not None and member.health is Health.HEALTHY
@@ -240,8 +241,8 @@ def _may_have_clients(world: World, record: Replica) -> bool:
 
 
 async def _until_refused(plane: Plane, address: Address, witness: Witness, until: float) -> None:
-    """Return when nothing listens there any more and who is connected was told, or at the time ``until`` of the event
-    loop's clock.
+    """Return when the apiserver no longer listens and the witness connections were closed, or at the time ``until`` of
+    the event loop's clock.
     """
     while asyncio.get_running_loop().time() < until:
         if await plane.kube.listens(address) is False and witness.told:
@@ -250,8 +251,8 @@ async def _until_refused(plane: Plane, address: Address, witness: Witness, until
 
 
 async def _held(plane: Plane, record: Replica, component: Component) -> tuple[tuple[str, str], ...]:
-    """The locks that a controller manager holds, each with what it calls itself; the one that all its controllers have
-    comes last. None that cannot be found out: then it runs out by itself, some 15 s later.
+    """The locks that a controller manager holds, each with its holder identity; its main lock comes last. Without a
+    lock that cannot be read: that expires by itself, some 15 s later.
     """
     spec = CATALOGUE[component]
     held = (*locks(plane.template_of(record), component), spec.lease)
@@ -278,21 +279,21 @@ async def _hand_on(plane: Plane, holder: str, lease: str, world: World) -> None:
             try:
                 await plane.kube.release_lease(apiserver, lease, holder)
             except Unavailable:
-                continue  # another apiserver may answer; and if none does, the lease runs out by itself
+                continue  # another apiserver may answer; and if none does, the lease expires by itself
             return
 
 
 async def favour(plane: Plane, record: Replica, *components: Component) -> None:
-    """Give units their full share of their machine, before others come to depend on them."""
+    """Give units their full share of their machine, before others depend on them."""
     site = plane.site(record.site)
     names = [plane.unit(record, each) for each in components]
     await together(*(site.set_priority(record.machine, each, Priority.SERVING) for each in names))
 
 
 async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
-    """Give a unit that runs its files as a revision has them; the observer sees whether its program goes by them.
+    """Give a running unit the files of a revision; the next observation shows whether its program has loaded them.
 
-    Raises Unavailable for one that was started with other arguments, and remembers that: only a start makes it.
+    Raises Unavailable for one that was started with other arguments, and remembers that: only a restart helps.
     """
     record, template = plane.memory.replica(step.replica), plane.revisions.template(step.revision)
     spec = await rendered(plane, record, step.component, template, world)
@@ -302,13 +303,13 @@ async def reload_unit(plane: Plane, step: ReloadUnit, world: World) -> None:
         await plane.site(record.site).reload_unit(record.machine, spec)
     except Conflict as error:
         plane.given[given] = -math.inf
-        doing = f"giving {step.component} of {step.replica} new files while it runs"
-        raise Unavailable(doing, error.seen, "it is started anew instead") from error
+        doing = f"reloading the files of {step.component} of {step.replica}"
+        raise Unavailable(doing, error.seen, "it is restarted instead") from error
     plane.given[given] = plane.steady()
 
 
 async def with_reason(plane: Plane, step: RejectRevision) -> RejectRevision:
-    """The step with the reason that the program gave, if its machine tells, and it is not known yet."""
+    """The step with the error that the program reported, if its machine has it, and it is not known yet."""
     if step.said:
         return step
     record = plane.memory.replica(step.replica)

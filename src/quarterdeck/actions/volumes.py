@@ -1,4 +1,4 @@
-"""The volumes of a plane's replicas, and what else of its machine a replica's unit needs to know."""
+"""The volumes of a plane's replicas, and the other settings that a replica's unit needs from its machine."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def main_volume(plane: str, replica: str) -> str:
 
 
 def _events_volumes(plane: Plane, record: Replica) -> str:
-    """What the names of the volumes of a replica's members of the events' clusters begin with."""
+    """The prefix of the names of the volumes of a replica's members of the events' clusters."""
     return f"{plane.name}-{record.name}-events-"
 
 
 async def delete_events_volumes(plane: Plane, record: Replica) -> None:
-    """Delete what a replica has of any events' cluster that there is, or was."""
+    """Delete all volumes of a replica for present and former events' clusters."""
     site = plane.site(record.site)
     for volume in await site.volumes(record.machine):
         if volume.name.startswith(_events_volumes(plane, record)):
@@ -57,27 +57,27 @@ def _member(plane: Plane, record: Replica, cluster: Cluster) -> Replica:
 
 
 def audit_volumes(plane: Plane) -> str:
-    """What the names of the volumes of the plane's audit logs begin with, on each machine that has ever hosted an
-    apiserver of it. They are the plane's own: another one of the same name does not go on writing there.
+    """The prefix of the names of the volumes of the plane's audit logs, on each machine that has ever hosted an
+    apiserver of it. It is unique: a later plane of the same name does not continue them.
     """
     return f"{plane.name}-audit-{plane.resource.metadata.uid}"
 
 
 def audit_volume(plane: Plane, record: Replica) -> str:
-    """The volume of the audit log of a replica's seat. Two apiservers must not share one: each would move away what
-    the other is writing to, and write over it (natefinch/lumberjack: openNew). It is the seat's, so that whoever
-    sits there next goes on with it, and deletes from it what is too old. That of the seat which the plane's number
-    stands for has the name that was given when each machine had one for each plane.
+    """The volume of the audit log of a replica's seat. Two apiservers must not share one: each would rotate the file
+    that the other is writing to, and overwrite it (natefinch/lumberjack: openNew). It belongs to the seat, so the next
+    replica there continues it, and deletes what is too old. The seat with the plane's own port has the name without a
+    port.
     """
     port = seat_of(record).listen(PortName.APISERVER).port
-    of_before = load_balancer_port(plane.resource.status.port_offset or 0)
-    return audit_volumes(plane) if port == of_before else f"{audit_volumes(plane)}-{port}"
+    own_port = load_balancer_port(plane.resource.status.port_offset or 0)
+    return audit_volumes(plane) if port == own_port else f"{audit_volumes(plane)}-{port}"
 
 
 async def replica_settings(plane: Plane, record: Replica, component: Component) -> ReplicaSettings:
-    """What a replica's unit needs to know of it; makes its member's volume if there is none, but never that of one that
-    has started: its data is somewhere, or lost. Raises Unavailable then. The audit log's is an apiserver's alone:
-    a disk that only the log is on keeps no member from starting.
+    """The settings of a replica for one of its units; creates its member's volume if there is none, but never that of a
+    member that has started: its data is elsewhere, or lost. Raises Unavailable then. Only an apiserver needs the volume
+    of the audit log: a failed disk with only the log keeps no member from starting.
     """
     site, cluster = plane.site(record.site), CLUSTER.get(component, Cluster.MAIN)
     volume, member = await volume_of(plane, record, cluster), _member(plane, record, cluster)
@@ -85,7 +85,7 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
         raise Unavailable(
             f"starting a unit of {record.name}",
             f"its volume {volume_name(plane, record, cluster)} is gone from machine {record.machine}",
-            "put it back with all that was in it",
+            "restore it with all its data",
         )
     if volume is None:
         name = volume_name(plane, record, cluster)
@@ -104,13 +104,13 @@ async def replica_settings(plane: Plane, record: Replica, component: Component) 
 
 
 def _program(plane: Plane, record: Replica, component: Component) -> Program:
-    """What is run: a release's, or the one that the replica's revision names."""
+    """The program to run: one of the release, or the one that the replica's revision names."""
     given = CATALOGUE[component].given
     return given(plane.template_of(record)) if given is not None else Program(component, plane.programs[component])
 
 
 async def _audit_volume_at(plane: Plane, record: Replica) -> Volume:
-    """The volume of the audit log of a replica's seat: of the site's first class, or of what was that once."""
+    """The volume of the audit log of a replica's seat: of the site's default class, or of a former default."""
     site, name = plane.site(record.site), audit_volume(plane, record)
     try:
         return await site.create_volume(record.machine, name, (await site.storage_classes())[0])

@@ -1,1 +1,1 @@
-"""Add-ons, purely: what manifests say, in which order they go, and whose they are."""
+"""Add-ons: manifests, their order, and their ownership. Pure."""

@@ -1,4 +1,4 @@
-"""ApplySets (KEP-3659): which objects of a plane are an add-on's, written down in the plane itself.
+"""ApplySets (KEP-3659): the objects of each add-on, recorded in the plane itself.
 
 Each add-on has a parent object, a ConfigMap, which says of which kinds its members are; each member bears a label with
 the set's id. So what is no longer wanted is found, and ``kubectl`` knows whose it is.
@@ -17,11 +17,11 @@ from pydantic import JsonValue
 
 from quarterdeck.addons.objects import DesiredObject, GroupKind, Manifest, Ref, items, mapping
 
-#: Where the parents are. The apiserver lets nobody delete it.
+#: The namespace of the parents. The apiserver forbids its deletion.
 NAMESPACE = "kube-system"
-#: Namespaces that nobody can delete (kubernetes: plugin/pkg/admission/namespace/lifecycle).
+#: Namespaces that cannot be deleted (kubernetes: plugin/pkg/admission/namespace/lifecycle).
 IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
-#: Who applies: of fields, and of sets.
+#: The field manager, and the tooling of sets.
 MANAGER = "quarterdeck"
 TOOLING = "quarterdeck/v1"
 
@@ -36,7 +36,7 @@ _ADDON = "quarterdeck.dev/addon"
 
 @dataclass(frozen=True, slots=True)
 class ApplySetParent:
-    """What the parent object of an add-on's set says: of which kinds members may be, and in which namespaces."""
+    """The parent object of an add-on's set: the kinds and namespaces of its members."""
 
     addon: str
     kinds: frozenset[GroupKind] = frozenset()
@@ -44,17 +44,17 @@ class ApplySetParent:
 
     @property
     def name(self) -> str:
-        """Of the ConfigMap."""
+        """The name of the ConfigMap."""
         return f"{_PREFIX}{self.addon}"
 
     @property
     def id(self) -> str:
-        """As KEP-3659 makes it: of name, namespace, kind and group."""
+        """The id of the set by KEP-3659: from name, namespace, kind and group."""
         digest = hashlib.sha256(f"{self.name}.{NAMESPACE}.ConfigMap.".encode()).digest()
         return f"applyset-{base64.urlsafe_b64encode(digest).decode().rstrip('=')}-v1"
 
     def widened(self, refs: Iterable[Ref]) -> ApplySetParent:
-        """With room for these as well: said before the first of them comes, so that none is ever forgotten."""
+        """The parent with these members as well: written before the first is applied, so that none is forgotten."""
         refs = tuple(refs)
         kinds = self.kinds | {each.kind for each in refs}
         return ApplySetParent(self.addon, kinds, self.namespaces | {each.namespace for each in refs if each.namespace})
@@ -79,7 +79,7 @@ class ApplySetParent:
 
 
 def parent_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> ApplySetParent | None:
-    """What a ConfigMap says as the parent of a set; None if it is none of quarterdeck's."""
+    """The set whose parent a ConfigMap is; None if it is not one of quarterdeck's."""
     addon = labels.get(_ADDON, "")
     if annotations.get(_TOOL) != TOOLING or not addon:
         return None
@@ -89,7 +89,7 @@ def parent_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> Appl
 
 
 def as_member(wanted: DesiredObject, parent: ApplySetParent) -> dict[str, JsonValue]:
-    """What is applied of an object: its manifest, with its namespace and the label of the set."""
+    """The manifest to apply for an object, with its namespace and the label of the set."""
     metadata = dict(mapping(wanted.manifest.get("metadata")))
     metadata["labels"] = {**mapping(metadata.get("labels")), PART_OF: parent.id}
     if wanted.ref.namespace:
@@ -99,7 +99,7 @@ def as_member(wanted: DesiredObject, parent: ApplySetParent) -> dict[str, JsonVa
     return {**wanted.manifest, "metadata": metadata}
 
 
-# Whose fields are: what may be taken back, and whether anybody took any.
+# Ownership of fields: which may be taken back, and whether any were taken.
 
 #: An item of a list as conflicts name it (structured-merge-diff: fieldpath.PathElement): ``[name="x"]``,
 #: ``[containerPort=53,protocol="UDP"]``, ``[="x"]``, ``[0]``.
@@ -108,7 +108,7 @@ _PAIR = re.compile(r'([^=,"]*)=("(?:[^"\\]|\\.)*"|[^,]+)')
 
 
 def owned_fields(managed: JsonValue) -> JsonValue:
-    """What quarterdeck owns of an object, by its ``managedFields``."""
+    """The fields of an object that quarterdeck owns, by its ``managedFields``."""
     for each in items(managed):
         if (each.get("manager"), each.get("operation")) == (MANAGER, "Apply") and not each.get("subresource"):
             return dict(mapping(each.get("fieldsV1")))
@@ -116,13 +116,13 @@ def owned_fields(managed: JsonValue) -> JsonValue:
 
 
 def fields_digest(owned: Mapping[Ref, JsonValue]) -> str:
-    """A digest of what quarterdeck owns of objects: it is another one as soon as somebody took any of it."""
+    """A digest of the fields of objects that quarterdeck owns: it changes as soon as another manager takes one."""
     rows = [(str(ref), owned[ref]) for ref in sorted(owned)]
     return hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
 
 
 def ours(fields: Iterable[str], before: Manifest | None) -> bool:
-    """Whether quarterdeck had set all of the fields that somebody else owns now: only these are taken back."""
+    """Whether quarterdeck had set all fields that another manager owns now: only these are taken back."""
     fields = tuple(fields)
     return before is not None and bool(fields) and all(_has(dict(before), each) for each in fields)
 

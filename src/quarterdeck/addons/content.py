@@ -1,4 +1,4 @@
-"""The content of add-ons: how their objects are kept, and what can never be applied is refused."""
+"""The content of add-ons: its stored form, and its validation."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from quarterdeck.addons.applyset import IMMORTAL, PART_OF
 from quarterdeck.addons.objects import DesiredObject, GroupKind, Manifest, Ref, defined, mapping, wanted_of
 from quarterdeck.errors import InvalidInput
 
-#: Bytes of an object as JSON: etcd takes no larger requests (its --max-request-bytes).
+#: Bytes of an object as JSON: etcd accepts no larger requests (its --max-request-bytes).
 OBJECT_MAX = 1_500_000
 #: Bytes of all add-ons of a plane: they are read whole.
 TOTAL_MAX = 16 * 2**20
-#: Of what is told at once, so much.
+#: How many items a message names.
 _TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The objects of one add-on, by what they are called."""
+    """The objects of one add-on, by their references."""
 
     addon: str
     objects: tuple[DesiredObject, ...]
 
     @property
     def refs(self) -> frozenset[Ref]:
-        """What its objects are called."""
+        """The references of its objects."""
         return frozenset(each.ref for each in self.objects)
 
     def encoded(self) -> str:
-        """As it is kept. Equal content makes equal text."""
+        """Its stored form. Equal content has equal text."""
         rows = [{"namespace": each.ref.namespace, "manifest": each.manifest} for each in self.objects]
         return json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def digest_of(text: str) -> str:
-    """Of what ``encoded`` made."""
+    """The digest of an encoded content."""
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def decoded(addon: str, text: str) -> Content:
-    """What ``encoded`` made."""
+    """The content from its stored form."""
     rows = json.loads(text)
     scopes = _scopes(row["manifest"] for row in rows)
     objects = (_kept(row["manifest"], row["namespace"], scopes) for row in rows)
@@ -68,19 +68,19 @@ def contents(read: Sequence[tuple[str, str, Sequence[Manifest]]], plane: str) ->
     for addon, namespace, manifests in read:
         doing = f"reading add-on {addon} of plane {plane}"
         if not manifests:
-            raise InvalidInput(doing, "there is no object in it", "take it out, or give it some")
+            raise InvalidInput(doing, "it has no objects", "remove the add-on, or add objects")
         objects = tuple(sorted((wanted_of(each, namespace, scopes) for each in manifests), key=lambda each: each.ref))
         for each in objects:
             _require_possible(each, doing)
             other = owners.setdefault(each.ref, addon)
             if other != addon or sum(one.ref == each.ref for one in objects) > 1:
                 seen = f"{each.ref} is in add-on {other} as well" if other != addon else f"{each.ref} is in it twice"
-                raise InvalidInput(doing, seen, "one add-on may have it, once")
+                raise InvalidInput(doing, seen, "only one add-on may have it, once")
         found.append(Content(addon, objects))
     total = sum(len(each.encoded()) for each in found)
     if total > TOTAL_MAX:
         seen = f"they have {total / 2**20:.1f} MiB; at most {TOTAL_MAX // 2**20} MiB are allowed"
-        raise InvalidInput(f"reading the add-ons of plane {plane}", seen, "install what is so large by other means")
+        raise InvalidInput(f"reading the add-ons of plane {plane}", seen, "install such large objects by other means")
     return tuple(found)
 
 
@@ -91,10 +91,10 @@ def _scopes(manifests: Iterable[Manifest]) -> dict[GroupKind, bool]:
 def _require_possible(wanted: DesiredObject, doing: str) -> None:
     size = len(json.dumps(wanted.manifest, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass"))
     if size > OBJECT_MAX:
-        raise InvalidInput(doing, f"{wanted.ref} has {size:,} bytes, and etcd takes no object over {OBJECT_MAX:,}")
+        raise InvalidInput(doing, f"{wanted.ref} has {size:,} bytes, and etcd accepts no object over {OBJECT_MAX:,}")
     labels = mapping(mapping(wanted.manifest.get("metadata")).get("labels"))
     if PART_OF in labels:
-        raise InvalidInput(doing, f"{wanted.ref} has the label {PART_OF}, which says whose it is", "take the label out")
+        raise InvalidInput(doing, f"{wanted.ref} has the label {PART_OF}, which marks its owner", "remove the label")
 
 
 def gone_with_a_namespace(before: Iterable[Ref], wanted: Iterable[Content]) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def gone_with_a_namespace(before: Iterable[Ref], wanted: Iterable[Content]) -> t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddonChange:
-    """Of one add-on: its objects that come, that say something else, and that go."""
+    """The changes of one add-on: its added, changed and removed objects."""
 
     addon: str
     added: Sequence[Ref] = ()
@@ -127,7 +127,7 @@ class AddonChange:
 
 
 def changes(before: Iterable[Content], after: Iterable[Content]) -> tuple[AddonChange, ...]:
-    """All add-ons of which anything changes, by name."""
+    """All add-ons with changes, by name."""
     old, new = ({each.addon: each for each in contents} for contents in (before, after))
     found = (_change(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
     return tuple(each for each in found if each.words)

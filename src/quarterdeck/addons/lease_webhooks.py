@@ -44,7 +44,7 @@ class LeaseWebhook:
 
     @override
     def __str__(self) -> str:
-        """As people find it."""
+        """The webhook, for people."""
         return f"webhook {self.name} of {self.kind} {self.configuration}"
 
 
@@ -79,11 +79,11 @@ def lease_webhooks(manifest: Manifest, labels: Mapping[str, Labels] | None = Non
 
 
 def warnings_of(contents: Iterable[Content]) -> Iterator[tuple[str, str]]:
-    """What a user has to know of add-ons that have such webhooks: the add-on's name, and a sentence."""
+    """Warnings about add-ons with such webhooks: the add-on's name, and a sentence."""
     for content in contents:
         found = [each for wanted in content.objects for each in lease_webhooks(wanted.manifest)]
         for each in found:
-            unless = ", unless its matchConditions leave them out" if each.conditional else ""
+            unless = ", unless its matchConditions exclude them" if each.conditional else ""
             where = " and ".join(each.namespaces)
             words = (
                 f"{each} is called for every write of leases in {where}{unless}: while it does not answer, or is"
@@ -145,7 +145,7 @@ def _meets(requirement: Manifest, labels: Labels) -> bool:
         case "DoesNotExist":
             return value is None
         case _:
-            return True  # the apiserver takes no other one: rather a word too many
+            return True  # the apiserver accepts no other one: a needless warning is harmless
 
 
 def _texts(value: JsonValue) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Manifests as people write them, read as kubectl reads them: errors name document and line."""
+"""Users' manifests, parsed like kubectl does: errors name document and line."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from quarterdeck.api.names import shortened
 from quarterdeck.errors import InvalidInput
 from quarterdeck.yaml_text.streams import documents
 
-#: What the apiserver writes, and nobody declares.
+#: Fields that the apiserver writes, and manifests must not declare.
 _ITS_OWN = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink")
 #: Metadata that says nothing.
 _UNSET = (None, "")
 
 
 def parsed(text: str, source: str) -> tuple[Manifest, ...]:
-    """All objects in a text, those of a List each by itself. ``source`` is what to call it in errors.
+    """All objects in a text, with the items of Lists. ``source`` is its name in errors.
 
     Raises InvalidInput that names the document and the line.
     """
@@ -61,7 +61,7 @@ def _checked(document: JsonValue, place: str) -> Manifest:
     for field in ("apiVersion", "kind"):
         value = document.get(field)
         if not isinstance(value, str) or not value:
-            seen = "required, but missing" if value is None else f"{shortened(value)} is no text"
+            seen = "required, but missing" if value is None else f"{shortened(value)} is not a string"
             raise InvalidInput(doing, f"{field}: {seen}")
     metadata = document.get("metadata")
     if not isinstance(metadata, dict):
@@ -71,7 +71,7 @@ def _checked(document: JsonValue, place: str) -> Manifest:
         if not value and isinstance(value, str | None) and field == "namespace":
             continue
         if not isinstance(value, str) or not value or "/" in value:
-            seen = "required, but missing" if value is None else f"{shortened(value)} is no name"
+            seen = "required, but missing" if value is None else f"{shortened(value)} is not a name"
             raise InvalidInput(doing, f"metadata.{field}: {seen} in this {document['kind']}")
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field, {}), dict | None):

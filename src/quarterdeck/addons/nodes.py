@@ -1,4 +1,4 @@
-"""What nodes look for in a plane when they join: as ``kubeadm init`` of the same version leaves it, as an add-on.
+"""The objects that joining nodes need: those that ``kubeadm init`` of the same version creates, as an add-on.
 
 Names and contents are those that ``kubeadm join`` asks for (kubernetes: cmd/kubeadm/app/phases/bootstraptoken,
 uploadconfig and kubelet). Some of it is for kubelets that bootstrap themselves, too.
@@ -22,12 +22,12 @@ from quarterdeck.api.plane.addons import NODES_ADDON
 from quarterdeck.model.seats import HostPort
 from quarterdeck.yaml_text import dumped
 
-#: Whom a token lets in: a group that may ask for a node's certificate, and little else.
+#: The group of bootstrap tokens: it may request a node's certificate, and little else.
 GROUP = "system:bootstrappers:kubeadm:default-node-token"
 
 _NODES = "system:nodes"
 _ANONYMOUS = "system:anonymous"
-#: Whom apiservers are when they call kubelets: the name in their certificate (``pki.issuance``).
+#: The user of apiservers when they call kubelets: the name in their certificate (``pki.issuance``).
 _APISERVER = "kube-apiserver-kubelet-client"
 _APPROVED = "system:certificates.k8s.io:certificatesigningrequests"
 #: Which address of the service CIDR the cluster's DNS has (kubernetes: constants.GetDNSIP).
@@ -54,14 +54,14 @@ class Joined:
 
 @lru_cache(maxsize=64)
 def for_nodes(joined: Joined) -> Content:
-    """The objects."""
+    """The add-on."""
     manifests = (*_discovery(joined), *_configuration(joined), *_rights(), *_endpoints(joined))
     found = (wanted_of(each, "", {}) for each in manifests)
     return Content(NODES_ADDON, tuple(sorted(found, key=lambda each: each.ref)))
 
 
 def _discovery(joined: Joined) -> tuple[Manifest, ...]:
-    """Whom to trust, and where: readable by anybody, and signed with each token by a controller."""
+    """The CA and the server: readable without authentication, and signed with each token by a controller."""
     name = "kubeadm:bootstrap-signer-clusterinfo"
     cluster = {"certificate-authority-data": base64.b64encode(joined.ca).decode(), "server": joined.server}
     config = {
@@ -80,7 +80,7 @@ def _discovery(joined: Joined) -> tuple[Manifest, ...]:
 
 
 def _configuration(joined: Joined) -> tuple[Manifest, ...]:
-    """What kubeadm reads: of the cluster, and of its kubelets."""
+    """The configuration of the cluster and its kubelets, for kubeadm."""
     groups = {"Group": (GROUP, _NODES)}
     cluster = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
@@ -124,7 +124,7 @@ def _kubelet(joined: Joined) -> dict[str, JsonValue]:
 
 
 def _rights() -> tuple[Manifest, ...]:
-    """Who may ask for a certificate, whose is approved by itself, and who may call kubelets."""
+    """Permissions: to request a certificate, to get it approved automatically, and to call kubelets."""
     get_nodes = "kubeadm:get-nodes"
     rule: JsonValue = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}
     role: Manifest = {
@@ -176,7 +176,7 @@ def _config_map(namespace: str, name: str, key: str, text: str) -> Manifest:
 
 
 def _may_read(namespace: str, role: str, name: str, who: Mapping[str, tuple[str, ...]]) -> tuple[Manifest, Manifest]:
-    """A role for one ConfigMap, and who has it."""
+    """A role for one ConfigMap, and its binding."""
     rule: JsonValue = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get"]}
     metadata: JsonValue = {"name": role, "namespace": namespace}
     made: Manifest = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}

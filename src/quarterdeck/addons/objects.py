@@ -1,4 +1,4 @@
-"""Objects of Kubernetes as add-ons have them: plain data, and what each is called."""
+"""Kubernetes objects of add-ons: plain data, and their references."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Manifest: TypeAlias = Mapping[str, JsonValue]
 CRD = "CustomResourceDefinition"
 CRD_GROUP = "apiextensions.k8s.io"
 
-#: Kinds of upstream that are in no namespace.
+#: Upstream kinds without a namespace.
 _CLUSTER_WIDE = frozenset(
     {
         "APIService",
@@ -51,26 +51,26 @@ _CLUSTER_WIDE = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class GroupKind:
-    """A kind, in whatever version."""
+    """A kind, in any version."""
 
     group: str
     kind: str
 
     @override
     def __str__(self) -> str:
-        """As the annotations of an ApplySet have it."""
+        """The kind in the format of an ApplySet's annotations."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
     @classmethod
     def parse(cls, text: str) -> GroupKind:
-        """What ``str`` made."""
+        """The kind from that format."""
         kind, _, group = text.partition(".")
         return cls(group, kind)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Ref:
-    """Which object: unique in a plane. ``namespace`` is "" for one that is in none."""
+    """A reference to an object, unique in a plane. ``namespace`` is "" for one without."""
 
     kind: GroupKind
     namespace: str
@@ -84,7 +84,7 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class DesiredObject:
-    """An object that an add-on has. ``version`` is that of its API, ``manifest`` all that is to be applied."""
+    """An object of an add-on. ``version``: that of its API, ``manifest``: what is applied."""
 
     ref: Ref
     version: str

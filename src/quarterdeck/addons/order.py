@@ -1,6 +1,6 @@
-"""In which order the objects of add-ons come, and what must be there before one counts or is safe.
+"""The order in which the objects of add-ons are applied, and what must exist before one counts or is safe.
 
-What others need comes first; they go the other way round.
+Dependencies come first; removal has the reverse order.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ _OTHERS = _RANKS.index(())
 
 
 def rank(ref: Ref) -> int:
-    """How late it comes."""
+    """The position of an object in the order."""
     return _RANK.get(ref.kind.kind, _OTHERS)
 
 
 def in_order(wanted: Iterable[DesiredObject]) -> tuple[tuple[DesiredObject, ...], ...]:
-    """Objects as they are applied: in groups, of which each needs only those before it."""
+    """Objects in the order of application: in groups, each of which needs only earlier ones."""
     ordered = sorted(wanted, key=lambda each: (rank(each.ref), each.ref))
     return tuple(tuple(group) for _, group in groupby(ordered, key=lambda each: rank(each.ref)))
 
 
 def for_removal(refs: Iterable[Ref]) -> Sequence[Ref]:
-    """Objects as they are removed: what needs others first."""
+    """Objects in the order of removal: dependents first."""
     return sorted(refs, key=lambda each: (-rank(each), each))
 
 
@@ -71,7 +71,7 @@ def services(manifest: Manifest) -> tuple[tuple[str, str], ...]:
 
 
 def has_ready(slices: JsonValue) -> bool:
-    """Whether a list of EndpointSlices has an endpoint that is ready (one that does not say is)."""
+    """Whether a list of EndpointSlices has a ready endpoint (one without a condition is ready)."""
     endpoints = (endpoint for each in items(mapping(slices).get("items")) for endpoint in items(each.get("endpoints")))
     return any(mapping(each.get("conditions")).get("ready") is not False for each in endpoints)
 
@@ -82,7 +82,7 @@ def established(definition: JsonValue) -> bool:
 
 
 def unestablished(definition: JsonValue) -> str:
-    """Why it is not, as the end of a sentence; "" if it does not say."""
+    """Why it is not, as the end of a sentence; "" if that is unknown."""
     for each in _conditions(definition):
         if (each.get("type"), each.get("status")) == ("NamesAccepted", "False"):
             return f" ({text_of(each.get('message'))})"

@@ -1,4 +1,4 @@
-"""Who may do what, as quarterdeck's own add-ons say it: cloud controller managers, and holders of locks."""
+"""Permissions in quarterdeck's own add-ons: for cloud controller managers, and holders of locks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def binding(namespace: str, name: str, kind: str, role: str, who: Mapping[str, t
 #: The name in its certificate (``pki.issuance``).
 _CLOUD_USER = "system:cloud-controller-manager"
 
-#: API group, resources, what may be done to them.
+#: API group, resources, verbs.
 _RULES = (
     ("", ("events",), ("create", "patch", "update")),
     ("events.k8s.io", ("events",), ("create", "patch", "update")),
@@ -55,7 +55,7 @@ _RULES = (
 
 @cache
 def for_cloud() -> Content:
-    """The objects."""
+    """The add-on."""
     rules: list[JsonValue] = [
         {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]} for group, resources, verbs in _RULES
     ]
@@ -77,7 +77,7 @@ _MANAGER = "system:kube-controller-manager"
 
 @lru_cache(maxsize=64)
 def for_locks(locks: tuple[str, ...]) -> Content:
-    """The objects, for locks that are in kube-system."""
+    """The add-on, for locks in kube-system."""
     role: Manifest = {
         "apiVersion": f"{RBAC}/v1",
         "kind": "Role",

@@ -1,1 +1,1 @@
-"""What users declare."""
+"""The resources that users declare."""

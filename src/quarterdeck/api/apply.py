@@ -1,4 +1,4 @@
-"""Applying: the user's half of a resource over quarterdeck's half of the one that exists."""
+"""Applying a document: the user's part of a resource replaces that of the stored one; quarterdeck's part stays."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _VERSIONS = "upgrades are not there yet"
 
 
 def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
-    """``current`` with the labels, annotations and spec of ``wanted``. It names no revision and no manifests
-    any more: they are made anew, from the files and charts that the spec names as they are now.
+    """``current`` with the labels, annotations and spec of ``wanted``. Its revision and manifests are unset: they are
+    rendered again, from the current files and charts that the spec names.
 
     Raises Conflict if ``wanted`` names a resource version and ``current`` has moved on from it, InvalidInput for
-    changes that clients or stored objects of a plane that exists would not survive.
+    changes that clients or stored objects of an existing plane would not survive.
     """
     doing = f"applying ControlPlane {current.name!r}"
     _check_version(doing, current, wanted)
@@ -44,13 +44,13 @@ def applied_plane(current: ControlPlane, wanted: ControlPlane) -> ControlPlane:
 
 
 def _asked(spec: ControlPlaneSpec) -> str:
-    """Whom clients ask for the plane's name: who keeps it in the user's own DNS may change."""
+    """The resolvers of the plane's name: the server of the user's own DNS zone may change."""
     mode = spec.endpoint.mode
     return "the user's DNS" if mode in (EndpointMode.RFC2136, EndpointMode.UNMANAGED) else str(mode)
 
 
 def _declared(before: ControlPlaneSpec, after: ControlPlaneSpec) -> ControlPlaneSpec:
-    """What the user declares. What commands write down stays as it is where the document does not speak of it."""
+    """The user's declaration. What commands have stored stays where the document does not mention it."""
     kept = ("certificates", "replace_replicas", "new_epoch", "cordoned_replicas")
     return after.model_copy(update={name: getattr(before, name) for name in kept if name not in after.model_fields_set})
 
@@ -69,7 +69,7 @@ def applied_site(current: Site, wanted: Site) -> Site:
 
 
 def _with_cordons(current: Site, wanted: Site) -> SiteSpec:
-    """What the user declares. What commands wrote down stays where the document does not speak of it."""
+    """The user's declaration. Stored cordons stay where the document does not mention them."""
     if "cordons" in wanted.spec.model_fields_set:
         return wanted.spec
     return wanted.spec.model_copy(update={"cordons": current.spec.cordons})

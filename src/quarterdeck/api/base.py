@@ -1,4 +1,4 @@
-"""What all resources share: Kubernetes' shape, camelCase outside and snake_case inside."""
+"""The shape of all resources: Kubernetes' conventions, camelCase outside and snake_case inside."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from typing_extensions import override
 
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.names import DNS_LABEL_MAX, dns_label
 from quarterdeck.api.schema import label, refuse, spell_out
 
@@ -33,8 +34,8 @@ API_VERSION: Final = "quarterdeck.dev/v1alpha1"
 
 
 class Model(BaseModel):
-    """A part of a resource. Strict: text is never taken for a number, unknown fields are refused; but the store, which
-    a newer version may have written, is read with those that are unknown, and they are written again as they were.
+    """A part of a resource. Strict: text is never converted to a number, unknown fields are refused. But the store,
+    which a newer version may have written, is read with its unknown fields, and they are written back unchanged.
     """
 
     model_config = ConfigDict(
@@ -76,36 +77,47 @@ def unknown_fields(model: BaseModel, path: str = "") -> Iterator[str]:
 
 
 class OwnerReference(Model):
-    """The resource that another one belongs to, and goes with."""
+    """The resource that another one is deleted with."""
 
+    #: The format of the owner.
     api_version: str
+    #: The kind of the owner.
     kind: str
+    #: The name of the owner.
     name: str
+    #: The id of the owner.
     uid: str
 
 
 class Metadata(Model):
-    """Who a resource is. All but name, labels and annotations is the store's, or quarterdeck's, to write.
+    """The identity of a resource. Users write its name, labels and annotations; the store writes the rest."""
 
-    There is one ``namespace`` so far. ``finalizers`` name works to be done before a resource that is to be deleted
-    goes: see ``Store.delete``.
-    """
-
+    #: The name of the resource.
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+    #: The namespace; there is only one.
     namespace: Literal["default"] = "default"
+    #: Labels of the user.
     labels: dict[str, str] = Field(default_factory=dict)
+    #: Annotations of the user.
     annotations: dict[str, str] = Field(default_factory=dict)
+    #: The version of the stored resource. An update with an old version is refused.
     resource_version: str | None = None
+    #: The number of changes of the spec.
     generation: int = 1
+    #: When the resource was created.
     creation_timestamp: AwareDatetime | None = None
+    #: The id of the resource. No other resource ever has it.
     uid: str | None = None
+    #: When the deletion of the resource was requested.
     deletion_timestamp: AwareDatetime | None = None
+    #: Work to finish before a deleted resource disappears.
     finalizers: tuple[str, ...] = ()
+    #: The resources that this one is deleted with.
     owner_references: tuple[OwnerReference, ...] = ()
 
 
 def owner_reference(owner: Resource) -> OwnerReference:
-    """The reference to a stored resource, for what belongs to it."""
+    """The reference to a stored resource, for resources that it owns."""
     assert owner.metadata.uid is not None, "a stored resource has a uid"
     return OwnerReference(
         api_version=owner.api_version, kind=type(owner).__name__, name=owner.name, uid=owner.metadata.uid
@@ -113,9 +125,11 @@ def owner_reference(owner: Resource) -> OwnerReference:
 
 
 class Resource(Model):
-    """The root of the kinds. Each has a field ``kind``, which is the name of its class."""
+    """The root of the kinds. Each has a field ``kind``, the name of its class."""
 
+    #: The version of the format.
     api_version: Literal["quarterdeck.dev/v1alpha1"] = API_VERSION
+    #: The name of the resource and its labels.
     metadata: Metadata
 
     @property
@@ -139,11 +153,11 @@ def named_within(longest: int) -> Callable[[Metadata], Metadata]:
 
 
 def instant(now: float) -> datetime:
-    """A moment on the wall clock (seconds since 1970) as resources show it."""
+    """A time of the wall clock (seconds since 1970) as resources show it."""
     return datetime.fromtimestamp(now, UTC)
 
 
-# Conditions: what is so of a resource, since when and why.
+# Conditions: statements about a resource, with a time and a reason.
 
 
 class ConditionStatus(StrEnum):
@@ -155,33 +169,41 @@ class ConditionStatus(StrEnum):
 
 
 class Condition(Model):
-    """One answer. ``last_transition_time`` is when ``status`` last changed, not when it was last looked at."""
+    """A statement about a resource, in the Kubernetes form."""
 
+    #: What the condition is about.
     type: str
+    #: Whether the statement holds.
     status: ConditionStatus
+    #: Why, as one word for programs.
     reason: str
+    #: Why, as a sentence for people.
     message: str = ""
+    #: When `status` last changed.
     last_transition_time: AwareDatetime
+    #: The generation of the spec that the statement is about.
     observed_generation: int | None = None
 
 
 def with_condition(
     conditions: tuple[Condition, ...],
-    kind: str,
+    kind: ConditionType,
     status: ConditionStatus,
     *,
-    reason: str,
+    reason: ConditionReason,
     now: float,
     message: str = "",
     observed_generation: int | None = None,
 ) -> tuple[Condition, ...]:
-    """``conditions`` with the one of type ``kind`` set; ``now`` (wall clock, seconds) counts only if it changes."""
+    """``conditions`` with the one of type ``kind`` set; ``now`` (wall clock, seconds) is used only if its status
+    changes.
+    """
     before = find_condition(conditions, kind)
     same = before is not None and before.status == status
     condition = Condition(
-        type=kind,
+        type=kind.value,
         status=status,
-        reason=reason,
+        reason=reason.value,
         message=message,
         last_transition_time=before.last_transition_time if before is not None and same else instant(now),
         observed_generation=observed_generation,
@@ -196,19 +218,17 @@ def find_condition(conditions: tuple[Condition, ...], kind: str) -> Condition | 
     return next((each for each in conditions if each.type == kind), None)
 
 
-# Fields that a document names and leaves open: as for Kubernetes, they are not set.
-#
-# A field of null is one that is not there (apiextensions prunes it before it sets defaults), and so is an optional
-# text that is empty (Go's ``omitempty``).
+# Fields that a document names and leaves empty: as for Kubernetes, they are not set. A field of null is absent
+# (apiextensions prunes it before it sets defaults), and so is an optional text that is empty (Go's ``omitempty``).
 
-#: Says of an optional text that "" is a value of its own there.
+#: Marks an optional text for which "" is a value.
 EMPTY_MEANS_SOMETHING: Final = object()
-#: What a document has as text.
+#: The text values of a document.
 _TEXTS = (str, Enum, PurePath, datetime)
 
 
 def without_unset(document: JsonValue, *models: type[BaseModel]) -> JsonValue:
-    """A document without the fields that are left open. ``models``: those that it may be of."""
+    """A document without its empty fields. ``models``: the candidates for its model."""
     if isinstance(document, list):
         return [without_unset(each, *models) for each in document]
     if not isinstance(document, dict) or not models:
@@ -245,7 +265,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """What an optional, a list or an annotated type is made of; a mapping's keys are the user's own, not fields."""
+    """The parts of an optional, a list or an annotated type; a mapping's keys are the user's own, not fields."""
     if hasattr(annotation, "__metadata__"):
         return (annotation.__origin__,)
     wanted = (Union, types.UnionType, tuple)

@@ -1,4 +1,4 @@
-"""What quarterdeck keeps of a plane besides its resource: its keys, the manifests of its add-ons, its drills."""
+"""What quarterdeck stores of a plane besides its resource: its keys, the manifests of its add-ons, its drills."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MIDDLE = "-addons-"
 
 
 class AddonContent(Model):
-    """One add-on. ``data`` is what ``quarterdeck.addons.content`` makes of its objects; they may hold passwords, so it
-    is hidden in every repr and dump but the store's, and sealed with the plane's keys.
+    """One add-on. ``data`` is the output of ``quarterdeck.addons.content`` for its objects; they may contain passwords,
+    so it is hidden in every repr and dump but the store's, and sealed with the plane's keys.
     """
 
     name: str
@@ -41,7 +41,7 @@ class AddonManifestsSpec(Model):
 
 
 class AddonManifests(Resource):
-    """What a plane's add-ons are. Named by its content and never changed: other content is another one."""
+    """The add-ons of a plane. Named by a hash of the content and immutable: other content is another resource."""
 
     kind: Literal["AddonManifests"] = "AddonManifests"
     metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX + len(_MIDDLE) + _DIGITS))]
@@ -60,13 +60,13 @@ def manifests_of(plane: ControlPlane, contents: tuple[AddonContent, ...]) -> Add
     return AddonManifests(metadata=Metadata(name=name, owner_references=(owner_reference(plane),)), spec=spec)
 
 
-#: The context that makes a dump tell secrets; only the store gives it.
+#: The context in which a dump contains secrets; only the store sets it.
 REVEAL = {"reveal_secrets": True}
 
 
 class PlaneSecrets(Resource):
-    """The keys of the plane of the same name that has the uid ``plane_uid``: another one of that name never gets them.
-    ``data`` is hidden in every repr and dump but the store's.
+    """The keys of the plane of the same name that has the uid ``plane_uid``: a later plane of that name never gets
+    them. ``data`` is hidden in every repr and dump but the store's.
     """
 
     kind: Literal["PlaneSecrets"] = "PlaneSecrets"
@@ -81,8 +81,8 @@ class PlaneSecrets(Resource):
 
 
 class DrillPhase(StrEnum):
-    """How far it is. ``INTERRUPTED``: whoever made it ended, or met what it could not go on from; the fault is undone
-    all the same.
+    """The progress of a drill. ``INTERRUPTED``: its process ended, or met an error that it could not handle; the fault
+    is undone nevertheless.
     """
 
     RUNNING = "Running"
@@ -92,14 +92,15 @@ class DrillPhase(StrEnum):
 
 
 class DrillSpec(Model):
-    """What was to fail. ``number`` counts the plane's drills; ``struck`` says what was struck, in sentences; ``hold``:
-    for how many seconds at most.
-    """
+    """The failure of a drill."""
 
     plane: PlaneName
+    #: The count of the plane's drills.
     number: Annotated[int, Field(ge=0)]
     fail: Fail
+    #: What fails, in sentences.
     struck: tuple[str, ...] = ()
+    #: Longest duration of the fault, in seconds.
     hold: float
     dangerous: bool = False
     scheduled: bool = False
@@ -107,32 +108,34 @@ class DrillSpec(Model):
 
 
 class DrillStatus(Model):
-    """What came of it. Times are seconds from the failure on; None: it did not come to that. ``detected``: a look found
-    that the plane is not as it was, or, of a slow disk, that its manager tells of it. ``served_again``: clients were
-    answered for good (0: they always were). ``last_failure``: the last request that failed had done so;
-    ``last_failed_sent``: it was sent, of those that were not under way when it began; ``failures``: the first of them,
-    in words. ``undone``: the failure was taken back (None: it is over by itself). ``redundant``: the plane was as
-    before, and survived all that it did. ``message``: why it is not passed, or not to its end; ``left`` what is left of
-    it, in sentences.
-    """
+    """The result of a drill. Times are seconds from the fault on; None: that did not happen."""
 
     phase: DrillPhase = DrillPhase.RUNNING
     started_at: AwareDatetime | None = None
     finished_at: AwareDatetime | None = None
+    #: An observation found the plane impaired; for a slow disk, the manager reported it.
     detected: float | None = None
+    #: Clients were served again for good (0: they always were).
     served_again: float | None = None
+    #: The last failing request ended.
     last_failure: float | None = None
+    #: The last failing request was sent, of those that were not in flight at the fault.
     last_failed_sent: float | None = None
+    #: The fault was undone (None: it ended by itself).
     undone: float | None = None
+    #: The plane had recovered, and survived all failures that it did before.
     redundant: float | None = None
     requests: int = 0
     failed: int = 0
+    #: The first failed requests, described.
     failures: tuple[str, ...] = ()
     longest_stall_milliseconds: float = 0.0
     acknowledged: int = 0
     lost: int = 0
     missed: int = 0
+    #: Why it failed, or is incomplete.
     message: str = ""
+    #: The remains of the fault, in sentences.
     left: tuple[str, ...] = ()
 
 

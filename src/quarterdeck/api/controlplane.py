@@ -1,4 +1,4 @@
-"""ControlPlane: the Kubernetes control plane that a user wants."""
+"""ControlPlane: the Kubernetes control plane that a user declares."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ from quarterdeck.api.values import (
     ZoneName,
 )
 
-#: Whoever takes a plane down takes this away when nothing is left of it.
+#: Removed by the process that deletes a plane when nothing is left of it.
 PLANE_FINALIZER = "quarterdeck.dev/plane"
 #: etcd's own defaults (server/embed/config.go), in milliseconds.
 ETCD_HEARTBEAT = 100
 ETCD_ELECTION = 1_000
 #: etcd refuses to start above this, and below five heartbeats.
 ETCD_ELECTION_MAX = 50_000
-#: How large a database may be let grow, in bytes.
+#: The quota of a database, in bytes.
 QUOTA_MIN = 64 * 2**20
 QUOTA_DEFAULT = 8 * 2**30
 QUOTA_MAX = 64 * 2**30
 
 
-#: How many replicas a plane may have, in words.
+#: The possible numbers of replicas, as text.
 REPLICA_COUNTS = "1, 3, 5 or 7"
 
 
 def replica_count(count: object) -> object:
-    """A number of replicas that can be; raises ValueError for another number."""
-    if isinstance(count, bool):  # Python takes True for 1
+    """A valid number of replicas; raises ValueError for another one."""
+    if isinstance(count, bool):  # Python accepts True as 1
         raise ValueError(f"must be {REPLICA_COUNTS}, not {count}")
     if isinstance(count, int) and count not in (1, 3, 5, 7):
         even = " (an even number survives no more failures than one less)" if count % 2 == 0 else ""
@@ -84,45 +84,50 @@ ServiceCidr = Annotated[str, BeforeValidator(_one_range), AfterValidator(_servic
 
 
 class Placement(Model):
-    """Where the replicas are. No zones: all of the site; no storage class: the site's first."""
+    """Where the replicas are."""
 
+    #: The site of all replicas. Another site here migrates the plane.
     site: SiteName
+    #: The zones that replicas are spread over; without it, all zones of the site.
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] | None = None
+    #: The storage class of the volumes; without it, the first of the site.
     storage_class: StorageClassName | None = None
 
     @model_validator(mode="after")
     def _zones_are_distinct(self) -> Placement:
         if self.zones is not None:
             if not self.zones:
-                refuse(("zones", "is empty; leave it out for all zones of the site"))
+                refuse(("zones", "is empty; omit it for all zones of the site"))
             if len(set(self.zones)) < len(self.zones):
                 refuse(("zones", "names a zone twice"))
         return self
 
 
 class Events(Model):
-    """Events in an etcd of their own: with ``separate`` each replica has a second member, with volumes of its own.
+    """Kubernetes events in a second etcd cluster."""
 
-    No ``storage_class``: that of etcd's other volumes. What it would be is kept while it is not separate.
-    """
-
+    #: Whether each replica has a second etcd member for the Kubernetes events, with a volume of its own.
     separate: bool = False
+    #: The storage class of these volumes; without it, that of the other etcd volumes. It needs `separate`.
     storage_class: StorageClassName | None = None
+    #: The largest size of the events' database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
 
 
 class Etcd(Model):
-    """etcd's settings; they are equal on all members. Intervals in milliseconds, as etcd's flags are.
+    """Settings of etcd. They are equal on all members."""
 
-    No ``heartbeat_milliseconds`` or ``election_milliseconds``: etcd's defaults (100 and 1000).
-    ``storage_class`` overrides the placement's.
-    """
-
+    #: The version of etcd.
     version: EtcdVersion = DEFAULT_ETCD_VERSION
+    #: The largest size of the database. etcd accepts no writes beyond it.
     quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
+    #: The storage class of etcd's volumes; without it, `placement.storageClass`.
     storage_class: StorageClassName | None = None
+    #: The interval of the leader's heartbeats; without it, etcd's default (100).
     heartbeat_milliseconds: Annotated[int, Field(ge=10, le=10_000)] | None = None
+    #: The time without a heartbeat before an election, at least five heartbeats; without it, etcd's default (1000).
     election_milliseconds: Annotated[int, Field(ge=100, le=ETCD_ELECTION_MAX)] | None = None
+    #: Kubernetes events in a second etcd cluster.
     events: Events = Events()
 
     @model_validator(mode="after")
@@ -142,26 +147,33 @@ class Etcd(Model):
 class Encryption(Model):
     """Encryption at rest."""
 
+    #: Whether apiservers encrypt Secrets before they write them to etcd.
     secrets: bool = True
 
 
 class Audit(Model):
-    """The apiserver's audit log, by the policy in ``policy_file``: read when the plane is asked for, and when it is
-    applied again.
-    """
+    """The audit log of the apiservers."""
 
+    #: The audit policy, a file on this host. It is read when the plane is created, and each time it is applied.
     policy_file: AbsolutePath
+    #: Days after which old log files are deleted.
     max_age_days: Annotated[int, Field(ge=1)] = 30
+    #: The number of old log files to keep.
     max_backups: Annotated[int, Field(ge=1)] = 10
+    #: The size at which a new log file is started.
     max_size_megabytes: Annotated[int, Field(ge=1)] = 100
 
 
 class ExtraArgs(Model):
-    """Flags added to the components', name without dashes to value. Given ones win over quarterdeck's own."""
+    """Additional flags of the components: names without dashes, and values. They override those of quarterdeck."""
 
+    #: Flags of etcd.
     etcd: Flags = Field(default_factory=dict)
+    #: Flags of kube-apiserver.
     kube_apiserver: Flags = Field(default_factory=dict)
+    #: Flags of kube-controller-manager.
     kube_controller_manager: Flags = Field(default_factory=dict)
+    #: Flags of kube-scheduler.
     kube_scheduler: Flags = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -173,97 +185,122 @@ class ExtraArgs(Model):
 
 
 class Certificates(Model):
-    """``generation`` counts how often all leaf certificates were wanted anew."""
+    """The certificates of the plane."""
 
+    #: A greater number renews all leaf certificates once.
     generation: Annotated[int, Field(ge=0)] = 0
 
 
 class OnFailure(StrEnum):
-    """What becomes of a change when the first replica that takes it up does not get well."""
+    """What happens when the first replica with a new revision does not become healthy."""
 
+    #: The replica returns to the revision before.
     GO_BACK = "GoBack"
+    #: The replica keeps the new revision, and the rollout stops.
     STAY = "Stay"
 
 
 class Rollout(Model):
-    """How a change goes through the replicas. ``downtime_allowed``: where controllers go from one manager to another,
-    those of all replicas may stop at once, if that is the shorter way.
-    """
+    """How a new revision reaches the replicas."""
 
+    #: What happens when the first replica with the new revision does not become healthy.
     on_failure: OnFailure = OnFailure.GO_BACK
+    #: Whether the controllers of all replicas may stop at the same time when they move to another manager.
     downtime_allowed: bool = False
 
 
 class RecoveryPolicy(StrEnum):
-    """Whether a lost quorum is recovered from without being asked for each time: what nobody but the lost members
-    had is lost for good then.
-    """
+    """Whether the loss of the quorum needs consent to recover. Data that only lost members had is lost then."""
 
+    #: A person confirms each recovery with `quarterdeck recover`.
     CONFIRMED = "confirmed"
+    #: The manager recovers the plane by itself.
     AUTOMATIC = "automatic"
 
 
 class NewEpoch(Model):
-    """Consent to begin the main etcd cluster anew, as that ``epoch``, from a member that survived: it is used up when
-    that epoch has begun, or a quorum answers without one. ``even_if_others_live``: though members that do not answer
-    may still serve somebody.
+    """Consent to start the main etcd cluster again from the data of one survivor. `quarterdeck recover` writes it. It
+    ends when that epoch has begun, or when a quorum answers without one.
     """
 
+    #: The number of the epoch that may begin.
     epoch: Annotated[int, Field(ge=1)]
+    #: Whether it may begin although members that do not answer may still serve clients.
     even_if_others_live: bool = False
 
 
 class Healing(Model):
-    """When a replica whose machine is dead is exchanged without a person. ``budget``: at most so many within an hour
-    (0: never). ``after_seconds``: for how long one is down before that; ``other_zones_after_seconds``: the same where
-    no machine of its zone is free, or half of the site looks dead at once; ``other_zones``: whether it may go to
-    another zone then. ``hung_after_seconds``: for how long a program hangs before it is started anew, or cannot be
-    started before its replica is exchanged. ``lagging_after_seconds``: the same for a member of etcd that answers, but
-    is far behind the others' data and comes no nearer; one that is just joining has ten minutes at least.
-    """
+    """When an unhealthy replica is replaced without a person."""
 
+    #: The number of replicas that may be replaced within an hour; 0: none.
     budget: Annotated[int, Field(ge=0, le=100)] = 3
+    #: How long a machine is down before its replica is replaced.
     after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 5
+    #: Whether the new replica may be in another zone when no machine of its zone is free.
     other_zones: bool = True
+    #: `afterSeconds` for the case that no machine of the zone is free, or that half of the site looks dead.
     other_zones_after_seconds: Annotated[int, Field(ge=1, le=86_400)] = 300
+    #: How long a program hangs before it is restarted, or fails to start before its replica is replaced.
     hung_after_seconds: Annotated[int, Field(ge=5, le=86_400)] = 30
+    #: How long an etcd member stays far behind the others before its replica is replaced. One that joins has at least
+    #: ten minutes.
     lagging_after_seconds: Annotated[int, Field(ge=10, le=86_400)] = 300
 
 
 class ControlPlaneSpec(Model):
-    """What the user wants. ``audit`` None: quarterdeck's own policy. ``paused``: nothing is changed by quarterdeck,
-    until ``paused_until`` if that is given. ``cloud_controller_manager`` None: replicas have none. ``controller_sets``:
-    controllers that are handed from one manager to another.
-    ``replace_replicas`` names replicas that a person wants exchanged, also while they are well; ``cordoned_replicas``
-    those that a person wants left as they are. ``recovery`` and ``new_epoch`` say what is done when the
-    quorum of etcd is lost for good.
-    """
+    """The plane that the user asks for."""
 
+    #: The version of Kubernetes.
     kubernetes_version: KubernetesVersion = DEFAULT_KUBERNETES_VERSION
+    #: The number of replicas.
     replicas: ReplicaCount = 3
+    #: Where the replicas are.
     placement: Placement
+    #: Settings of etcd.
     etcd: Etcd = Etcd()
+    #: The name or address that clients connect to.
     endpoint: Endpoint = Endpoint()
+    #: The network of the Services' cluster IPs. It cannot change later.
     service_cidr: ServiceCidr = "10.96.0.0/16"
+    #: Encryption at rest.
     encryption: Encryption = Encryption()
+    #: The audit log; without it, quarterdeck's own policy applies.
     audit: Audit | None = None
+    #: The issuers whose tokens apiservers accept besides those of the plane.
     authentication: Authentication | None = None
+    #: Configuration of admission plugins.
     admission: Admission | None = None
+    #: Where apiservers send traces; without it, they send none.
     tracing: Tracing | None = None
+    #: Additional flags of the components.
     extra_args: ExtraArgs = ExtraArgs()
+    #: The cloud controller manager of each replica; without it, replicas have none.
     cloud_controller_manager: CloudControllerManager | None = None
+    #: Controllers that can move from one manager to another.
     controller_sets: ControllerSets = ()
+    #: Settings of worker nodes.
     nodes: Nodes = Nodes()
+    #: The certificates of the plane.
     certificates: Certificates = Certificates()
+    #: Replicas to replace, also while they are healthy. `quarterdeck replica replace` writes them.
     replace_replicas: Annotated[tuple[ReplicaName, ...], ONCE] = ()
+    #: Replicas that are not healed or changed. `quarterdeck replica cordon` writes them.
     cordoned_replicas: tuple[CordonedReplica, ...] = ()
+    #: How a new revision reaches the replicas.
     rollout: Rollout = Rollout()
+    #: Kubernetes objects that the plane always has.
     addons: Addons = ()
+    #: Drills that the manager runs regularly.
     drills: DrillSchedules = ()
+    #: Whether the loss of the quorum needs consent to recover.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
+    #: Consent to recover from the loss of the quorum. `quarterdeck recover` writes it.
     new_epoch: NewEpoch | None = None
+    #: When an unhealthy replica is replaced without a person.
     healing: Healing = Healing()
+    #: Whether quarterdeck changes nothing in the plane. `quarterdeck pause` writes it.
     paused: bool = False
+    #: When the pause ends; without it, `quarterdeck resume` ends it.
     paused_until: AwareDatetime | None = None
 
     @model_validator(mode="after")
@@ -273,7 +310,7 @@ class ControlPlaneSpec(Model):
         return self
 
     def paused_at(self, now: datetime) -> bool:
-        """Whether nothing is to be changed now."""
+        """Whether the plane is paused now."""
         return self.paused and (self.paused_until is None or now < self.paused_until)
 
     @model_validator(mode="after")
@@ -286,7 +323,7 @@ class ControlPlaneSpec(Model):
 
     @property
     def cordoned(self) -> tuple[str, ...]:
-        """The names of the replicas that a person wants left as they are."""
+        """The names of the cordoned replicas."""
         return tuple(each.replica for each in self.cordoned_replicas)
 
     @property
@@ -307,24 +344,28 @@ class ControlPlaneSpec(Model):
 
 
 class ControlPlaneStatus(Model):
-    """What quarterdeck knows. ``port_offset`` is the plane's own number, that its ports are counted from.
-    ``revision`` names the ReplicaRevision that all its replicas are to run ("": none was made yet), ``via`` those that
-    lie before it, the nearest to it last. ``addon_manifests`` names the AddonManifests that are to be in it ("": none);
-    ``addons`` is what is known of each.
-    """
+    """The state of the plane. Only quarterdeck writes it."""
 
+    #: The generation of the spec that was last acted on.
     observed_generation: int | None = None
+    #: The conditions of the plane.
     conditions: tuple[Condition, ...] = ()
+    #: The plane's own number, from which its ports follow.
     port_offset: Annotated[int, Field(ge=0)] | None = None
+    #: The ReplicaRevision that all replicas should run; empty before there is one.
     revision: str = ""
+    #: The ReplicaRevisions that replicas run first on their way to `revision`, the last one nearest to it.
     via: tuple[str, ...] = ()
+    #: The AddonManifests that should be applied; empty without add-ons.
     addon_manifests: str = ""
+    #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
+    #: What the planner remembers of the plane. Its fields are internal and can change with each version.
     memory: MemoryStatus = MemoryStatus()
 
 
 class StatusChanges(TypedDict, total=False):
-    """Fields of a plane's status, with other values: see ``ControlPlaneStatus``."""
+    """Fields of a plane's status, with new values: see ``ControlPlaneStatus``."""
 
     observed_generation: int | None
     conditions: tuple[Condition, ...]
@@ -339,9 +380,13 @@ class StatusChanges(TypedDict, total=False):
 class ControlPlane(Resource):
     """A control plane."""
 
+    #: The kind of the resource.
     kind: Literal["ControlPlane"] = "ControlPlane"
+    #: The name of the plane and its labels.
     metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX)), named(PLANE_NAME_MAX)]
+    #: The plane that the user asks for.
     spec: ControlPlaneSpec
+    #: The state of the plane. Only quarterdeck writes it.
     status: ControlPlaneStatus = ControlPlaneStatus()
 
     @model_validator(mode="after")
@@ -356,18 +401,18 @@ class ControlPlane(Resource):
         return self.spec.endpoint.host_of(self.metadata.name)
 
     def with_spec(self, **changes: object) -> ControlPlane:
-        """The plane with other values of fields of its spec, which must be valid."""
+        """The plane with new values of fields of its spec, which must be valid."""
         return self.model_copy(update={"spec": self.spec.model_copy(update=changes)})
 
     def with_status(self, **changes: Unpack[StatusChanges]) -> ControlPlane:
-        """The plane with other values of fields of its status. Whatever writes a status makes it by this."""
+        """The plane with new values of fields of its status. All writers of a status use it."""
         return self.model_copy(update={"status": self.status.model_copy(update=changes)})
 
 
 def new_control_plane(
     name: str, *, site: str, replicas: int = 3, kubernetes_version: str = DEFAULT_KUBERNETES_VERSION
 ) -> ControlPlane:
-    """A plane of defaults. Raises pydantic's ValidationError: see ``quarterdeck.api.errors.explained``."""
+    """A plane with default values. Raises pydantic's ValidationError: see ``quarterdeck.api.errors.explained``."""
     return ControlPlane.model_validate(
         {
             "metadata": {"name": name},

@@ -1,4 +1,4 @@
-"""What tells two specs of a plane apart, field by field."""
+"""The differences between two specs of a plane, field by field."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def shown(value: JsonValue) -> str:
 
 def _plain(spec: ControlPlaneSpec) -> dict[str, JsonValue]:
     plain: dict[str, JsonValue] = spec.model_dump(mode="json", exclude_none=True)
-    # What add-ons are told may hold passwords: that it differs is enough.
+    # Add-on values may contain passwords: that they differ is enough.
     plain["addons"] = {each.name: f"sha256 {_hash(each)}" for each in spec.addons}
     return by_name(plain)
 
 
 def by_name(plain: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A document with its sets of controllers by their names, so that it is told of which one what differs."""
+    """A document with its controller sets by name, so that differences name the set."""
     sets = plain.get("controllerSets")
     if not isinstance(sets, list):
         return plain

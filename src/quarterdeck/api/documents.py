@@ -27,13 +27,13 @@ DECLARED: tuple[type[Declared], ...] = (ControlPlane, Site, Operation)
 
 
 def load(text: str, source: str) -> tuple[Declared, ...]:
-    """All resources in ``text``, which is YAML or JSON; ``source`` is what to call it in errors.
+    """All resources in ``text``, which is YAML or JSON; ``source`` is its name in errors.
 
     Raises InvalidInput that names every problem of the first bad document, with its path.
     """
     found = _documents(text, source)
     if not found:
-        raise InvalidInput(f"reading {source}", "there is no resource in it")
+        raise InvalidInput(f"reading {source}", "it contains no resource")
     resources: list[Declared] = []
     for place, document in found:
         resource = _declared(document, place)
@@ -44,12 +44,12 @@ def load(text: str, source: str) -> tuple[Declared, ...]:
 
 
 def parse(kind: type[R], document: JsonValue, doing: str) -> R:
-    """A resource from plain data in the documents' own spelling. Raises InvalidInput."""
+    """A resource from plain data with the documents' field names. Raises InvalidInput."""
     return parse_part(kind, document, doing)
 
 
 def parse_part(kind: type[M], document: JsonValue, doing: str) -> M:
-    """``parse`` for what is no resource. Raises InvalidInput."""
+    """``parse`` for data that is not a resource. Raises InvalidInput."""
     try:
         text = json.dumps(without_unset(document, kind))
     except (TypeError, ValueError, RecursionError) as error:
@@ -110,7 +110,7 @@ def _declared(document: JsonValue, place: str) -> Declared:
 
 
 def _documents(text: str, source: str) -> list[tuple[str, JsonValue]]:
-    """All resources of a text, those of a List or of a list each by itself, with what to call each one's place."""
+    """All resources of a text, those of a List or of a list one by one, with the place of each in errors."""
     found = list(documents(text, source))
     flat: list[tuple[str, JsonValue]] = []
     for document in found:

@@ -1,4 +1,4 @@
-"""What is wrong with a document, in words: every problem with its full path, all in one line."""
+"""The problems of a document, as text: every problem with its full path, all in one line."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _problems(detail: ErrorDetails, root: type[BaseModel]) -> list[str]:
 
 
 def _seen(value: object) -> str:
-    """A value, and why it is not what it looks like."""
+    """A value, and why its type is not what it looks like."""
     if isinstance(value, bool):
         words = "y, yes, on and true" if value else "n, no, off and false"
         return f"{value} (that is what {words} mean without quotes)"
@@ -86,7 +86,7 @@ def _path(where: tuple[int | str, ...]) -> str:
 
 
 def _suggestion(model: type[BaseModel] | None, wrong: str) -> str:
-    """The field that was probably meant: one written alike at its place, or one of its name further down."""
+    """The field that was probably meant: a similar one at its place, or one of its name further down."""
     if model is None:
         return ""
     alike = difflib.get_close_matches(wrong.lower(), {name.lower(): name for name in _fields(model)}, n=1)
@@ -125,7 +125,7 @@ def _info(model: type[BaseModel] | None, name: str) -> FieldInfo | None:
 
 
 def _kinds(annotation: object) -> dict[str, type[BaseModel]]:
-    """The models that a field may have, by what tells them apart."""
+    """The models that a field may have, by their discriminator."""
     found: dict[str, type[BaseModel]] = {}
     for each in get_args(annotation):
         tag = next((extra.tag for extra in getattr(each, "__metadata__", ()) if isinstance(extra, Tag)), None)
@@ -136,7 +136,7 @@ def _kinds(annotation: object) -> dict[str, type[BaseModel]]:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
-    """A model's fields by the names that documents have, each with the model that is in it, if one is."""
+    """A model's fields by the names that documents have, each with its model, if it has one."""
     return {info.alias or name: _model_in(info.annotation) for name, info in model.model_fields.items()}
 
 

@@ -12,7 +12,7 @@ from quarterdeck.api.schema import FLAGS, refuse
 
 
 def _flags(value: object) -> object:
-    """YAML reads ``v: 2`` and ``profiling: false`` as other things than text; a flag's value is text."""
+    """YAML reads ``v: 2`` and ``profiling: false`` as a number and a boolean; a flag's value is text."""
     if isinstance(value, list):
         raise ValueError(LISTED_FLAGS)
     if not isinstance(value, dict):
@@ -30,7 +30,7 @@ def _flags(value: object) -> object:
 Flags = Annotated[dict[str, str], BeforeValidator(_flags), FLAGS]
 
 
-# What users of Kubernetes know and quarterdeck does not have, by the names that they write it under.
+# Features of Kubernetes that quarterdeck does not have, by the field names that users try.
 
 DUAL_STACK = "dual-stack is not supported: a plane has one range of service addresses, of IPv4 or of IPv6"
 KMS = (
@@ -43,7 +43,7 @@ SCHEDULER = (
 )
 LISTED_FLAGS = "the list form of kubeadm (name and value) is not supported: write each flag as 'name: value'"
 
-#: Fields that there are not, in lower case.
+#: Unsupported fields, in lower case.
 FIELDS: Mapping[str, str] = {
     **dict.fromkeys(
         ("dualstack", "ipfamilies", "ipfamily", "ipfamilypolicy", "servicecidrs", "secondaryservicecidr"), DUAL_STACK

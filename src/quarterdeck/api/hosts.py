@@ -1,4 +1,4 @@
-"""Hosts of ssh sites, how each is reached, and what leads clients to the planes there."""
+"""Hosts of ssh sites, their logins, and the load balancers of the planes there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quarterdeck.api.schema import ADDRESS, SOME_ONCE, InSchema, label, refuse_i
 from quarterdeck.api.values import Port, ZoneName
 from quarterdeck.model.units import MachineRole
 
-#: Of a host: with its site in front and a role behind it is a DNS label still.
+#: Of a host: with its site before it and a role after it, it is still a DNS label.
 HOST_NAME_MAX = 36
 #: Where sshd listens, unless ssh's own configuration says otherwise.
 SSH_PORT = 22
@@ -38,13 +38,13 @@ def _host_address(text: str) -> str:
 
 def _target(text: str) -> str:
     if not _TARGET.fullmatch(text):
-        raise ValueError(f"{shortened(text)} is no name or address that ssh could be given")
+        raise ValueError(f"{shortened(text)} is not a host name or address for ssh")
     return text
 
 
 def _user(text: str) -> str:
     if not _USER.fullmatch(text):
-        raise ValueError(f"{shortened(text)} is not the name of a user")
+        raise ValueError(f"{shortened(text)} is not a valid user name")
     return text
 
 
@@ -59,30 +59,35 @@ HostAddress = Annotated[str, AfterValidator(_host_address), ADDRESS]
 SshTarget = Annotated[str, AfterValidator(_target), InSchema({"pattern": r"^[A-Za-z0-9_][A-Za-z0-9_.:%-]*$"})]
 SshUser = Annotated[str, AfterValidator(_user), InSchema({"pattern": r"^[A-Za-z_][A-Za-z0-9_.-]*$", "maxLength": 32})]
 KeyFile = Annotated[str, AfterValidator(_key_file), InSchema({"pattern": "^~?/"})]
-#: Read from plain data in any case, since what is written short is spelled out first.
+#: Plain data is read leniently, since short forms are expanded first.
 Roles = Annotated[tuple[Annotated[MachineRole, Strict(False)], ...], Strict(False), SOME_ONCE]
 
 
 class SshLogin(Model):
-    """How a host is logged in to. What is not said is as ``~/.ssh/config`` and ssh's own defaults say; no ``host``: the
-    host's address.
-    """
+    """The login to a host. Without a field, `~/.ssh/config` and the defaults of ssh apply."""
 
+    #: The name or address that ssh connects to; without it, the address of the host.
     host: SshTarget | None = None
+    #: The port of sshd.
     port: Port | None = None
+    #: The user that logs in.
     user: SshUser | None = None
+    #: The private key of that user: an absolute path, or one that begins with `~/`.
     identity_file: KeyFile | None = None
 
 
 class Host(Model):
-    """A host. ``address``: where clients and the other hosts reach it. No ``name``: the first label of the name that
-    ssh is given, or else the address with dashes. ``role: x`` may be written for ``roles: [x]``.
-    """
+    """A machine of your own."""
 
+    #: The name of the host. It may be left out: then it is the first label of `ssh.host`, or the address with dashes.
     name: HostName
+    #: The address at which clients and other hosts reach it.
     address: HostAddress
+    #: The failure domain of the host.
     zone: ZoneName
+    #: What the host runs: replicas (`control`) or load balancers (`edge`). `role: edge` is short for one role.
     roles: Roles
+    #: The login to the host.
     ssh: SshLogin = SshLogin()
 
     @model_validator(mode="before")
@@ -95,23 +100,23 @@ class Host(Model):
 
     @property
     def machines(self) -> Mapping[MachineRole, str]:
-        """The machines that it counts as, one for each of its roles, by name."""
+        """Its machines, one for each of its roles, by name."""
         return machine_names(self.name, self.roles)
 
     @property
     def login(self) -> tuple[str, int]:
-        """Where it is logged in to, as far as that is known here."""
+        """The address and port of its login, as far as they are known here."""
         return self.ssh.host or self.address, self.ssh.port or SSH_PORT
 
 
 def machine_names(host: str, roles: Sequence[MachineRole]) -> Mapping[MachineRole, str]:
-    """What the machines of a host are called: as the host is that for replicas, and the only one of a host."""
+    """The names of a host's machines: the host's own name for that of replicas, and for the only one of a host."""
     alone = len(roles) == 1
     return {role: host if alone or role is MachineRole.CONTROL else f"{host}-{role}" for role in roles}
 
 
 def spelled_out(given: Mapping[object, object], target: object) -> Mapping[object, object]:
-    """What a person wrote of a host, with what follows from it: its roles, and its name."""
+    """A user's host entry with its implied values: its roles, and its name."""
     whole = dict(given)
     if "role" in whole and "roles" not in whole:
         whole["roles"] = [whole.pop("role")]
@@ -132,7 +137,7 @@ def _name_from(text: object) -> str | None:
 
 
 class HostLike(Protocol):
-    """A host as some document has it."""
+    """A host of any document."""
 
     @property
     def name(self) -> str:
@@ -141,22 +146,22 @@ class HostLike(Protocol):
 
     @property
     def address(self) -> str:
-        """Where it is reached."""
+        """Its address."""
         ...
 
     @property
     def roles(self) -> tuple[MachineRole, ...]:
-        """What it is for."""
+        """Its roles."""
         ...
 
     @property
     def login(self) -> tuple[str, int]:
-        """Where it is logged in to."""
+        """Its login."""
         ...
 
 
 def host_problems(hosts: Sequence[HostLike]) -> Iterator[tuple[str, str]]:
-    """What is wrong with hosts that are to be one site's: pairs of a path below the document, and what is wrong."""
+    """The problems of the hosts of one site: pairs of a path below the document, and the problem."""
     if not hosts:
         yield "hosts", "is empty; a site has at least one host"
     for number, each in enumerate(hosts):
@@ -165,7 +170,7 @@ def host_problems(hosts: Sequence[HostLike]) -> Iterator[tuple[str, str]]:
         if len(set(each.roles)) < len(each.roles):
             yield f"hosts[{number}].roles", "names a role twice"
     if hosts and not any(MachineRole.CONTROL in each.roles for each in hosts):
-        yield "hosts", "none has the role control: nothing could be put there"
+        yield "hosts", "no host has the role control: replicas could not be placed"
     yield from _twice(hosts)
 
 
@@ -185,20 +190,23 @@ def _twice(hosts: Sequence[HostLike]) -> Iterator[tuple[str, str]]:
 
 
 def _alike(hosts: Sequence[HostLike], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Hosts whose name is that of another one's machine."""
+    """Hosts with the name of another host's machine."""
     for each in hosts:
         for role, name in machine_names(each.name, each.roles).items():
             if name != each.name and name in names:
-                yield "hosts", f"{name} is a host, and what {each.name} is called as {role}: rename one of them"
+                yield (
+                    "hosts",
+                    f"{name} is a host, and also the machine of {each.name} for role {role}: rename one of them",
+                )
 
 
 def login_text(login: tuple[str, int]) -> str:
-    """Where a host is logged in to, as people write it."""
+    """The login of a host, as people write it."""
     host, port = login
     return f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
 
 
-#: What a person's command may have of words.
+#: The most words of a user's command.
 _WORDS_MAX = 64
 
 
@@ -207,7 +215,7 @@ def _floating(text: str) -> str:
     try:
         found = IPv4Address(plain)
     except ValueError:
-        raise ValueError(f"{shortened(text)} is no IPv4 address") from None
+        raise ValueError(f"{shortened(text)} is not an IPv4 address") from None
     if found.is_loopback or found.is_link_local:
         raise ValueError(f"{shortened(text)} cannot go from host to host")
     return plain
@@ -226,12 +234,12 @@ Command = Annotated[tuple[str, ...], AfterValidator(_command), InSchema({"minIte
 
 
 class ExternalEdge(Model):
-    """A load balancer of the user's own, for each plane at its own port. ``addresses``: where clients are led to.
-    ``command``: run on quarterdeck's host with what is wanted on its standard input, as JSON; where there is none a
-    person is asked for it.
-    """
+    """A load balancer of your own. Each plane has a port of its own there."""
 
+    #: The addresses that clients connect to.
     addresses: Annotated[tuple[HostAddress, ...], SOME_ONCE]
+    #: A command on this host that configures the load balancer from JSON on its standard input; without it, a person is
+    #: asked to.
     command: Command | None = None
 
     @model_validator(mode="after")
@@ -242,28 +250,28 @@ class ExternalEdge(Model):
 
 
 class Edge(Model):
-    """``floating_addresses``: each is at one of the hosts of role edge at a time, and goes over to another when that
-    one falls silent; for all planes of the site, which differ by port. With fewer than hosts, some of these stand by.
-    ``promoted_addresses``: each can be the endpoint of one plane (``leadsTo: promoted``), and at any of the hosts.
-    ``external``: there are no such hosts.
-    """
+    """The addresses that clients of a site connect to."""
 
+    #: Virtual IPs of the hosts with the role `edge`: another host takes one over when its host fails. All planes of the
+    #: site share them, at different ports.
     floating_addresses: tuple[FloatingAddress, ...] = ()
+    #: Addresses that can each be the endpoint of one plane (`endpoint.leadsTo: promoted`), at any host of the site.
     promoted_addresses: tuple[FloatingAddress, ...] = ()
+    #: A load balancer of your own, in place of hosts with the role `edge`.
     external: ExternalEdge | None = None
 
     def problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
-        """What is wrong with it at a site of these hosts, by path."""
+        """Its problems at a site of these hosts, by path."""
         edges = [each for each in hosts if MachineRole.EDGE in each.roles]
         if self.external is not None:
             if self.floating_addresses or self.promoted_addresses:
-                yield "edge", "has addresses that go from host to host or is external, not both"
+                yield "edge", "has addresses that move between hosts or is external, not both"
             if edges:
                 yield "edge.external", f"is for sites without hosts of role edge; {edges[0].name} is one"
             return
         floating = self.floating_addresses
         if floating and len(edges) < 2:
-            yield "edge.floatingAddresses", "go over to another host: give two hosts or more the role edge"
+            yield "edge.floatingAddresses", "move to another host: give two hosts or more the role edge"
         elif len(floating) > len(edges):
             yield "edge.floatingAddresses", f"are {len(floating)}, more than the {len(edges)} hosts of role edge"
         yield from self._promoted_problems(hosts)
@@ -275,14 +283,14 @@ class Edge(Model):
                     yield f"edge.{path}", f"has {each.address}, which is host {each.name}'s own"
 
     def _promoted_problems(self, hosts: Sequence[Host]) -> Iterator[tuple[str, str]]:
-        """What is wrong with addresses that a replica's host, or a load balancer's, can have."""
+        """The problems of addresses that a replica's host, or a load balancer's, can have."""
         if not self.promoted_addresses:
             return
         path = "edge.promotedAddresses"
         both = [each.name for each in hosts if {MachineRole.EDGE, MachineRole.CONTROL} <= {*each.roles}]
         if not any(MachineRole.EDGE in each.roles for each in hosts):
-            yield path, "go over to a load balancer: give one host or more the role edge"
+            yield path, "move to a load balancer: give one host or more the role edge"
         if both:
             yield path, f"need hosts of role edge that have no replicas; {both[0]} has both roles"
         if shared := {*self.promoted_addresses}.intersection(self.floating_addresses):
-            yield path, f"has {min(shared)}, which floatingAddresses has as well"
+            yield path, f"has {min(shared)}, which is also in floatingAddresses"

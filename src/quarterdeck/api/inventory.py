@@ -1,4 +1,4 @@
-"""Inventories: the hosts that a person has, as a short file. A site is made of one, or gets more hosts from one."""
+"""Inventories: a user's hosts, as a short file. It declares a site, or more hosts for one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from quarterdeck.api.values import Port, ZoneName
 
 
 class InventoryHost(Model):
-    """A host, in one line. ``host``: what ssh is given, if that is not the address; see ``Host``."""
+    """A host, in one line. ``host``: the ssh host name, if that is not the address; see ``Host``."""
 
     name: HostName
     address: HostAddress
@@ -60,7 +60,7 @@ class InventoryHost(Model):
 
 
 class Inventory(Model):
-    """The hosts, where volumes are on them, and what leads clients to them."""
+    """The hosts, the paths of their volumes, and what leads clients to them."""
 
     hosts: Annotated[tuple[InventoryHost, ...], SOME]
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
@@ -74,7 +74,7 @@ class Inventory(Model):
 
 
 class WholeInventory(Inventory):
-    """One that is a site by itself."""
+    """An inventory that declares a whole site."""
 
     @model_validator(mode="after")
     def _are_a_site(self) -> WholeInventory:
@@ -83,7 +83,7 @@ class WholeInventory(Inventory):
 
 
 def load_inventory(text: str, source: str, *, whole: bool = True) -> Inventory:
-    """The inventory in ``text``, which is YAML; ``whole``: it is to be a site by itself. Raises InvalidInput that names
+    """The inventory in ``text``, which is YAML; ``whole``: it declares a whole site. Raises InvalidInput that names
     every problem by its path.
     """
     doing = f"reading {source}"
@@ -92,7 +92,7 @@ def load_inventory(text: str, source: str, *, whole: bool = True) -> Inventory:
 
 
 def site_of(name: str, inventory: Inventory, source: str) -> Site:
-    """The site that is made of an inventory. Raises InvalidInput."""
+    """The site that an inventory declares. Raises InvalidInput."""
     with explained(f"reading {source}", SshSpec):
         spec = SshSpec(
             driver="ssh",

@@ -1,4 +1,4 @@
-"""Names: what may be called what, so that every name built from it fits where it must go."""
+"""Names: their lengths and forms, so that every name built from them is valid."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from ipaddress import ip_address
 
-#: Of a plane. With an ordinal and a component it still fits into a DNS label (63, RFC 1035) and a certificate's
-#: common name (64, RFC 5280).
+#: Of a plane. With an ordinal and a component it still fits into a DNS label (63, RFC 1035) and a certificate's common
+#: name (64, RFC 5280).
 PLANE_NAME_MAX = 40
-#: Of a site and of a zone: a machine is called by both and a number, and its sockets' paths must stay below the
+#: Of a site and of a zone: a machine's name consists of both and a number, and its sockets' paths must stay below the
 #: 108 bytes that unix(7) allows.
 SITE_NAME_MAX = 20
 DNS_LABEL_MAX = 63
@@ -58,7 +58,7 @@ def address(text: str) -> str:
         raise ValueError(f"{shortened(text)} is not an IP address")
     parsed = ip_address(text)
     if parsed.is_unspecified or parsed.is_multicast:
-        raise ValueError(f"{text!r} is no address that clients can connect to")
+        raise ValueError(f"{text!r} is not an address that clients can connect to")
     return str(parsed)
 
 
@@ -68,7 +68,7 @@ def host(text: str) -> str:
 
 
 def shortened(value: object, longest: int = 60) -> str:
-    """How a value looks in an error: its repr, cut."""
+    """A value as errors show it: its repr, shortened."""
     text = repr(value)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 

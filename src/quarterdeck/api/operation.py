@@ -1,4 +1,4 @@
-"""Operation: a planned change with a name. It changes a plane's spec; the planner does the rest."""
+"""Operation: a named change of a plane's spec, which the planner carries out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PlaneName = Annotated[str, AfterValidator(label_within(PLANE_NAME_MAX)), label(P
 
 
 class OperationType(StrEnum):
-    """What was asked for."""
+    """The kind of request."""
 
     CREATE = "Create"
     MIGRATE = "Migrate"
@@ -29,10 +29,10 @@ class OperationType(StrEnum):
 
 
 class OperationPhase(StrEnum):
-    """How far it is.
+    """The progress of an operation.
 
-    ``FAILED``: its driver met what no retry mends, and ended. Its goal still is the plane's: whoever drives the plane
-    next goes on with it, and it can be aborted. Everything else that fails is tried again while it is ``RUNNING``.
+    ``FAILED``: its driver met an error that no retry can fix, and stopped. Its goal still is the plane's: the next
+    driver of the plane continues with it, and it can be aborted. All other errors are retried while it is ``RUNNING``.
     """
 
     PENDING = "Pending"
@@ -43,14 +43,18 @@ class OperationPhase(StrEnum):
 
     @property
     def over(self) -> bool:
-        """It will not change any more."""
+        """Whether it is final."""
         return self in (OperationPhase.SUCCEEDED, OperationPhase.ABORTED)
 
 
+def operation_reason(kind: OperationType, phase: OperationPhase) -> str:
+    """The reason of the event that an operation of this type got into a phase, such as ``MigrateSucceeded``."""
+    return f"{kind.value}{phase.value}"
+
+
 class Goal(Model):
-    """A plane's spec, before an operation (put ``from`` back to undo it) or as it wants it; whether the plane is paused
-    is no part of it. ``revision``: what its replicas were rendered from, files included. ``addon_manifests``: what its
-    add-ons were ("": none).
+    """A plane's spec, before an operation (restore ``from`` to undo it) or as its result; the pause of a plane is not
+    part of it. ``revision``: the template of its replicas, files included. ``addon_manifests``: its add-ons ("": none).
     """
 
     placement: Placement
@@ -61,8 +65,8 @@ class Goal(Model):
 
 
 class OperationSpec(Model):
-    """What was asked for, and by whom. ``from_`` is ``from`` outside Python. ``number`` counts what was asked for of
-    planes of that name: clocks may be set back.
+    """The request, and its requester. ``from_`` is ``from`` outside Python. ``number`` counts the operations of planes
+    of that name: clocks may be set back.
     """
 
     plane: PlaneName
@@ -83,14 +87,14 @@ class OperationSpec(Model):
         if self.type is OperationType.MIGRATE and self.from_ is not None and self.to is not None:
             site = self.to.placement.site
             if site == self.from_.placement.site:
-                problems.append(("to.placement.site", f"{site!r} is the site that it is to leave"))
+                problems.append(("to.placement.site", f"{site!r} is its current site"))
         refuse_if_any(problems)
         return self
 
 
 class OperationStatus(Model):
-    """How it went. ``error`` is the kind of the error that it failed with, such as "timed-out" ("": it has not failed);
-    ``report`` is the path of the report's JSON file.
+    """The outcome. ``error`` is the kind of its error, such as "timed-out" ("": none); ``report`` is the path of the
+    report's JSON file.
     """
 
     phase: OperationPhase = OperationPhase.PENDING

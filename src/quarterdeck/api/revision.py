@@ -1,4 +1,4 @@
-"""ReplicaRevision: what a replica's units are rendered from. Made by quarterdeck, never changed, kept while needed."""
+"""ReplicaRevision: the template of a replica's units. Made by quarterdeck, immutable, kept while needed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _DIGITS = 10
 
 
 class EventsTemplate(Model):
-    """A member of the etcd that has the events alone."""
+    """A member of the events' etcd."""
 
     quota_bytes: int
     storage_class: StorageClassName
 
 
 class EtcdTemplate(Model):
-    """A member of etcd: everything that the spec left open is decided. No ``events``: they are in the same etcd."""
+    """A member of etcd, with all defaults filled in. No ``events``: the events are in the same etcd."""
 
     version: EtcdVersion
     quota_bytes: int
@@ -40,7 +40,7 @@ class EtcdTemplate(Model):
 
 
 class AuditTemplate(Model):
-    """The audit log, with the policy itself (YAML): nobody depends on the file that it came from any more."""
+    """The audit log, with the policy itself (YAML): its file is no longer needed."""
 
     policy: str
     max_age_days: int
@@ -49,11 +49,11 @@ class AuditTemplate(Model):
 
 
 class Guard(StrEnum):
-    """Under which lock controllers of a set run."""
+    """The lock under which controllers of a set run."""
 
     SET = "set"  # the set's own
-    MANAGER = "manager"  # the one that all controllers of its owner have
-    NONE = "none"  # they do not run: nobody has them for now
+    MANAGER = "manager"  # the main lock of its owner
+    NONE = "none"  # they do not run: no manager has them for now
 
 
 class ControllerSetTemplate(ControllerSetSpec):
@@ -63,11 +63,11 @@ class ControllerSetTemplate(ControllerSetSpec):
 
 
 class ReplicaTemplate(Model):
-    """Everything that is equal on all replicas of a revision. It is whole: rendering asks nobody else.
+    """Everything that is equal on all replicas of a revision. It is complete: rendering needs nothing else.
 
     ``endpoint_name`` is the plane's DNS name ("": it has none). ``node_bootstrap``: whether nodes join with tokens;
-    never False, so that one without it is what it always was. A field that comes later is None where nobody set it,
-    and then no part of the content: revisions that are stored keep their names.
+    never False, so that a template without it keeps its name. A field that is added later is None where it is not set,
+    and then not part of the content: stored revisions keep their names.
     """
 
     kubernetes_version: KubernetesVersion
@@ -94,7 +94,7 @@ class ReplicaTemplate(Model):
 
 
 class ReplicaRevision(Resource):
-    """A revision of the plane that owns it. Its spec is never changed: another content is another revision."""
+    """A revision of the plane that owns it. Its spec never changes: other content is another revision."""
 
     kind: Literal["ReplicaRevision"] = "ReplicaRevision"
     metadata: Annotated[Metadata, AfterValidator(named_within(PLANE_NAME_MAX + 1 + _DIGITS))]

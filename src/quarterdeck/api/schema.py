@@ -1,4 +1,4 @@
-"""What only validators know, said in the JSON schema as well, as far as JSON schema can say it."""
+"""Rules of validators, written into the JSON schema as well, as far as JSON schema can express them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 
 @dataclass(frozen=True)
 class InSchema:
-    """Keywords that are put into a field's schema: part of ``Annotated``, which checks nothing itself.
-    ``instead_of_type``: the field takes more than its type says.
+    """Keywords for a field's schema: part of ``Annotated``, which checks nothing itself. ``instead_of_type``: the field
+    accepts more than its type says.
     """
 
     keywords: Mapping[str, object] = field(hash=False)
@@ -31,8 +31,8 @@ class InSchema:
 
 
 def spell_out(schemas: Iterable[JsonSchemaValue]) -> None:
-    """Write bounds as JSON schema knows them: pydantic leaves those of a field that a function reads first in its own
-    words.
+    """Write bounds as JSON schema keywords: pydantic leaves those of a field with a before-validator in its own
+    notation.
     """
     for schema in schemas:
         for own, known in (("ge", "minimum"), ("le", "maximum")):
@@ -42,12 +42,12 @@ def spell_out(schemas: Iterable[JsonSchemaValue]) -> None:
 
 
 def label(longest: int) -> InSchema:
-    """A DNS label of at most so many characters."""
+    """A DNS label of at most that many characters."""
     return InSchema({"pattern": f"^{_LABEL}$", "maxLength": longest})
 
 
 def named(longest: int) -> InSchema:
-    """Metadata with a name of at most so many characters."""
+    """Metadata with a name of at most that many characters."""
     return InSchema({"properties": {"name": {"maxLength": longest}}})
 
 
@@ -56,7 +56,7 @@ def number_or(pattern: str) -> InSchema:
     return InSchema({"anyOf": [{"type": "number"}, {"type": "string", "pattern": pattern}]}, instead_of_type=True)
 
 
-#: A DNS name, the last dot may be there; an IP address; either.
+#: A DNS name, with or without the last dot; an IP address; either.
 NAME = InSchema({"pattern": rf"^{_LABEL}(\.{_LABEL})*\.?$", "maxLength": 254})
 ADDRESS = InSchema({"anyOf": [{"format": "ipv4"}, {"format": "ipv6"}]})
 HOST = InSchema({"pattern": r"^[A-Za-z0-9.:-]+$", "maxLength": 254})
@@ -78,14 +78,14 @@ ONCE = InSchema({"uniqueItems": True})
 SOME_ONCE = InSchema({"minItems": 1, "uniqueItems": True})
 
 
-# Problems that a check finds at a field below the one that it looks at.
+# Problems that a check finds at a field below the one that it checks.
 
 #: The type that pydantic reports these under.
 PROBLEMS = "problems"
 
 
 def refuse(*problems: tuple[str, str]) -> NoReturn:
-    """Refuse a value from inside a validator: pairs of the field's path below it, and what is wrong there."""
+    """Refuse a value from inside a validator: pairs of the field's path below it, and the problem."""
     raise PydanticCustomError(
         PROBLEMS,
         "{summary}",
@@ -97,6 +97,6 @@ def refuse(*problems: tuple[str, str]) -> NoReturn:
 
 
 def refuse_if_any(problems: list[tuple[str, str]]) -> None:
-    """``refuse`` them all together, or do nothing when there are none."""
+    """``refuse`` all of them together, or do nothing when there are none."""
     if problems:
         refuse(*problems)

@@ -1,4 +1,4 @@
-"""Site: a place with machines, zones and storage classes."""
+"""Site: machines, zones and storage classes under one name."""
 
 from __future__ import annotations
 
@@ -23,29 +23,35 @@ from quarterdeck.api.storage import (
 from quarterdeck.api.values import ZoneName
 from quarterdeck.model.units import MachineRole
 
-# Cordons: what a person wants left alone, with who said so and when.
+# Cordons, with their author and time.
 
 Named = Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
 
 
 class Cordon(Model):
-    """A machine of a site that is given no new replica; no ``machine``: none of the site is."""
+    """A machine that gets no new replicas."""
 
+    #: The machine; without it, all machines of the site.
     machine: Named | None = None
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
 class CordonedReplica(Model):
-    """A replica that is left as it is: healing does not touch it, nor does anything that can wait."""
+    """A replica that is not healed, and not changed by anything that can wait."""
 
+    #: The name of the replica.
     replica: Named
+    #: The person or program that cordoned it.
     by: str = ""
+    #: When it was cordoned.
     since: AwareDatetime | None = None
 
 
 def told(cordon: Cordon | CordonedReplica) -> str:
-    """Who said so, and when, in words."""
+    """Author and time, as text."""
     who = f" by {cordon.by}" if cordon.by else ""
     when = f" since {cordon.since:%F %T %Z}" if cordon.since is not None else ""
     return f"cordoned{who}{when}"
@@ -58,32 +64,40 @@ MACHINES_MAX = 200
 class Isolation(StrEnum):
     """What keeps the machines of a local site apart."""
 
-    LOOPBACK = "loopback"  # an address 127.x.y.z each; needs no rights
-    NETNS = "netns"  # a network namespace each: they can be cut off, slowed and killed
+    #: Each machine has an address 127.x.y.z. It needs no privileges.
+    LOOPBACK = "loopback"
+    #: Each machine has a network namespace. Its links can be cut and slowed down.
+    NETNS = "netns"
 
 
 class AddressSpace(StrEnum):
-    """Sites whose addresses reach each other: planes move between these alone, and share what serves their names."""
+    """Sites whose addresses reach each other: planes move only between these, and share the DNS servers of
+    their names.
+    """
 
     LOOPBACK = "loopback"  # this host's own, 127.x.y.z
     NETNS = "netns"  # of the home's network namespaces
-    HOSTS = "ssh"  # of the network that hosts have, and this one with them
+    HOSTS = "ssh"  # of the hosts' network, which this host is in
 
 
 class LocalSpec(Model):
-    """What a site on this host is made of. The first storage class is the default one. ``edges``: machines for load
-    balancers, each in another zone, on all of which each plane has one. ``floating_addresses``: each of
-    them has an address that another edge takes over when it falls silent. ``cordons``: the machines that
-    a person wants to be given no new replica.
-    """
+    """A site on this host."""
 
+    #: The kind of the site.
     driver: Literal["local"] = "local"
+    #: What keeps the machines apart.
     isolation: Isolation = Isolation.LOOPBACK
+    #: The zones of the site.
     zones: Annotated[tuple[ZoneName, ...], SOME_ONCE] = ("a", "b", "c")
+    #: The number of machines for replicas in each zone.
     machines_per_zone: Annotated[int, Field(ge=1), InSchema({"maximum": MACHINES_MAX})] = 2
+    #: The number of machines for load balancers, each in another zone. Each plane has a load balancer on all of them.
     edges: Annotated[int, Field(ge=1, le=8)] = 1
+    #: Whether each edge has a virtual IP that another edge takes over when it fails. Only with isolation `netns`.
     floating_addresses: bool = False
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[StorageClass, ...], SOME] = STANDARD
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -109,16 +123,16 @@ class LocalSpec(Model):
 
     @property
     def network(self) -> Isolation:
-        """Where a process must be to reach the site's machines: on the host's own network, or in one of the home's."""
+        """The network of a process that can reach the site's machines: the host's own, or one of the home's."""
         return self.isolation
 
     @property
     def space(self) -> AddressSpace:
-        """Which sites its addresses reach."""
+        """The sites that its addresses can reach."""
         return AddressSpace(self.isolation)
 
     def machines_in(self, zones: Collection[str]) -> int:
-        """How many machines for replicas are in these zones."""
+        """The number of machines for replicas in these zones."""
         return len(zones) * self.machines_per_zone
 
     def cordon_of(self, machine: str) -> Cordon | None:
@@ -127,16 +141,19 @@ class LocalSpec(Model):
 
 
 class SshSpec(Model):
-    """What a site of hosts is made of that are reached over ssh. Its zones are those of the hosts, in their order.
-    ``fetch_on_host``: hosts download released programs by themselves; else they are sent from here.
-    ``edge``: what clients are led to, if that is not the addresses of hosts of that role.
-    """
+    """A site of your own machines, which are reached over ssh. Its zones are those of its hosts."""
 
+    #: The kind of the site.
     driver: Literal["ssh"]
+    #: The machines of the site.
     hosts: Annotated[tuple[Host, ...], InSchema({"minItems": 1, "maxItems": MACHINES_MAX})]
+    #: The storage classes of the site; the first one is the default.
     storage_classes: Annotated[tuple[HostStorageClass, ...], SOME] = HOSTS_STANDARD
+    #: Whether hosts download released programs themselves. Otherwise this host sends them.
     fetch_on_host: bool = False
+    #: The addresses that clients connect to, if these are not the addresses of the hosts with the role `edge`.
     edge: Edge = Edge()
+    #: Machines that get no new replicas. `quarterdeck site cordon` writes them.
     cordons: tuple[Cordon, ...] = ()
 
     @model_validator(mode="after")
@@ -157,7 +174,7 @@ class SshSpec(Model):
 
     @property
     def network(self) -> Isolation:
-        """See ``LocalSpec``: whoever reaches them does so from this host's own network."""
+        """See ``LocalSpec``: hosts are reached from this host's own network."""
         return Isolation.LOOPBACK
 
     @property
@@ -178,8 +195,8 @@ class SshSpec(Model):
         return next((each for each in self.hosts if each.name == name), None)
 
     def with_hosts(self, hosts: Iterable[Host]) -> SshSpec:
-        """The same site of other hosts; zones that stay keep their order. Raises ValidationError for hosts that cannot
-        be one site's.
+        """The same site with other hosts; zones that stay keep their order. Raises ValidationError for hosts that
+        cannot form a site.
         """
         order = {zone: number for number, zone in enumerate(self.zones)}
         sorted_hosts = sorted(hosts, key=lambda each: order.get(each.zone, len(order)))
@@ -209,7 +226,7 @@ def _cordon_of(cordons: Iterable[Cordon], machine: str) -> Cordon | None:
 
 
 def _driver_of(spec: object) -> str:
-    """Which kind of spec it is; what names none is that of a local site."""
+    """The driver of a spec; without one it is a local site."""
     named = spec.get("driver", "local") if isinstance(spec, Mapping) else getattr(spec, "driver", "local")
     return named if isinstance(named, str) else ""
 
@@ -218,17 +235,22 @@ _UNKNOWN_DRIVER: dict[str, Any] = {"problems": (("driver", "must be 'local' or '
 
 
 class SiteStatus(Model):
-    """``number`` is the site's own, that its machines' addresses are made from; given when it is added."""
+    """The state of the site. Only quarterdeck writes it."""
 
+    #: The site's own number, from which the addresses of its machines follow.
     number: Annotated[int, Field(ge=1, le=250)] | None = None
+    #: The conditions of the site.
     conditions: tuple[Condition, ...] = ()
 
 
 class Site(Resource):
     """A site."""
 
+    #: The kind of the resource.
     kind: Literal["Site"] = "Site"
+    #: The name of the site and its labels.
     metadata: Annotated[Metadata, AfterValidator(named_within(SITE_NAME_MAX)), named(SITE_NAME_MAX)]
+    #: What the site consists of.
     spec: Annotated[
         Annotated[LocalSpec, Tag("local")] | Annotated[SshSpec, Tag("ssh")],
         Discriminator(
@@ -238,6 +260,7 @@ class Site(Resource):
             custom_error_context=_UNKNOWN_DRIVER,
         ),
     ] = LocalSpec()
+    #: The state of the site. Only quarterdeck writes it.
     status: SiteStatus = SiteStatus()
 
     def with_cordons(self, cordons: tuple[Cordon, ...]) -> Site:
@@ -245,7 +268,7 @@ class Site(Resource):
         return self.model_copy(update={"spec": self.spec.model_copy(update={"cordons": cordons})})
 
     def with_cordon(self, made: Cordon) -> Site:
-        """The site with one more cordon; the same if its machine has one."""
+        """The site with one more cordon; unchanged if its machine has one."""
         known = {each.machine for each in self.spec.cordons}
         return self if made.machine in known else self.with_cordons((*self.spec.cordons, made))
 

@@ -1,4 +1,4 @@
-"""Values that people write with units, versions and paths, each checked for its form."""
+"""Values with units, versions and paths, each checked for its form."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ def _kubernetes_version(value: str) -> str:
     return f"v{_version(value)}"
 
 
-#: ``v1.36.3``; the v may be left out.
+#: ``v1.36.3``; the v may be omitted.
 KubernetesVersion = Annotated[str, AfterValidator(_kubernetes_version), VERSION]
-#: ``3.6.16``; a v is taken off.
+#: ``3.6.16``; a leading v is removed.
 EtcdVersion = Annotated[str, AfterValidator(_version), VERSION]
 #: Bytes, as a number or as Kubernetes writes quantities.
 Bytes = Annotated[int, BeforeValidator(_bytes), BYTES]

@@ -1,7 +1,7 @@
-"""What a command does, as typed calls: see ``Quarterdeck``, and docs/library.md for how it is used.
+"""The typed calls behind each command: see ``Quarterdeck``; docs/library.md shows how to use it.
 
-Each name is loaded when it is asked for: all of them take several times as long as a look at a plane, for which
-``Looks`` is enough.
+Each name is loaded on first use: loading all of them takes several times as long as one observation of a plane, for
+which ``Looks`` is enough.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ __all__ = [
     "key_file",
 ]
 
-#: Where each name is.
+#: The module of each name.
 _PLACES = {
     "app.etcd.alarms": ("Disarming",),
     "app.certificates": ("Certificate",),

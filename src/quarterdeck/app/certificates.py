@@ -1,4 +1,4 @@
-"""The certificates of a plane: whose each is, what it is for, and how long it holds."""
+"""The certificates of a plane: their owner, purpose and expiry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.pki.validity import Validity, certificates, shown_as, validity
 
-#: What the plane's own certificates are for, in words.
+#: The purpose of the plane's own certificates.
 _PURPOSES = {
     "kubernetes-ca": "signs apiservers and their clients",
     "etcd-ca": "signs etcd and its clients",
@@ -23,14 +23,14 @@ _PURPOSES = {
 
 
 def purposes() -> Mapping[str, str]:
-    """What each certificate is for, in words, by the name that people see."""
+    """The purpose of each certificate, by the name that people see."""
     replicas = {each.name: each.purpose for spec in CATALOGUE.values() for each in spec.certificates}
     return {**_PURPOSES, **{shown_as(name): purpose for name, purpose in replicas.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A certificate that the plane's programs use. ``replica``: whose it is; "": the plane's own. Times are aware."""
+    """A certificate that the plane's programs use. ``replica``: its owner; "" for the plane's own. Times are aware."""
 
     replica: str
     name: str
@@ -40,15 +40,15 @@ class Certificate:
 
     @property
     def authority(self) -> bool:
-        """Whether it signs others. ``certs renew`` issues no authorities anew."""
+        """Whether it signs others. ``certs renew`` does not replace authorities."""
         return self.name.endswith("-ca")
 
     def days_left(self, now: datetime) -> int:
-        """Whole days until it ends; negative when it has ended."""
+        """Whole days until it expires; negative when it has expired."""
         return (self.ends - now).days
 
     def due(self, now: datetime) -> bool:
-        """Whether less than a third of its life is left."""
+        """Whether less than a third of its lifetime is left."""
         return Validity(self.begins, self.ends).due(now)
 
 

@@ -1,4 +1,4 @@
-"""What creating, changing and deleting a plane come to, before anything is changed; and putting any request down."""
+"""Planning the creation, change and deletion of a plane without changing anything; and storing any request."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from quarterdeck.stores.port import amend
 
 
 async def examined(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
-    """All that must be known before a request is put down. Programs that a new spec needs are fetched.
+    """All facts that are needed before a request is stored. Programs that a new spec needs are downloaded.
 
-    An abort and a deletion need no ``engine``: they can be asked for where there are no programs, and nobody answers.
+    An abort and a deletion need no ``engine``: they can be requested where there are no programs and no member answers.
     """
     match request:
         case Create(plane):
-            await operations.require_new(home.store, plane.metadata.name)  # before programs are fetched
+            await operations.require_new(home.store, plane.metadata.name)  # before programs are downloaded
             return await _new(engine(), plane)
         case Apply(plane):
             return await _applied(engine(), plane)
@@ -87,7 +87,7 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
     if wanted.spec != current.spec:
         await operations.require_changeable(engine.home.store, current)
     if wanted.spec.placement.site != current.spec.placement.site:
-        await require_in_reach(engine.home, current)  # it is looked at
+        await require_in_reach(engine.home, current)  # the plane is observed
     await admit(engine, wanted, current=current)
     steps = await _moved(engine.home, current, wanted)
     differences = await compared(engine.home, current, wanted)
@@ -106,8 +106,8 @@ async def _applied(engine: Engine, declared: ControlPlane) -> Examined:
 
 
 async def _moved(home: Home, current: ControlPlane, wanted: ControlPlane) -> DryRun | None:
-    """The forecast of a plane that a change of its spec moves; None for one that stays. Raises PreconditionFailed for
-    whatever its checks find.
+    """The forecast for a plane that a change of its spec moves; None for a plane that stays. Raises PreconditionFailed
+    for everything that its checks find.
     """
     if current.spec.placement.site == wanted.spec.placement.site:
         return None
@@ -129,7 +129,7 @@ async def _new(engine: Engine, declared: ControlPlane) -> Examined:
 
 
 async def planned(home: Home, engine: Callable[[], Engine], request: Request) -> Examined:
-    """``examined``, and the forecast of a change of spec, too."""
+    """``examined``, plus the forecast of a change of spec."""
     found = await examined(home, engine, request)
     if found.kind is not OperationType.APPLY or not found.needed or found.forecast is not None:
         return found
@@ -137,8 +137,8 @@ async def planned(home: Home, engine: Callable[[], Engine], request: Request) ->
     return replace(found, forecast=await forecast(engine().home, found.wanted))
 
 
-async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | None:
-    """Store what is wanted from now on. The operation; None where nothing had to be asked for.
+async def store_request(home: Home, found: Examined, asker: Asker) -> Operation | None:
+    """Store the new desired state. Returns the operation; None where nothing had to be requested.
 
     Raises what ``Examined.require`` does, and Conflict when the plane was changed since it was examined.
     """
@@ -155,8 +155,8 @@ async def put_down(home: Home, found: Examined, asker: Asker) -> Operation | Non
 
 
 async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:
-    """Have nothing changed by drivers (until then), or let them go on. Raises Gone, InvalidInput."""
+    """Pause a plane (until then), or resume it. Raises Gone, InvalidInput."""
     await operations.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
-        raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is over", "give a time to come")
+        raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is in the past", "give a time in the future")
     await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))

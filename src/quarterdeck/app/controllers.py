@@ -1,4 +1,4 @@
-"""Who runs each set of controllers of a plane, as it is now."""
+"""The holder of each set of controllers of a plane, as it is now."""
 
 from __future__ import annotations
 
@@ -13,25 +13,31 @@ from quarterdeck.engine.workspace.open_plane import open_plane
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHeld:
-    """A set: its own ``lock``, its ``controllers`` and its ``owner`` as they are declared. ``guarded_by``: the lock
-    under which it runs now, or is to run: its own, or its owner's main one. Who holds that: ``manager`` (None: nobody,
-    or it is not known), of ``replica`` ("": none says that it does), called ``identity`` ("": nobody holds it),
-    ``since`` then by its own clock, renewed so many seconds ago (``renewed_ago``). ``transitions`` counts its holders.
-    ``why``: what is to be said against it, in words. ``well``: its owner runs it.
-    """
+    """A declared set of controllers, and the current holder of its lock."""
 
     name: str
+    #: The set's own lock.
     lock: str
     controllers: tuple[str, ...]
+    #: The declared owner.
     owner: ControllerProgram
+    #: The lock under which it runs, or will run: its own, or its owner's main one.
     guarded_by: str
+    #: The holder's program; None: no holder, or not known.
     manager: ControllerProgram | None
+    #: The holder's replica; "": not known.
     replica: str
+    #: The holder's identity in the lock; "": no holder.
     identity: str
+    #: When it took the lock, by its own clock.
     since: datetime | None
+    #: Seconds since it last renewed the lock.
     renewed_ago: float | None
+    #: The number of changes of the holder.
     transitions: int
+    #: Problems, as text.
     why: tuple[str, ...]
+    #: Whether its owner runs it.
     well: bool
 
 

@@ -1,4 +1,4 @@
-"""Cordons: a person says which machines are given no new replica, and which replicas are left as they are."""
+"""Cordons: a user names machines that get no new replica, and replicas that are left unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quarterdeck.stores.port import amend
 
 
 async def require_host(home: Home, doing: str, site: str, machine: str | None) -> Site:
-    """The site, if it has such a machine, and replicas are put there. Raises NotFound, InvalidInput."""
+    """The site, if it has such a machine and replicas can be placed on it. Raises NotFound, InvalidInput."""
     resource = await home.site(site)
     if machine is None:
         return resource
@@ -26,15 +26,19 @@ async def require_host(home: Home, doing: str, site: str, machine: str | None) -
     if found[machine].role is MachineRole.EDGE:
         raise InvalidInput(f"{doing} {machine}", await _why_not(home, found[machine]), "migrate them")
     if found[machine].role is MachineRole.DNS:
-        raise InvalidInput(f"{doing} {machine}", "it has the DNS server of planes, and never a replica")
+        raise InvalidInput(f"{doing} {machine}", "it runs the DNS server of planes, and never a replica")
     return resource
 
 
 async def _why_not(home: Home, edge: Machine) -> str:
-    """Why the machine of load balancers is none to be cordoned."""
+    """Why the machine of load balancers cannot be cordoned."""
     led = await served_from(home, edge.site)
-    whose = f"those of {', '.join(led)} run there until they are served from another site" if led else "none runs there"
-    return f"it has the load balancers of site {edge.site}, and never a replica ({whose})"
+    whose = (
+        f"those of {', '.join(led)} run there until they are served from another site"
+        if led
+        else "no load balancer runs there"
+    )
+    return f"it runs the load balancers of site {edge.site}, and never a replica ({whose})"
 
 
 async def served_from(home: Home, site: str) -> tuple[str, ...]:
@@ -49,7 +53,7 @@ async def served_from(home: Home, site: str) -> tuple[str, ...]:
 
 
 async def cordon_site(home: Home, site: str, machine: str | None, asker: Asker) -> bool:
-    """Have no new replica be put on a machine (none named: on any of the site); whether that is news.
+    """Keep new replicas off a machine (None: off all machines of the site). Whether that changed anything.
 
     Raises NotFound, InvalidInput (the machine of load balancers).
     """
@@ -60,7 +64,7 @@ async def cordon_site(home: Home, site: str, machine: str | None, asker: Asker) 
 
 
 async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
-    """Take a cordon back; without a machine all of the site's. Whether there was any.
+    """Uncordon a machine; without a machine, all of the site's. Whether there was a cordon.
 
     Raises NotFound, Conflict for a machine while the site is cordoned as a whole.
     """
@@ -71,16 +75,16 @@ async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
         whole = next((each for each in left if each.machine is None), None)
         if whole is not None and left == seen.spec.cordons:
             doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {told(whole)}"
-            raise Conflict(doing, seen_so, f"'site uncordon {site}', and cordon again what is to be")
+            raise Conflict(doing, seen_so, f"'site uncordon {site}', then cordon single machines")
         return seen.with_cordons(left)
 
     return await amend(home.store, Site, site, uncordoned) != before
 
 
 async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> bool:
-    """Have a replica left as it is, by healing and by all that can wait; whether that is news.
+    """Exclude a replica from healing and from all changes that can wait. Whether that changed anything.
 
-    Raises Gone, NotFound (the replica), Conflict while the plane moves, or when the replica is to be replaced.
+    Raises Gone, NotFound (the replica), Conflict while the plane moves, or when the replica must be replaced.
     """
     plane = await _with_replica(home, "cordoning", name, replica)
     if replica in plane.spec.cordoned:
@@ -91,7 +95,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
     def cordoned(seen: ControlPlane) -> ControlPlane:
         if replica in seen.spec.replace_replicas:
             doing = f"cordoning replica {replica} of plane {name}"
-            raise Conflict(doing, "a person wants it replaced", f"take that back with 'abort {name}'")
+            raise Conflict(doing, "its replacement was requested", f"withdraw that with 'abort {name}'")
         return _with_replicas(seen, (*(_others(seen, replica)), made))
 
     await amend(home.store, ControlPlane, name, cordoned)
@@ -99,7 +103,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
 
 
 async def uncordon_replica(home: Home, name: str, replica: str) -> bool:
-    """Take that back; whether it was so. Raises Gone, NotFound (the replica)."""
+    """Remove the cordon of a replica; whether there was one. Raises Gone, NotFound (the replica)."""
     plane = await operations.existing(home.store, name)
     if replica not in plane.spec.cordoned:
         await _with_replica(home, "uncordoning", name, replica)
@@ -115,7 +119,7 @@ async def _with_replica(home: Home, doing: str, name: str, replica: str) -> Cont
 
 
 def _others(plane: ControlPlane, replica: str) -> tuple[CordonedReplica, ...]:
-    """The cordons of other replicas that there still are."""
+    """The remaining cordons of other replicas."""
     there = {each.name for each in plane.status.memory.replicas}
     found = plane.spec.cordoned_replicas
     return tuple(each for each in found if each.replica != replica and each.replica in there)

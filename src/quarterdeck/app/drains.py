@@ -1,4 +1,6 @@
-"""Draining machines: every replica on them is exchanged for one elsewhere, plane by plane, while all of them serve."""
+"""Draining machines: every replica on them is replaced by one elsewhere, one plane after another, while all planes
+serve.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from functools import partial
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import cordons
-from quarterdeck.app.changes import put_down
+from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.local_changes import examined_exchange
 from quarterdeck.engine.preflight.preview import forecast
 from quarterdeck.engine.preflight.requests import Examined
@@ -24,9 +26,9 @@ from quarterdeck.model.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """What draining a ``machine`` (None: all of a ``site``) comes to. ``planes``: what is asked of each plane that has
-    replicas there; ``refused``: what stands in the way, named by plane. ``served``: the planes whose clients may use
-    the load balancer of the site, which goes on.
+    """A plan to drain a ``machine`` (None: all of a ``site``). ``planes``: the requests to each plane that has replicas
+    there; ``refused``: the obstacles, by plane. ``served``: the planes whose clients may use the load balancer of the
+    site, which keeps running.
     """
 
     site: str
@@ -37,16 +39,16 @@ class Drain:
 
     @property
     def what(self) -> str:
-        """What is drained, in words."""
+        """The drained machines, as text."""
         return f"machine {self.machine}" if self.machine is not None else f"all machines of site {self.site}"
 
     def require(self) -> None:
-        """Raise PreconditionFailed that names all that stands in the way."""
+        """Raise PreconditionFailed that names all obstacles."""
         enforce(self.refused, f"draining {self.what}")
 
 
 async def planned(engine: Engine, site: str, machine: str | None) -> Drain:
-    """Everything about a drain that is known before; changes nothing.
+    """All facts about a drain that are known in advance; changes nothing.
 
     Raises NotFound (the site, the machine), InvalidInput (the machine of load balancers).
     """
@@ -70,7 +72,7 @@ async def planned(engine: Engine, site: str, machine: str | None) -> Drain:
 def _there(
     planes: Collection[ControlPlane], site: str, machine: str | None
 ) -> list[tuple[ControlPlane, tuple[str, ...]]]:
-    """The planes that stay and have replicas there, with their names."""
+    """The planes that stay and have replicas there, with the names of these replicas."""
     found: list[tuple[ControlPlane, tuple[str, ...]]] = []
     for plane in sorted(planes, key=lambda each: each.name):
         here = [each for each in plane.status.memory.replicas if each.slot.site == site]
@@ -83,7 +85,7 @@ def _there(
 async def _examined(
     engine: Engine, plane: ControlPlane, names: tuple[str, ...], site: str, machine: str | None
 ) -> Examined:
-    """The exchange of these replicas of a plane, simulated with the machines cordoned. Raises QuarterdeckError."""
+    """The replacement of these replicas of a plane, simulated with the machines cordoned. Raises QuarterdeckError."""
     doing = f"moving {', '.join(names)}"
     if machine is None and plane.spec.placement.site == site:
         finding = refuse("placement", f"the plane is placed at {site}", f"'migrate {plane.name} --to' another site")
@@ -100,7 +102,7 @@ async def _examined(
 def drained(world: World, *, site: str, machine: str | None) -> World:
     """The world once the machine, or all of the site, is cordoned."""
     machines = tuple(
-        replace(each, cordoned=True, why="is to be drained")
+        replace(each, cordoned=True, why="is being drained")
         if each.site == site and machine in (None, each.name) and not each.cordoned
         else each
         for each in world.machines
@@ -109,13 +111,14 @@ def drained(world: World, *, site: str, machine: str | None) -> World:
 
 
 async def asked(home: Home, drain: Drain, asker: Asker) -> tuple[Operation, ...]:
-    """Cordon the machines, and put down what is asked of each plane: from then on it is brought about as any exchange.
+    """Cordon the machines, and store the requests to each plane, which are then carried out like any replacement.
 
-    Raises what ``Drain.require`` does; Conflict for a plane that was changed since. To drain again is to go on.
+    Raises what ``Drain.require`` does; Conflict for a plane that was changed since. A repeated drain continues the
+    first.
     """
     drain.require()
     await cordons.cordon_site(home, drain.site, drain.machine, asker)
-    begun = [await put_down(home, each, asker) for each in drain.planes]
+    begun = [await store_request(home, each, asker) for each in drain.planes]
     return tuple(each for each in begun if each is not None)
 
 

@@ -1,4 +1,4 @@
-"""Bringing a plane to what is wanted: from this process, or by following the one that is at it."""
+"""Reconciling a plane until it is up to date: in this process, or by following the process that drives it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.stores.lease import hold_lease
 
-#: Seconds between two looks at what another process does.
+#: Seconds between two reads of another process's progress.
 _LOOK = 0.3
-#: Seconds for which a plane that nobody drives is left to the manager that runs, and to let go of it for a command.
+#: Seconds for which an undriven plane is left to the running manager, and for the manager to release it to a command.
 _MANAGER = 5.0
 _LENDING = 30.0
-#: Seconds until the controllers of a plane that is up to date must be led: a standby takes 15 s at most, and a program
-#: that ended in an outage has to start first.
+#: Seconds until the controllers of an up-to-date plane must have a leader: a standby takes 15 s at most, and a program
+#: that stopped in an outage has to start first.
 _LEADING_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """Whose hand a plane is in from now on. ``holder`` says which process in words, "" for this one (``ours``);
-    ``operation`` is the name of what is under way, "" for nothing.
+    """The process that drives a plane from now on. ``holder`` describes it, "" for this one (``ours``); ``operation``
+    is the name of the operation in progress, "" for none.
     """
 
     holder: str
@@ -41,9 +41,9 @@ class Hand:
 
 
 async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
-    """Drive a plane from this process until it is as wanted. See ``Quarterdeck.carry_out``."""
+    """Drive a plane from this process until it is up to date. See ``Quarterdeck.carry_out``."""
     await require_plane_in_reach(engine.home, name)
-    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
+    use_short_time_slices()  # clients wait while traffic is paused, and a swap needs both sites
     await engine.drive(name, wait=wait)
 
 
@@ -53,7 +53,7 @@ async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
     store, who = engine.home.store, engine.asker.who
     async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
         if await manager_of(engine.home, name):
-            with contextlib.suppress(Conflict):  # who wrote in between has woken the manager as well
+            with contextlib.suppress(Conflict):  # a process that wrote in between has woken the manager as well
                 await store.update(await operations.existing(store, name))
             async with hold_lease(store, leases.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
                 pass
@@ -69,8 +69,8 @@ async def followed(
     drive: Callable[[], Awaitable[None]],
     onlooker: Onlooker | None = None,
 ) -> None:
-    """Be there until a plane is as wanted: while another process drives it, look on; when none does, ``drive``. Raises
-    Unavailable when it is, and nobody comes to lead its controllers.
+    """Wait until a plane is up to date: follow the process that drives it; when there is none, ``drive``. Raises
+    Unavailable when the plane is up to date and its controllers get no leader.
     """
     following = _Following(
         home=home,
@@ -89,8 +89,8 @@ async def followed(
 
 @dataclass(kw_only=True)
 class _Following:
-    """One plane that is followed. ``holder``: the process that drives it, as it was last told; ``patience``: until when
-    it is left to the manager that runs. Times are the event loop's.
+    """One plane that is followed. ``holder``: the process that drives it, as last reported; ``patience``: until when it
+    is left to the running manager. Times are the event loop's.
     """
 
     home: Home
@@ -103,7 +103,7 @@ class _Following:
     holder: str = ""
 
     async def over(self) -> bool:
-        """Look once, and drive the plane where nobody does: whether there is nothing left to wait for."""
+        """Observe once, and drive the plane if no process does. Whether nothing is left to wait for."""
         try:
             plane = await operations.existing(self.home.store, self.name)
         except NotFound:
@@ -128,7 +128,7 @@ class _Following:
         return False
 
     async def _holder(self) -> str:
-        """Which process drives the plane, or is about to take it up; "" for none."""
+        """The process that drives the plane, or is about to take it up; "" for none."""
         held = await self.home.store.lease(leases.lease_name(self.name))
         if held is not None:
             self.patience = _now() + _MANAGER
@@ -136,7 +136,7 @@ class _Following:
         return await manager_of(self.home, self.name) if _now() < self.patience else ""
 
     async def _driven(self, under_way: str) -> bool:
-        """Drive the plane; whether that was done here, to its end."""
+        """Drive the plane; whether that was completed here."""
         self.told(Hand("", under_way, ours=True))
         self.holder = ""
         left = None if self.deadline is None else max(0.0, self.deadline - _now())
@@ -153,9 +153,8 @@ def _now() -> float:
 
 
 async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline: float | None) -> None:
-    """Wait until the controllers of a plane work: nobody could renew a lease while the API did not serve, and one from
-    before that may look young enough. Raises Unavailable once something keeps its programs from leading, or when they
-    have not done it in time.
+    """Wait until the controllers of a plane have a leader: no lease could be renewed while the API was down, and an old
+    one may look recent. Raises Unavailable once something prevents its programs from leading, or when the time is up.
     """
     until = _now() + _LEADING_S if deadline is None else min(deadline, _now() + _LEADING_S)
     while not status.world.controls:
@@ -169,20 +168,22 @@ async def _wait_until_led(home: Home, name: str, status: facts.Status, deadline:
 
 
 async def _waited_out(home: Home, name: str, holder: str = "") -> Unavailable:
-    """What a command ends with whose time is over: what the plane still waits for, and who drives it (``holder``; "":
-    nobody does any more).
+    """The error of a command whose time is up: what the plane still waits for, and which process drives it (``holder``;
+    "": none any longer).
     """
     try:
         plane = await operations.existing(home.store, name)
     except NotFound:
-        return Unavailable(f"waiting for plane {name}", "the plane was deleted meanwhile", "nothing is left to do")
-    what = still_awaited(plane) or "the plane is not up to date yet, and its driver has not said why"
-    seen = f"{what} ({holder} drives it)" if holder else f"{what} (nobody drives it now)"
-    return Unavailable(f"waiting for plane {name}", seen, f"see 'status {name}', then 'wait {name}' to go on")
+        return Unavailable(
+            f"waiting for plane {name}", "the plane was deleted in the meantime", "nothing is left to do"
+        )
+    what = still_awaited(plane) or "the plane is not up to date yet, and its driver has reported no reason"
+    seen = f"{what} ({holder} drives it)" if holder else f"{what} (no process drives it now)"
+    return Unavailable(f"waiting for plane {name}", seen, f"see 'status {name}', then 'wait {name}' to continue")
 
 
 async def _driven(home: Home, name: str, drive: Callable[[], Awaitable[None]], seconds: float | None) -> bool:
-    """Whether this process has driven the plane to its end: another one may have been quicker to take it up."""
+    """Whether this process drove the plane until it was up to date: another one may have taken it up first."""
     try:
         await asyncio.wait_for(drive(), seconds)
     except TimeoutError:

@@ -1,4 +1,4 @@
-"""What a plane's programs wrote."""
+"""The logs of a plane's programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Tail:
 async def tails(
     home: Home, name: str, *, replica: str | None, component: Component | None, lines: int
 ) -> AsyncIterator[Tail]:
-    """The logs of a plane, one after the other. See ``Quarterdeck.logs``."""
+    """The logs of a plane, program by program. See ``Quarterdeck.logs``."""
     plane = await operations.existing(home.store, name)
     every = memory_from_status(plane.status.memory).replicas
     records = [each for each in every if replica in (None, each.name)]

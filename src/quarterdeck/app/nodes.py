@@ -1,4 +1,4 @@
-"""Worker nodes of a plane: tokens to join with, who has joined, and certificates that wait for a decision."""
+"""Worker nodes of a plane: join tokens, joined nodes, and pending certificate requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from quarterdeck.kube.port import Address
 from quarterdeck.pki.authority import public_key_hash
 from quarterdeck.pki.requests import BootstrapToken, create_token, is_token_id
 
-#: How long a token may hold: whoever has one can add nodes.
+#: Longest lifetime of a token: whoever has one can add nodes.
 SHORTEST, LONGEST = timedelta(minutes=1), timedelta(days=365)
 _SECRETS = "/api/v1/namespaces/kube-system/secrets"
 _PREFIX = "bootstrap-token-"
@@ -37,8 +37,8 @@ _PREFIX = "bootstrap-token-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewToken:
-    """A token that was just made: nobody can read it later. ``command`` has a machine join by kubeadm, ``kubeconfig``
-    (YAML) a kubelet by itself; both hold the token. ``hash`` is that of the plane's authority.
+    """A new token, which cannot be read later. ``command`` joins a machine with kubeadm, ``kubeconfig`` (YAML) a
+    kubelet by itself; both contain the token. ``hash`` is that of the plane's authority.
     """
 
     id: str
@@ -52,7 +52,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFacts:
-    """A token of a plane, by its id. ``ends``: None if it never does. ``uses``: what it may be used for."""
+    """A token of a plane, by its id. ``ends``: None if it never does. ``uses``: its allowed uses."""
 
     id: str
     ends: datetime | None
@@ -62,7 +62,7 @@ class TokenFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """A node. ``ready``: None while its kubelet says nothing. ``addresses``: those that are IP addresses."""
+    """A node. ``ready``: None while its kubelet reports nothing. ``addresses``: those that are IP addresses."""
 
     name: str
     ready: bool | None
@@ -73,22 +73,22 @@ class NodeFacts:
 
 
 class WorkerNodes:
-    """The worker nodes of the planes of an open home. All calls raise Gone when there is no plane of that name, and
-    Unavailable when none of its apiservers is ready.
+    """The worker nodes of the planes of an open home. All calls raise Gone when no plane has that name, and Unavailable
+    when none of its apiservers is ready.
     """
 
     def __init__(self, home: Home) -> None:
-        """``home`` stays the caller's to close."""
+        """The caller closes ``home``."""
         self._home = home
 
     async def make_token(self, name: str, *, ttl: timedelta, description: str) -> NewToken:
-        """Make a token with which nodes can join a plane for so long. It is in what is returned, and nowhere else.
+        """Create a token with which nodes can join a plane for this long. Only the result contains it.
 
-        Raises InvalidInput for a time that is none, PreconditionFailed for a plane that takes no tokens.
+        Raises InvalidInput for an invalid lifetime, PreconditionFailed for a plane without bootstrap tokens.
         """
         doing = f"making a token for plane {name}"
         if not SHORTEST <= ttl <= LONGEST:
-            raise InvalidInput(doing, f"it is to hold for {ttl}", "give from 1m to 365d, such as 24h")
+            raise InvalidInput(doing, f"its lifetime is {ttl}", "give from 1m to 365d, such as 24h")
         async with self._asked(name, doing) as (plane, apiserver):
             _require_joinable(plane, doing)
             token, ends = create_token(), datetime.now(UTC).replace(microsecond=0) + ttl
@@ -109,34 +109,34 @@ class WorkerNodes:
             )
 
     async def tokens(self, name: str) -> tuple[TokenFacts, ...]:
-        """The tokens of a plane, without what makes them valid."""
+        """The tokens of a plane, without their secrets."""
         async with self._asked(name, f"listing the tokens of plane {name}") as (plane, apiserver):
             found = await token_secrets(plane.kube, apiserver)
         return tuple(sorted(map(_token, found), key=lambda each: each.id))
 
     async def delete_token(self, name: str, token: str) -> None:
-        """Have a token, by its id, let nobody in any more. Raises NotFound."""
+        """Revoke a token, by its id. Raises NotFound."""
         doing = f"deleting a token of plane {name}"
         if not is_token_id(token):
-            raise InvalidInput(doing, "that is no token's id", f"see 'node token list {name}'")
+            raise InvalidInput(doing, "that is not a token id", f"see 'node token list {name}'")
         async with self._asked(name, doing) as (plane, apiserver):
             found = (each for each in await token_secrets(plane.kube, apiserver) if each.text("token-id") == token)
             secret = next(found, None)
             path = f"{_SECRETS}/{secret.metadata.name}" if secret is not None else ""
             if secret is None or not await plane.kube.delete(apiserver, path, uid=secret.metadata.uid):
-                raise NotFound(doing, f"there is no token {token}", f"see 'node token list {name}'")
+                raise NotFound(doing, f"token {token} does not exist", f"see 'node token list {name}'")
 
     async def list(self, name: str) -> tuple[NodeFacts, ...]:
-        """All nodes of a plane, as it has them now."""
+        """All nodes of a plane, as its API lists them now."""
         async with self._asked(name, f"listing the nodes of plane {name}") as (plane, apiserver):
             found = await nodes(plane.kube, apiserver)
         return tuple(sorted(map(_node, found), key=lambda each: each.name))
 
     async def approve(self, name: str) -> tuple[Decided, ...]:
-        """Decide on requests of nodes for certificates that wait, as a manager does every few seconds."""
+        """Decide on pending certificate requests of nodes, as a manager does every few seconds."""
 
         async def nobody_else() -> None:
-            """Two that approve the same have done nothing wrong."""
+            """Two processes that approve the same request do no harm."""
 
         async with self._asked(name, f"approving nodes of plane {name}") as (plane, apiserver):
             return await certificates.approve(plane, apiserver, nobody_else)
@@ -150,7 +150,7 @@ class WorkerNodes:
 
 
 def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> dict[str, JsonValue]:
-    """The secret by which a plane knows a token."""
+    """The secret that stores a token in a plane."""
     said = {
         "auth-extra-groups": GROUP,
         "description": description,
@@ -170,13 +170,13 @@ def _token_secret(token: BootstrapToken, ends: datetime, description: str) -> di
 
 
 def _require_joinable(plane: Plane, doing: str) -> None:
-    """Raise PreconditionFailed for a plane that takes no tokens, or whose replicas do not all do yet."""
+    """Raise PreconditionFailed for a plane without bootstrap tokens, or whose replicas do not all accept them yet."""
     if not takes_nodes(plane.resource):
-        why = "it takes none (spec.nodes.bootstrap)"
+        why = "it accepts no bootstrap tokens (spec.nodes.bootstrap)"
         raise PreconditionFailed(doing, why, "set spec.nodes.bootstrap to true, and apply that")
     lacking = [each.name for each in plane.memory.replicas if not plane.template_of(each).node_bootstrap]
     if lacking:
-        raise PreconditionFailed(doing, f"{', '.join(lacking)} takes none yet", f"see 'wait {plane.name}'")
+        raise PreconditionFailed(doing, f"{', '.join(lacking)} accepts no tokens yet", f"see 'wait {plane.name}'")
 
 
 def _token(secret: TokenSecret) -> TokenFacts:

@@ -1,4 +1,4 @@
-"""Real clients that look on from outside while a plane is changed, and what they saw."""
+"""Real clients that measure a plane from outside while it is changed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from quarterdeck.probe.schema import Failure
 from quarterdeck.probe.session import ProbeSession
 from quarterdeck.probe.target import ClientKind, ProbeSettings, Source
 
-#: The periods of a probe that looks on; before them is the quiet plane.
+#: The periods of such a probe; the baseline comes before them.
 DURING = "change"
 AFTER = "after"
-#: Seconds for which the probe looks on once all is done.
+#: Seconds for which the probe continues after the change.
 _AFTERWARDS = 2.0
 
 
@@ -43,7 +43,7 @@ async def probing(
     on_failure: Callable[[Failure], None] | None,
     on_summary: Callable[[Summary], None] | None,
 ) -> AsyncIterator[ProbeSession]:
-    """Clients that ask a plane. See ``Quarterdeck.probing``."""
+    """Clients of a plane. See ``Quarterdeck.probing``."""
     plane = await operations.existing(home.store, name)
     source = await _source(home, plane, host) if host is not None else None
     await require_in_reach(home, plane)
@@ -54,8 +54,8 @@ async def probing(
 
 
 async def _source(home: Home, plane: ControlPlane, host: str) -> Source:
-    """The host of that name, or SITE/HOST. Raises InvalidInput (no host reaches the plane; hosts of several sites are
-    called so), NotFound.
+    """The host of that name, or SITE/HOST. Raises InvalidInput (no host can reach the plane; hosts of several sites
+    have that name), NotFound.
     """
     doing = f"probing plane {plane.metadata.name} from host {host}"
     if (await home.site(plane.spec.placement.site)).spec.space is not AddressSpace.HOSTS:
@@ -78,17 +78,17 @@ def _hosts(sites: Sequence[Site]) -> Iterator[tuple[str, Host]]:
 
 
 class Onlookers(Unwatched, Watcher):
-    """Has a probe look at the quiet plane, then at a change of it. A ``Watcher``: give it to ``carry_out``.
+    """Runs a probe for a baseline, then during a change of the plane. A ``Watcher``: pass it to ``carry_out``.
 
-    Clients that never resolve the name again end when the old address is let go, as is agreed: its time to live and
-    its drain have passed by then.
+    Clients that never resolve the name again end when the old address is released, as agreed: its time to live and its
+    drain have passed by then.
     """
 
     def __init__(self, probe: ProbeSession) -> None:
         self._probe = probe
 
     async def quiet(self, seconds: float) -> None:
-        """Look at the plane as it is; from then on what is seen counts for the change."""
+        """Measure the baseline; everything afterwards counts for the change."""
         await asyncio.sleep(seconds)
         await self._probe.mark(DURING)
 
@@ -98,7 +98,7 @@ class Onlookers(Unwatched, Watcher):
             await self._probe.retire(ClientKind.PINNED)
 
     async def result(self) -> ProbeResult:
-        """What they saw, once they have looked on for a moment after the change."""
+        """The result, once the clients have run for a moment after the change."""
         await self._probe.mark(AFTER)
         await asyncio.sleep(_AFTERWARDS)
         return await self._probe.stop()

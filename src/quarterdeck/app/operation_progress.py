@@ -1,4 +1,4 @@
-"""What can be seen of a plane that another process drives: its steps, what it waits for, and how it ends."""
+"""The progress of a plane that another process drives: its steps, its waits, and its end."""
 
 from __future__ import annotations
 
@@ -7,51 +7,54 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import Operation, OperationPhase
-from quarterdeck.engine.notices.conditions import NOBODY_LEADS, READY, RECONCILING, why_stalled
+from quarterdeck.engine.notices.conditions import why_stalled
 from quarterdeck.engine.workspace import operations
-from quarterdeck.engine.workspace.home import SENDS_PROGRAM
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
-#: Events that say what the journal or the conditions say as well.
-_TOLD_ELSEWHERE = frozenset({"StepFailed", "Trouble", "WatcherLost"})
-#: Seconds within which an operation has just begun.
+#: Events that repeat the journal or the conditions.
+_TOLD_ELSEWHERE = frozenset({EventReason.STEP_FAILED, EventReason.RECONCILE_ERROR, EventReason.WATCHER_LOST})
+#: Age in seconds up to which an operation counts as just begun.
 _JUST = 5.0
 
 
 class Onlooker(Protocol):
-    """Somebody who is told, in words, what another process does."""
+    """Receives, as text, what another process does."""
 
     def begins_to(self, words: str) -> None:
         """A step began."""
         ...
 
     def did(self, words: str, seconds: float, error: str) -> None:
-        """A step ended; ``error`` when it failed, and is tried again."""
+        """A step ended; ``error`` when it failed, and is retried."""
         ...
 
     def waits(self, words: str) -> None:
-        """What is waited for now."""
+        """The plane waits for this now."""
         ...
 
     def wants(self, wish: str) -> None:
-        """What a person is asked for."""
+        """An action is required of a person."""
         ...
 
     def notes(self, words: str) -> None:
-        """What goes on, and may take a while."""
+        """Something is in progress, and may take a while."""
         ...
 
     def warns(self, words: str) -> None:
-        """What is not well, or failed and is tried again."""
+        """Something is unhealthy, or failed and is retried."""
         ...
 
 
 @dataclass(kw_only=True)
 class Progressed:
-    """Tells an onlooker what happens to a plane, from what is stored of it. ``after``: the last entry that was told."""
+    """Reports to an onlooker what happens to a plane, from its stored state. ``after``: the last journal entry that was
+    reported.
+    """
 
     store: Store
     plane: str
@@ -62,7 +65,7 @@ class Progressed:
 
     @classmethod
     async def of(cls, store: Store, plane: str, onlooker: Onlooker | None) -> Progressed:
-        """From now on; of an operation that nobody has begun, or has just begun, from its beginning."""
+        """From now on; for an operation that has not begun, or has just begun, from its beginning."""
         last = await store.journal(plane, limit=1)
         after = last[-1].id if last else 0
         now = datetime.now(UTC)
@@ -75,7 +78,7 @@ class Progressed:
         return cls(store=store, plane=plane, onlooker=onlooker, after=after, since=now.timestamp())
 
     async def look(self, plane: ControlPlane | None) -> None:
-        """Tell what is new, and what ``plane`` waits for."""
+        """Report what is new, and what ``plane`` waits for."""
         if self.onlooker is None:
             return
         for entry in await self.store.journal(self.plane, after=self.after):
@@ -84,13 +87,13 @@ class Progressed:
         for event in await self.store.events(self.plane):
             if event.last >= self.since and event.message not in self._warned:
                 self._warned.add(event.message)
-                if event.reason == "RecordWanted":
+                if event.reason == EventReason.MANUAL_CHANGE_REQUIRED:
                     self.onlooker.wants(event.message)
-                elif event.reason == SENDS_PROGRAM:
+                elif event.reason == EventReason.SENDS_PROGRAM:
                     self.onlooker.notes(event.message)
                 elif event.type is EventType.WARNING and event.reason not in _TOLD_ELSEWHERE:
                     self.onlooker.warns(event.message)
-        so = find_condition(plane.status.conditions, RECONCILING) if plane is not None else None
+        so = find_condition(plane.status.conditions, ConditionType.RECONCILING) if plane is not None else None
         if so is not None and so.status is ConditionStatus.TRUE and so.message:
             self.onlooker.waits(so.message)
 
@@ -105,7 +108,7 @@ def _tell(onlooker: Onlooker, entry: JournalEntry) -> None:
             onlooker.did(entry.text, _seconds(entry), str(entry.detail.get("error", "it failed")))
         case EntryOutcome.NOTED:
             if entry.kind == "Trouble":
-                onlooker.warns(f"{entry.text}; trying again")
+                onlooker.warns(f"{entry.text}; retrying")
 
 
 def _seconds(entry: JournalEntry) -> float:
@@ -114,35 +117,35 @@ def _seconds(entry: JournalEntry) -> float:
 
 
 def ended(plane: ControlPlane, operation: Operation | None) -> bool:
-    """Whether nothing is left to do to a plane that another process drives, by that one's last look. Raises what the
-    operation under way failed with, and Paused.
+    """Whether nothing is left to do to a plane that another process drives, by the last observation of that process.
+    Raises the error of the operation in progress, and Paused.
     """
     if plane.metadata.deletion_timestamp is not None:
         return False
     if paused := operations.why_paused(plane, datetime.now(UTC)):
-        raise Paused(f"driving plane {plane.name}", paused, f"let it go on with 'resume {plane.name}'")
+        raise Paused(f"driving plane {plane.name}", paused, f"continue it with 'resume {plane.name}'")
     if operation is not None and operation.status.phase is OperationPhase.FAILED and why_stalled(plane):
-        raise retold(operation)
-    ready = find_condition(plane.status.conditions, READY)
+        raise stored_error(operation)
+    ready = find_condition(plane.status.conditions, ConditionType.READY)
     if operation is not None or ready is None or ready.observed_generation != plane.metadata.generation:
         return False
-    return ready.status is ConditionStatus.TRUE or ready.reason == NOBODY_LEADS
+    return ready.status is ConditionStatus.TRUE or ready.reason == ConditionReason.NO_LEADER
 
 
 def still_awaited(plane: ControlPlane) -> str:
-    """What a plane waits for, or what it needs a person for, as its driver last said; "" if that said nothing."""
+    """What a plane waits for, or needs a person for, as its driver last reported; "" for nothing."""
     if stalled := why_stalled(plane):
         return stalled
-    so = find_condition(plane.status.conditions, RECONCILING)
+    so = find_condition(plane.status.conditions, ConditionType.RECONCILING)
     return so.message if so is not None and so.status is ConditionStatus.TRUE else ""
 
 
 def unled(plane: str, why: str) -> Unavailable:
-    """What a command ends with that has waited for a plane whose controllers nobody leads: no wait mends that."""
+    """The error of a command that waited for a plane whose controllers have no leader: waiting longer does not help."""
     return Unavailable(f"waiting for plane {plane}", f"it runs as declared, and {why}", f"see 'status {plane}'")
 
 
-def retold(operation: Operation) -> QuarterdeckError:
-    """What an operation failed with in another process, as it would have been raised in this one."""
+def stored_error(operation: Operation) -> QuarterdeckError:
+    """The error of an operation in another process, as it would have been raised in this one."""
     doing, _, seen = operation.status.message.partition(": ")
     return error_class(operation.status.error)(doing, seen)

@@ -1,7 +1,8 @@
-"""A process that keeps the planes on another network, and the one that started it: what they say over its streams.
+"""The protocol between a manager of the planes on another network and the process that started it, over its standard
+streams.
 
-It ends when its standard input does, however the other one died. Each line there asks for its metrics, which it tells
-at its standard output, with their length before them: no port of its network is open to the host.
+The manager ends when its standard input does, however the parent died. Each line there requests its metrics, which it
+writes to its standard output, with their length before them: no port of its network is open to the host.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-#: Seconds that it has to tell its metrics: who reads them waits no longer than that.
+#: Seconds within which it must write its metrics: their reader waits no longer.
 PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The descriptors at which whoever started this process asks, and is told."""
+    """The descriptors to and from the process that started this one."""
 
     asks: int
     told: int
 
 
 async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None:
-    """Tell whoever started this process when asked. Returns when that one is gone."""
+    """Answer the requests of the parent process. Returns when it has ended."""
     loop = asyncio.get_running_loop()
     reader, nobody = asyncio.StreamReader(), asyncio.StreamReader()
     asks, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(parent.asks, "rb"))
@@ -46,16 +47,16 @@ async def attended(parent: Parent, text: Callable[[], Awaitable[bytes]]) -> None
 
 
 class PipedMetrics:
-    """Asks a process that was started with pipes for its metrics, one question after the other."""
+    """Requests the metrics of a process that was started with pipes, one request at a time."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self._asking: asyncio.Task[bytes] | None = None
 
     async def metrics(self) -> bytes | None:
-        """Them; None if they do not come in time. What comes late is told to who asks next."""
+        """Its metrics; None if they do not come in time. A late answer goes to the next request."""
         if self._asking is None:
-            self._asking = asyncio.create_task(self._ask(), name="asking for the metrics of another network")
+            self._asking = asyncio.create_task(self._ask(), name="reading the metrics of another network")
         done, _ = await asyncio.wait((self._asking,), timeout=PATIENCE)
         if not done:
             return None
@@ -63,10 +64,10 @@ class PipedMetrics:
         try:
             return asked.result()
         except (OSError, EOFError, ValueError):
-            return None  # it has ended, or tells something else
+            return None  # it has ended, or wrote something else
 
     async def end(self) -> None:
-        """Nobody asks any more."""
+        """Send no more requests."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait((self._asking,))

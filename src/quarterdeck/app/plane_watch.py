@@ -1,4 +1,4 @@
-"""Planes as they are from moment to moment, each looked at beside the others."""
+"""Continuous observation of planes, all in parallel."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field, replace
 
-from pydantic import JsonValue
-
 from quarterdeck.api.base import Condition
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.output.status import PlaneStatus
+from quarterdeck.app.plane_status import summary
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
-from quarterdeck.engine.status import StatusReader, summary
+from quarterdeck.engine.status import StatusReader
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError
@@ -19,19 +19,19 @@ from quarterdeck.stores.port import Event
 
 __all__ = ["Event", "Watch", "WatchedPlane"]
 
-#: So many planes are looked at as often as was asked for; more than that take their time, so that a look at many does
-#: not take the processor from those that are looked at.
+#: This many planes are observed as often as requested; more than that are observed less often, so that observing many
+#: planes does not take the processor from the planes themselves.
 _AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedPlane:
-    """A plane as it was last seen. ``facts`` is its ``summary`` (None: not seen yet), ``looked`` how often it was
-    looked at; ``trouble``: why the last look at it failed ("" if it did not); ``gone``: there is none of that name.
+    """The last observation of a plane. ``facts`` is its ``summary`` (None: not observed yet), ``looked`` the number of
+    observations; ``trouble``: why the last observation failed ("" if it did not); ``gone``: no plane has that name.
     """
 
     name: str
-    facts: dict[str, JsonValue] | None = None
+    facts: PlaneStatus | None = None
     conditions: tuple[Condition, ...] = ()
     events: tuple[Event, ...] = ()
     looked: int = 0
@@ -41,7 +41,7 @@ class WatchedPlane:
 
 @dataclass(kw_only=True)
 class Watch:
-    """Looks at planes until it is closed; ``every``: seconds between two looks at one."""
+    """Observes planes until it is closed; ``every``: seconds between two observations of one."""
 
     home: Home
     every: float
@@ -49,8 +49,8 @@ class Watch:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     async def moments(self, name: str | None) -> AsyncGenerator[tuple[WatchedPlane, ...], None]:
-        """Plane ``name``, or all that there are, again and again: what was last seen of each, by name. Ends when the
-        one is gone; raises Gone when it never was there.
+        """Plane ``name``, or all planes, again and again: the last observation of each, by name. Ends when the one is
+        deleted; raises Gone when it never existed.
         """
         if name is not None:
             await operations.existing(self.home.store, name)
@@ -67,7 +67,7 @@ class Watch:
             await self._end(self._tasks)
 
     def _pause(self) -> float:
-        """Until the first look at each, it is soon looked whether it is over."""
+        """Until the first observation of each, check more often whether it is finished."""
         waited = any(not (each.looked or each.trouble) for each in self._seen.values())
         return min(self.every, 0.1) if waited else self.every
 
@@ -75,7 +75,7 @@ class Watch:
         return [each.metadata.name for each in await self.home.store.list(ControlPlane)]
 
     async def _attend(self, names: Iterable[str]) -> None:
-        """Have each of these looked at, and no other. Raises what no look may raise."""
+        """Observe exactly these. Raises the unexpected errors of observations."""
         for task in self._tasks.values():
             if task.done():
                 task.result()

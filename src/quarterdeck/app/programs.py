@@ -1,4 +1,4 @@
-"""The upstream programs that planes run on: which there are, and getting them."""
+"""The upstream programs that planes run: the list, and their download."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ class Programs:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *, progress: Progress | None = None) -> Programs:
-        """As users set it up: QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
+        """As the environment says: QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
         return cls(Upstream.from_environment(environment, progress=progress))
 
     def list(self, *, kubernetes: str | None = None, etcd: str | None = None) -> Sequence[Entry]:
-        """What a plane of these versions needs, there or not; then all else that the cache has."""
+        """The programs that a plane of these versions needs, present or not; then all other programs in the cache."""
         return self._upstream.list(Versions.parse(kubernetes=kubernetes, etcd=etcd))
 
     async def fetch(
         self, programs: Sequence[str] = (), *, kubernetes: str | None = None, etcd: str | None = None
     ) -> Mapping[UpstreamProgram, Path]:
-        """Get programs, or all that a plane needs, unless they are there. Raises what ``Upstream.ensure`` does."""
+        """Download programs, or all that a plane needs, unless they are present. Raises what
+        ``Upstream.ensure`` does.
+        """
         wanted = [_program(each) for each in programs] or list(CONTROL_PLANE)
         return await self._upstream.ensure(wanted, Versions.parse(kubernetes=kubernetes, etcd=etcd))
 
     def path(self, program: str, version: str | None = None) -> Path:
-        """Where a program is. Raises NotFound when it is not there, PreconditionFailed when a given one is wrong."""
+        """The path of a program. Raises NotFound when it is missing, PreconditionFailed when a given one is wrong."""
         which = _program(program)
         wanted = Version.parse(version) if version else version_of(which, Versions())
         found = self._upstream.path(which, wanted)
@@ -54,4 +56,4 @@ def _program(name: str) -> UpstreamProgram:
         return UpstreamProgram(name)
     except ValueError:
         known = ", ".join(str(each) for each in UpstreamProgram)
-        raise InvalidInput(f"looking for program {name!r}", "there is no such program", f"programs: {known}") from None
+        raise InvalidInput(f"looking for program {name!r}", "no such program", f"programs: {known}") from None

@@ -1,4 +1,4 @@
-"""The replicas of a plane, one by one, as they were just observed."""
+"""The replicas of a plane, as they were just observed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from quarterdeck.model.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFacts:
-    """A replica. ``revision`` is what it runs; ``current``: whether that is what is wanted (None: nobody knows yet).
-    ``member`` is leader, voter, learner or none, unknown where no quorum says so; ``health`` its member's, "" where it
-    has none. ``since``: when it was placed (seconds since 1970), as long as the journal has it. ``cordoned``: by whom
-    it is, and since when, in words; "" if it is not. ``reattachable``: all its volumes outlive its machine.
+    """A replica. ``revision`` is what it runs; ``current``: whether that is the current revision (None: not known yet).
+    ``member`` is leader, voter, learner or none, unknown without a quorum; ``health`` is that of its member, "" where
+    it has none. ``since``: when it was placed (seconds since 1970), as long as the journal has it. ``cordoned``: who
+    cordoned it and when, as text; "" if it is not. ``reattachable``: all its volumes outlive its machine.
     """
 
     name: str
@@ -61,7 +61,7 @@ async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
 
 
 def role(world: World, replica: str) -> str:
-    """What a replica's member is in etcd."""
+    """The role of a replica's member in etcd."""
     if world.membership is None:
         return "unknown"
     member = world.membership.of(replica)
@@ -71,6 +71,6 @@ def role(world: World, replica: str) -> str:
 
 
 def health(world: World, replica: str) -> str:
-    """How a replica's member is."""
+    """The health of a replica's member."""
     member = world.membership.of(replica) if world.membership is not None else None
     return str(member.health) if member is not None else ""

@@ -1,4 +1,4 @@
-"""Reports of operations: made as of now, and kept as files in the home."""
+"""Reports of operations: generated on request, and kept as files in the home."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def reported(home: Home, name: str, operation: str | None) -> Report:
 
 
 async def kept(home: Home, operation: str, probe: ProbeResult | None) -> Kept:
-    """Make the report's files, and note where they are. See ``Quarterdeck.keep_report``."""
+    """Write the report's files, and record where they are. See ``Quarterdeck.keep_report``."""
     from quarterdeck.report.html import render_html  # plotting takes a second to load, and few programs plot
 
     done = await home.store.get(Operation, operation)

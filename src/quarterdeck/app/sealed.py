@@ -1,4 +1,4 @@
-"""Sealing the keys of all planes of a home by a key file, which nobody has open meanwhile."""
+"""Sealing the keys of all planes of a home with a key file, while no other process has the home open."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["KEY_FILE", "Key", "make_key_file", "read_key", "rekey", "seal", "uns
 
 
 def make_key_file(path: Path) -> None:
-    """Make a key file (0600) with random bytes. Raises InvalidInput for one that exists."""
+    """Create a key file (0600) with random bytes. Raises InvalidInput if it exists."""
     if path.exists():
-        raise InvalidInput(f"making the key file {path}", "it exists", "leave out --make, or name another")
+        raise InvalidInput(f"making the key file {path}", "it exists", "omit --make, or name another file")
     write_secret(path, random_key())
 
 
@@ -26,12 +26,12 @@ def seal(folder: Path, key_file: Path) -> int:
 
 
 def unseal(folder: Path, key: Key) -> int:
-    """Store all keys as they are again; how many."""
+    """Store all keys unencrypted again; returns how many."""
     return reseal(_store(folder), key, None)
 
 
 def rekey(folder: Path, key: Key, new: Key) -> int:
-    """Seal all keys by another key; how many."""
+    """Seal all keys with another key; returns how many."""
     return reseal(_store(folder), key, new)
 
 

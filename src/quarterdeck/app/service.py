@@ -1,4 +1,6 @@
-"""Keeping all planes of a home: those on the host's own network here, those on others by a process in each of them."""
+"""Managing all planes of a home: those on the host's own network here, those on others by one process in each
+network.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +22,30 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.runner import start
 from quarterdeck.tls_buffers import keep_small_tls_buffers
 
 if TYPE_CHECKING:
     from quarterdeck.metrics.metrics import Metrics
 
-#: Seconds before a process that ended is started again, doubled each time, and the longest; for how long one must have
-#: run so that its end is no sign of trouble, and how long it gets to end in good order.
+#: Seconds before an ended process is started again, doubled each time, and the longest; how long a process must have
+#: run so that its end is no sign of a problem, and how long it gets to shut down.
 _SHORTEST = 1.0
 _LONGEST = 60.0
 _WELL = 60.0
 _GRACE = 15.0
-#: Where metrics are told that whoever started this process asks for.
+#: The value of ``metrics`` for metrics that the parent process requests.
 ASKED = "-"
-#: Seconds within which a manager that is well says so.
+#: Seconds within which a healthy manager reports.
 _BEAT = 30.0
 
 
 @dataclass(kw_only=True)
 class Outpost:
-    """The process that keeps the planes on another network, from inside of it: started when there are any, started
-    again when it ends, and ended with this one. It ends by itself when its standard input does, however this one died.
+    """The process that manages the planes on another network, from inside that network: started when there are any,
+    restarted when it ends, and stopped with this one. It ends by itself when its standard input does, however this one
+    died.
     """
 
     engine: Engine
@@ -62,7 +65,7 @@ class Outpost:
         return self._asked is not None
 
     async def metrics(self) -> bytes | None:
-        """What it tells of its planes; None if it does not answer."""
+        """The metrics of its planes; None if it does not answer."""
         return await self._asked.metrics() if self._asked is not None else None
 
     async def run(self) -> None:
@@ -84,14 +87,14 @@ class Outpost:
             await asyncio.sleep(pause)
 
     async def _planes(self) -> tuple[ControlPlane, ...]:
-        """The planes on its network; their programs are there then, since from inside there is no way to get them."""
+        """The planes on its network; their programs are present then, since they cannot be downloaded from inside."""
         home = self.engine.home
         planes = await home.store.list(ControlPlane)
         found = [each for each in planes if await network_of(home.store, each) is self.network]
         for each in found:
             try:
                 await self.engine.programs(each)
-            except MET as error:  # what it has may do; the keeper says what is missing
+            except MET as error:  # the present programs may be enough; the manager reports missing ones
                 self.log.warning(str(in_words(error)), plane=each.name)
         return tuple(found)
 
@@ -126,12 +129,12 @@ async def served(
     metrics: str,
     parent: Parent | None,
 ) -> None:
-    """Keep the planes on ``network``, and have ``outposts`` keep the others. Until cancelled, or until ``parent``,
-    which started this process, is gone. ``metrics``: the address and port at which they are told ("": nowhere;
+    """Manage the planes on ``network``, and start ``outposts`` for the others. Until cancelled, or until ``parent``,
+    the process that started this one, has ended. ``metrics``: the address and port that serve them ("": none;
     ``ASKED``: to ``parent``).
     """
     keep_small_tls_buffers()
-    take_short_turns()  # clients wait for it while they are held, and two sites need each other in a swap
+    use_short_time_slices()  # clients wait while traffic is paused, and a swap needs both sites
 
     def elsewhere(where: Isolation) -> None:
         for each in outposts:
@@ -161,8 +164,8 @@ async def _nothing() -> bytes:
 
 
 def _counted(manager: PlaneManager, metrics: Metrics) -> PlaneManager:
-    """The manager, with what happens to its planes counted."""
-    from quarterdeck.metrics.measures import Measures  # few ask for them
+    """The manager, with metrics of its planes counted."""
+    from quarterdeck.metrics.measures import Measures  # few users enable them
 
     return replace(
         manager,
@@ -172,7 +175,7 @@ def _counted(manager: PlaneManager, metrics: Metrics) -> PlaneManager:
 
 
 def counted(manager: PlaneManager) -> tuple[PlaneManager, Callable[[], Awaitable[bytes]]]:
-    """The manager, with what happens to its planes counted, and what gives the text of that."""
+    """The manager, with metrics of its planes counted, and the function that renders their text."""
     from quarterdeck.metrics.metrics import Metrics
     from quarterdeck.metrics.operation_counter import OperationCounter
 
@@ -189,11 +192,11 @@ def counted(manager: PlaneManager) -> tuple[PlaneManager, Callable[[], Awaitable
 async def measured(
     manager: PlaneManager, address: str, stack: contextlib.AsyncExitStack, outposts: tuple[Outpost, ...] = ()
 ) -> PlaneManager:
-    """The manager, with metrics of its planes, and of those of ``outposts``, told until ``stack`` ends. Raises
+    """The manager, with metrics of its planes, and of those of ``outposts``, served until ``stack`` ends. Raises
     InvalidInput, PreconditionFailed.
     """
     from quarterdeck.metrics.metrics import Metrics
-    from quarterdeck.metrics.server import ListenAddress, telling
+    from quarterdeck.metrics.server import ListenAddress, serve_metrics
 
     metrics, beat = Metrics(), -math.inf
 
@@ -209,13 +212,13 @@ async def measured(
         manager.alive()
 
     def ready() -> str:
-        return "" if clocks.steady() - beat < _BEAT else "it keeps no planes: another one does, or it hangs"
+        return "" if clocks.steady() - beat < _BEAT else "it manages no planes: another manager does, or it hangs"
 
     store = manager.engine.home.store
     at = await stack.enter_async_context(
-        telling(metrics, ListenAddress.parse(address), store=store, ready=ready, others=others)
+        serve_metrics(metrics, ListenAddress.parse(address), store=store, ready=ready, others=others)
     )
-    manager.log.info("telling metrics", address=f"http://{at}/metrics")
+    manager.log.info("serving metrics", address=f"http://{at}/metrics")
     return replace(_counted(manager, metrics), alive=alive)
 
 

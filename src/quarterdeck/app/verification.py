@@ -1,5 +1,5 @@
-"""Whether two managers ever ran the same controllers of a plane, from what locks and audit logs say, and from what the
-managers of its replicas were told.
+"""Whether two managers ever ran the same controllers of a plane, from locks, audit logs, and the configuration of the
+managers of its replicas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LAST = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What was found of each set of a plane's controllers from ``since`` to ``until``: the time of an ``operation``, if
+    """The findings for each set of a plane's controllers from ``since`` to ``until``: the time of an ``operation``, if
     it names one.
     """
 
@@ -90,7 +90,7 @@ async def verified(
 
 
 async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, operation: str | None) -> _Question:
-    """Which time is looked at, and whose the sets were then. Raises NotFound."""
+    """The time that is verified, and the owners of the sets at that time. Raises NotFound."""
     found = await operations.operations_of(store, plane.name)
     begun = [each for each in found if each.status.started_at is not None]
     now = datetime.now(UTC)
@@ -126,7 +126,7 @@ def _hands_over(operation: Operation) -> bool:
 
 
 def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:
-    """What was done by all of the logs, and what of them is missing."""
+    """The actions in all of the logs, and which logs are missing or incomplete."""
     acts: list[Act] = []
     missing = [each.missing for each in logs if each.missing]
     for log in logs:
@@ -134,12 +134,12 @@ def _acts(logs: Sequence[AuditLog]) -> tuple[list[Act], list[str]]:
         acts += found.acts
         if found.unreadable:
             names = ", ".join(dict.fromkeys(each.replica for each in log.replicas))
-            missing.append(f"lines of the audit log of {names} are no events: {found.unreadable} of them")
+            missing.append(f"{found.unreadable} lines of the audit log of {names} are not events")
     return acts, missing
 
 
 async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
-    """Where replicas were put, those too that are gone."""
+    """The placements of replicas, deleted ones included."""
     released = {each.replica: each.time for each in await _done(store, plane, ReleaseReplica.kind)}
     put = [each for each in await _done(store, plane, PlaceReplica.kind) if {"site", "machine"} <= each.detail.keys()]
     return tuple(
@@ -151,8 +151,8 @@ async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
 
 
 async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]) -> tuple[Duty, ...]:
-    """What the managers of replicas were told of sets, and from when on, those too that are gone: by the revisions that
-    they ran, as far as these are known, and kept.
+    """The sets that the managers of replicas were configured with, and from when on, deleted ones included: from the
+    revisions that they ran, as far as these are known, and kept.
     """
     kept = {each.name: each.spec for each in await store.list(ReplicaRevision)}
     return tuple(
@@ -163,7 +163,7 @@ async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[Controll
 
 
 async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str]]:
-    """Each replica with what it ran, and from when on; "": that is not known, as before the first that is told of."""
+    """Each replica with the revisions it ran, and from when on; "": not known, as before the first recorded one."""
     now = {each.name: each.revision for each in plane.status.memory.replicas}
     told = [each for kind in (PlaceReplica.kind, AdoptRevision.kind) for each in await _done(store, plane.name, kind)]
     told.sort(key=lambda each: each.time)
@@ -176,7 +176,7 @@ async def _runs(store: Store, plane: ControlPlane) -> list[tuple[str, float, str
 
 
 async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
-    """Those that were taken; what only writes to the plane's status is noted."""
+    """The steps that were taken; what only writes to the plane's status is recorded as a note."""
     return [
         each
         for each in await store.journal(plane, kind=kind)
@@ -187,7 +187,7 @@ async def _done(store: Store, plane: str, kind: str) -> list[JournalEntry]:
 def _locks(
     template: ReplicaTemplate | None, manager: ControllerProgram, sets: Sequence[ControllerSetSpec]
 ) -> Mapping[str, str] | None:
-    """The lock under which a manager runs each of the sets; None where it is not known."""
+    """The lock of the manager of each set; None where it is not known."""
     if template is None:
         return None
     found = {each.name: {lock_of(template, manager, name) for name in each.controllers} - {""} for each in sets}

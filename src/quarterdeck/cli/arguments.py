@@ -10,7 +10,7 @@ import typer
 
 from quarterdeck.api.base import Resource
 from quarterdeck.app.words import components
-from quarterdeck.cli.context import Output, look, note_plane
+from quarterdeck.cli.context import Output, UnnamedOutput, look, note_plane
 from quarterdeck.errors import InvalidInput
 from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_standard_input, read_text
 
@@ -54,6 +54,8 @@ OperationName = Annotated[
 ]
 SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=False)]
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Output format.")]
+#: The same for facts without names.
+UnnamedOption = Annotated[UnnamedOutput, typer.Option("-o", "--output", help="Output format.")]
 #: What help says that an option takes which is a program of a replica; it is read by ``named``.
 PROGRAM = f"[{'|'.join(components())}]"
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

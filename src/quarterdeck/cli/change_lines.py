@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from pydantic import JsonValue
-
+from quarterdeck.api.output.status import PlaneStatus, ReplicaStatus
 from quarterdeck.app.plane_watch import WatchedPlane
-from quarterdeck.app.words import list_of, quorum_of, rows_of, survival
+from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.plane_text import state
 
 #: What is so or is not, rather than being one thing or another.
@@ -51,32 +50,32 @@ def _said(plane: WatchedPlane) -> dict[tuple[str, str], str]:
     return said if plane.facts is None else _of_facts(plane.facts) | said
 
 
-def _of_facts(fact: Mapping[str, JsonValue]) -> dict[tuple[str, str], str]:
+def _of_facts(status: PlaneStatus) -> dict[tuple[str, str], str]:
     said = {
-        ("state", ""): state(fact),
-        ("under way", ""): str(fact["operation"] or "nothing"),
-        ("doing", ""): ", ".join(map(str, list_of(fact["doing"]))) or "nothing",
-        ("waiting for", ""): "; ".join(map(str, list_of(fact["waiting"]))) or "nothing",
-        ("name leads to", ""): str(fact["nameLeadsTo"] or "nothing"),
+        ("state", ""): state(status),
+        ("under way", ""): status.operation or "nothing",
+        ("doing", ""): ", ".join(status.doing) or "nothing",
+        ("waiting for", ""): "; ".join(map(str, status.waiting)) or "nothing",
+        ("name leads to", ""): status.name_leads_to or "nothing",
     }
-    if fact["voters"] is not None:
-        said["etcd", ""] = quorum_of(fact["voters"], fact["mayFail"], fact["quorumAt"])
-    if survives := survival(fact["survives"]):
+    if status.voters is not None:
+        said["etcd", ""] = quorum_of(status.voters, status.may_fail, status.quorum_at)
+    if survives := survival(status.survives):
         said["survives", ""] = "; ".join(survives).removeprefix("survives: ")
-    for each in list_of(fact["warnings"]):
-        said["warning", str(each)] = str(each)
-    for member in rows_of(fact["members"]):
-        said["replica", str(member["replica"])] = _replica(member)
-    for balancer in rows_of(fact["loadBalancers"]):
-        backends = ", ".join(map(str, list_of(balancer["backends"]))) or "nobody"
-        sends = f"sends to {backends}" if balancer["running"] else "does not run"
-        said["load balancer", str(balancer["site"])] = sends if balancer["running"] is not None else "unknown"
+    for each in status.warnings:
+        said["warning", each.message] = each.message
+    for member in status.members:
+        said["replica", member.replica] = _replica(member)
+    for balancer in status.load_balancers:
+        backends = ", ".join(balancer.backends) or "nobody"
+        sends = f"sends to {backends}" if balancer.running else "does not run"
+        said["load balancer", balancer.site] = sends if balancer.running is not None else "unknown"
     return said
 
 
-def _replica(member: Mapping[str, JsonValue]) -> str:
+def _replica(member: ReplicaStatus) -> str:
     """Lag is not told: it is another one at each look."""
-    words = [f"{member['member']}", str(member["health"] or ""), f"apiserver {member['apiserver']}"]
-    if member["machineState"] != "up":
-        words.append(f"machine {member['machine']} {member['machineState']}")
+    words = [member.member, member.health or "", f"apiserver {member.apiserver}"]
+    if member.machine_state != "up":
+        words.append(f"machine {member.machine} {member.machine_state}")
     return ", ".join(filter(None, words))

@@ -8,14 +8,15 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from rich.console import Console
 
-from quarterdeck.api.site import Isolation
-from quarterdeck.app import home_folder, home_key, inside_argv
-from quarterdeck.app.looks import Looks
 from quarterdeck.errors import NotFound
+
+if TYPE_CHECKING:  # the help needs a console, and none of what opens a home
+    from quarterdeck.api.site import Isolation
+    from quarterdeck.app.looks import Looks
 
 T = TypeVar("T")
 
@@ -30,7 +31,22 @@ err = Console(stderr=True)
 
 
 class Output(StrEnum):
-    """How facts are printed."""
+    """How facts about things with names are printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people read it; programs read the rest."""
+        return self in (Output.TABLE, Output.WIDE)
+
+
+class UnnamedOutput(StrEnum):
+    """How facts without names are printed."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -38,9 +54,9 @@ class Output(StrEnum):
     YAML = "yaml"
 
     @property
-    def is_document(self) -> bool:
-        """Whether programs read it."""
-        return self in (Output.JSON, Output.YAML)
+    def for_people(self) -> bool:
+        """See ``Output``."""
+        return self in (UnnamedOutput.TABLE, UnnamedOutput.WIDE)
 
 
 def note_plane(name: str) -> str:
@@ -61,6 +77,8 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def here() -> Path:
     """The home's folder."""
+    from quarterdeck.app import home_folder
+
     return home_folder(os.environ)
 
 
@@ -68,6 +86,9 @@ def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
     """Open the home, and return what ``ask`` finds there: ``look(lambda looks: looks.events(name))``. For a command
     that changes something see ``open_home.call``.
     """
+
+    from quarterdeck.app import home_key
+    from quarterdeck.app.looks import Looks
 
     async def found() -> T:
         async with Looks.open(here(), key=home_key(os.environ)) as looks:
@@ -82,6 +103,8 @@ def go_inside(plane: str) -> None:
     The machines of such sites can be reached from nowhere else. Must run before any thread starts.
     """
 
+    from quarterdeck.api.site import Isolation
+
     async def network(looks: Looks) -> Isolation | None:
         try:
             return await looks.network_of(plane)
@@ -94,6 +117,8 @@ def go_inside(plane: str) -> None:
 
 def go_inside_for_all() -> None:
     """The same where all planes are on network namespaces. Others would not be reached from there."""
+
+    from quarterdeck.api.site import Isolation
 
     async def networks(looks: Looks) -> set[Isolation]:
         return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
@@ -117,4 +142,6 @@ def enter_lab() -> NoReturn:
 
 def inside(*arguments: str) -> tuple[str, ...]:
     """The command line that has a command run inside of the lab of this home."""
+    from quarterdeck.app import inside_argv
+
     return run(inside_argv(here(), sys.executable, "-m", "quarterdeck", *arguments))

@@ -13,7 +13,7 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
-from quarterdeck import __version__
+from quarterdeck.cli.contents import PANELS
 from quarterdeck.cli.context import NAMED, err
 from quarterdeck.cli.groups import without_flag_types
 from quarterdeck.errors import QuarterdeckError, Unavailable
@@ -22,42 +22,23 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 _INTERRUPTED = tuple(128 + each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _AGAIN = "look at the disk and the rights there, and run it again"
 
-#: The panels of the help, in order, and in each its commands with their modules. Only the module of the command that is
-#: run is loaded: all of them take longer to load than a look at a plane takes.
-_PANELS = {
-    "Create": {"demo": "demo", "create": "planes", "apply": "planes", "kubeconfig": "planes", "node": "nodes"},
-    "Change": {
-        "plan": "planes",
-        "migrate": "moves",
-        "scale": "moves",
-        "replica": "replicas",
-        "certs": "certs",
-        "controllers": "controllers",
-        "pause": "planes",
-        "resume": "planes",
-        "delete": "planes",
-    },
-    "Watch": {
-        "get": "looks",
-        "status": "looks",
-        "wait": "moves",
-        "events": "looks",
-        "logs": "planes",
-        "probe": "probes",
-        "report": "history",
-        "history": "history",
-    },
-    "Recover": {"abort": "moves", "recover": "recovery", "etcd": "etcd", "drill": "drills"},
-    "Sites": {"site": "sites"},
-    "Run": {"serve": "serve", "service": "services", "home": "homes", "upstream": "upstreams"},
-}
-#: Of these the ones that are groups of commands.
-_GROUPS = frozenset(("node", "replica", "certs", "controllers", "etcd", "drill", "site", "service", "home", "upstream"))
-_PANEL_OF = {name: panel for panel, modules in _PANELS.items() for name in modules}
+_PANEL_OF = {name: panel for panel, entries in PANELS.items() for name in entries}
 
 
 class Commands(TyperGroup):
     """All commands, each loaded when it is asked for."""
+
+    #: Whether the help is printed, which has a line of each command and loads none of them.
+    _listing = False
+
+    @override
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
 
     @override
     def get_params(self, ctx: Any) -> list[Any]:
@@ -73,8 +54,11 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | TyperGroup | None:
         """One of them; None if there is none of that name: then all are loaded, so that one like it can be named."""
         if panel := _PANEL_OF.get(cmd_name):
-            found: Any = _loaded(_PANELS[panel][cmd_name], cmd_name)
-            if cmd_name not in _GROUPS:
+            entry = PANELS[panel][cmd_name]
+            if self._listing:
+                return TyperCommand(cmd_name, help=entry.summary, rich_help_panel=panel)
+            found: Any = _loaded(entry.module, cmd_name)
+            if not entry.is_group:
                 found = found.commands[cmd_name]
             assert isinstance(found, TyperCommand | TyperGroup)
             found.rich_help_panel = panel
@@ -105,7 +89,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"quarterdeck {__version__}")
+        from quarterdeck.version import version_text  # it may ask git
+
+        typer.echo(f"quarterdeck {version_text()}")
         raise typer.Exit
 
 

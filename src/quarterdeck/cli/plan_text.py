@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.operation import OperationType
+from quarterdeck.api.output.operations import PlannedStep
+from quarterdeck.api.output.sites import HostFindingRow, SiteCheck
 from quarterdeck.app import DryRun, Examined, Finding, Verdict
 from quarterdeck.app.words import needs
-from quarterdeck.cli.context import Output, out, plain
-from quarterdeck.cli.output import emit, show, table
+from quarterdeck.cli.context import UnnamedOutput, out, plain
+from quarterdeck.cli.operation_rows import change_plan, check_finding, planned_steps
+from quarterdeck.cli.output import Column, emit, table
 from quarterdeck.model.findings import Checked, HostFinding
 
 #: What stands in the way comes first.
 _ORDER = (Verdict.REFUSE, Verdict.WARN, Verdict.OK)
 
 
-def print_examined(examined: Examined, output: Output) -> None:
+def print_examined(examined: Examined, output: UnnamedOutput) -> None:
     """Print what a request comes to: what it changes, what its checks say, and every step."""
-    emit(examined_fact(examined), output, lambda: _print_examined(examined, output))
+    emit(change_plan(examined), output, lambda: print_plan(examined, wide=output is UnnamedOutput.WIDE))
 
 
-def _print_examined(examined: Examined, output: Output) -> None:
+def print_plan(examined: Examined, *, wide: bool) -> None:
+    """The same for people."""
     name, spec = examined.name, examined.wanted.spec
     if examined.kind is OperationType.CREATE:
         out.print(f"plane {name} would be created: {spec.replicas} replicas at {spec.placement.site}")
@@ -43,7 +46,7 @@ def _print_examined(examined: Examined, output: Output) -> None:
     print_findings(examined.findings)
     if examined.forecast is not None:
         out.print()
-        print_forecast(examined.forecast, output)
+        print_forecast(examined.forecast, wide=wide)
 
 
 def print_findings(findings: Sequence[Finding]) -> None:
@@ -53,33 +56,36 @@ def print_findings(findings: Sequence[Finding]) -> None:
             out.print(f"[yellow]![/yellow] {finding.check}: {escape(finding.seen)}", highlight=False, soft_wrap=True)
 
 
-def print_checked(checked: Checked, output: Output) -> None:
-    """What was found at hosts: a line for each finding that is not well, and a summary; all there is as a document."""
-    rows = [_host_row(each) for each in sorted(checked.findings, key=lambda each: _ORDER.index(each.finding.verdict))]
+_HOST_COLUMNS: tuple[Column[HostFindingRow], ...] = (
+    Column("host", lambda row: row.host),
+    Column("check", lambda row: row.check),
+    Column("verdict", lambda row: row.verdict),
+    Column("seen", lambda row: row.message),
+    Column("next", lambda row: row.next_step),
+)
+
+
+def print_checked(checked: Checked, output: UnnamedOutput) -> None:
+    """What was found at hosts: a line for each finding that is not well, and a summary."""
+    rows = sorted(checked.findings, key=lambda each: _ORDER.index(each.finding.verdict))
+    found = SiteCheck(refused=checked.refused, message=checked.summary, findings=tuple(map(_host_row, rows)))
 
     def text() -> None:
-        if rows:
-            table(rows, ("host", "check", "verdict", "seen", "next"))
-        plain(checked.summary)
+        if found.findings:
+            table(found.findings, _HOST_COLUMNS)
+        plain(found.message)
 
-    emit({"refused": checked.refused, "summary": checked.summary, "findings": [*rows]}, output, text)
+    emit(found, output, text)
 
 
 def print_odd(checked: Checked | None) -> None:
     """The same for people, where there is anything to look at."""
     if checked is not None and checked.findings:
-        print_checked(checked, Output.TABLE)
+        print_checked(checked, UnnamedOutput.TABLE)
 
 
-def _host_row(each: HostFinding) -> dict[str, JsonValue]:
-    found = each.finding
-    return {
-        "host": each.host,
-        "check": found.check,
-        "verdict": str(found.verdict),
-        "seen": found.seen,
-        "next": found.next_step,
-    }
+def _host_row(each: HostFinding) -> HostFindingRow:
+    return HostFindingRow(host=each.host, **dict(check_finding(each.finding)))
 
 
 def _print_addons(examined: Examined) -> None:
@@ -91,73 +97,31 @@ def _print_addons(examined: Examined) -> None:
                 out.print(f"    [dim]{sign} {escape(str(ref))}[/dim]", highlight=False, soft_wrap=True)
 
 
-def examined_fact(examined: Examined) -> dict[str, JsonValue]:
-    """The same for programs."""
-    forecast = examined.forecast
-    return {
-        "plane": examined.name,
-        "type": examined.kind.value,
-        "needed": examined.needed,
-        "differences": [
-            {
-                "path": each.path,
-                "before": each.before,
-                "after": each.after,
-                "needs": each.needs.value,
-                "restart": [str(component) for component in each.restart],
-                "note": each.note or None,
-                "reload": [str(component) for component in each.reload],
-            }
-            for each in examined.differences
-        ],
-        "addons": [
-            {
-                "name": each.addon,
-                "added": [str(ref) for ref in each.added],
-                "changed": [str(ref) for ref in each.changed],
-                "removed": [str(ref) for ref in each.removed],
-            }
-            for each in examined.addons
-        ],
-        "findings": [
-            {"check": each.check, "verdict": each.verdict.value, "seen": each.seen} for each in examined.findings
-        ],
-        "steps": [*_steps(forecast, Output.JSON)] if forecast is not None else None,
-        "waitsFor": [*map(str, forecast.stuck_on)] if forecast is not None else None,
-    }
-
-
-def print_forecast(forecast: DryRun, output: Output) -> None:
+def print_forecast(forecast: DryRun, *, wide: bool = False) -> None:
     """Print a dry run."""
-    rows = _steps(forecast, output)
-    if not rows and not forecast.stuck_on:
+    steps = [*enumerate(planned_steps(forecast, all_steps=wide), start=1)]
+    if not steps and not forecast.stuck_on:
         out.print("nothing to do")
         return
     quorum_sites = {each.quorum_site for each in forecast.steps}
-    stays = len(quorum_sites) == 1 and None not in quorum_sites and output is Output.TABLE
-    where = () if stays else ("quorum at",)
-    show(rows, ("#", "step", "voters", "may fail", *where, "undo"), output, wide=("site", "why"))
+    stays = len(quorum_sites) == 1 and None not in quorum_sites and not wide
+    where: tuple[Column[_Numbered], ...] = () if stays else (Column("quorum at", lambda row: row[1].quorum_site),)
+    table(steps, (*_STEP_COLUMNS, *where, *_STEP_ENDS), wide=wide)
     if stays:
         out.print(f"the quorum stays at {quorum_sites.pop()}")
     for reason in forecast.stuck_on:
         out.print(f"[yellow]then it would wait for {escape(str(reason))}[/yellow]")
 
 
-def _steps(forecast: DryRun, output: Output) -> list[dict[str, JsonValue]]:
-    rows: list[dict[str, JsonValue]] = []
-    for each in forecast.steps:
-        if output is Output.TABLE and not each.step.shown:
-            continue
-        rows.append(
-            {
-                "#": len(rows) + 1,
-                "step": each.step.words,
-                "voters": f"{each.voters}" + (f"+{each.learners}" if each.learners else ""),
-                "may fail": each.margin,
-                "quorum at": each.quorum_site,
-                "undo": "yes" if each.step.undoable else "no",
-                "site": each.step.site,
-                "why": each.step.why,
-            }
-        )
-    return rows
+_Numbered = tuple[int, PlannedStep]
+_STEP_COLUMNS: tuple[Column[_Numbered], ...] = (
+    Column("#", lambda row: row[0]),
+    Column("step", lambda row: row[1].message),
+    Column("voters", lambda row: f"{row[1].voters}+{row[1].learners}" if row[1].learners else row[1].voters),
+    Column("may fail", lambda row: row[1].may_fail),
+)
+_STEP_ENDS: tuple[Column[_Numbered], ...] = (
+    Column("undo", lambda row: "yes" if row[1].undoable else "no"),
+    Column("site", lambda row: row[1].site, wide=True),
+    Column("why", lambda row: row[1].reason, wide=True),
+)

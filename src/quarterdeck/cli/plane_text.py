@@ -1,36 +1,59 @@
-"""What commands print of planes: rows of a list, a status."""
+"""What commands print of planes: columns of a list, a status."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
+from datetime import datetime
 
-from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.app.words import components, leading, list_of, quorum_of, rows_of, survival
+from quarterdeck.api.output.status import AddonStatus, BalancerStatus, ClusterMember, PlaneStatus, ReplicaStatus
+from quarterdeck.app.plane_status import leading
+from quarterdeck.app.words import components, quorum_of, survival
 from quarterdeck.cli.context import Output, out
-from quarterdeck.cli.output import table
+from quarterdeck.cli.output import Column, table
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import IDLE, UnitState
 
+BALANCER_COLUMNS: tuple[Column[BalancerStatus], ...] = (
+    Column("site", lambda row: row.site),
+    Column("running", lambda row: row.running),
+    Column("backends", lambda row: row.backends),
+    Column("connections", lambda row: row.connections),
+)
 
-def row(plane: ControlPlane) -> dict[str, JsonValue]:
-    """A plane in a list of planes."""
+
+def _ready(plane: ControlPlane) -> str:
+    """Whether it is ready, by a condition that is about the spec as it is now."""
     ready = next((each for each in plane.status.conditions if each.type == "Ready"), None)
-    created = plane.metadata.creation_timestamp
     current = ready is not None and plane.status.observed_generation == plane.metadata.generation
-    return {
-        "name": plane.metadata.name,
-        "site": plane.spec.placement.site,
-        "replicas": plane.spec.replicas,
-        "version": plane.spec.kubernetes_version,
-        "ready": str(ready.status.value) if ready is not None and current else "Unknown",
-        "age": age(created.timestamp()) if created is not None else None,
-        "endpoint": plane.host,
-        "etcd": plane.spec.etcd.version,
-    }
+    return str(ready.status.value) if ready is not None and current else "Unknown"
+
+
+PLANE_COLUMNS: tuple[Column[ControlPlane], ...] = (
+    Column("name", lambda row: row.name),
+    Column("site", lambda row: row.spec.placement.site),
+    Column("replicas", lambda row: row.spec.replicas),
+    Column("version", lambda row: row.spec.kubernetes_version),
+    Column("ready", _ready),
+    Column("age", lambda row: since(row.metadata.creation_timestamp)),
+    Column("endpoint", lambda row: row.host, wide=True),
+    Column("etcd", lambda row: row.spec.etcd.version, wide=True),
+)
+_MEMBER_COLUMNS: tuple[Column[ReplicaStatus], ...] = (
+    Column("replica", lambda row: row.replica),
+    Column("machine", lambda row: row.machine),
+    Column("machineState", lambda row: row.machine_state),
+    Column("member", lambda row: row.member),
+    Column("health", lambda row: row.health),
+)
+LAG: Column[ReplicaStatus] = Column("lag", lambda row: row.lag_entries)
+_APISERVER: Column[ReplicaStatus] = Column("apiserver", lambda row: row.apiserver)
+_EVENTS: Column[ReplicaStatus] = Column("events", lambda row: _in_events(row.events))
+#: Those of a screen that is shown as long as somebody watches.
+WATCHED_COLUMNS = (*_MEMBER_COLUMNS, LAG, _APISERVER)
 
 
 def age(since: float) -> str:
@@ -42,80 +65,80 @@ def age(since: float) -> str:
     return f"{seconds}s"
 
 
-def print_status(fact: dict[str, JsonValue], output: Output) -> None:
-    """Print what ``summary`` says of a plane."""
-    for line in status_lines(fact):
+def since(moment: datetime | None) -> str | None:
+    """The same of a moment that may not be known."""
+    return age(moment.timestamp()) if moment is not None else None
+
+
+def print_status(status: PlaneStatus, output: Output) -> None:
+    """Print the status of a plane."""
+    for line in status_lines(status):
         out.print(line, soft_wrap=True)
     out.print()
-    print_members(rows_of(fact["members"]), output)
+    print_members(status.members, output)
     out.print()
-    table(rows_of(fact["loadBalancers"]), ("site", "running", "backends", "connections"))
+    table(status.load_balancers, BALANCER_COLUMNS)
 
 
-def status_lines(fact: dict[str, JsonValue]) -> list[str]:
-    """What ``summary`` says of a plane as a whole, in lines with markup."""
-    lines = [f"[bold]{fact['name']}[/bold] at {fact['site']}: {health(fact)}, Kubernetes {fact['kubernetesVersion']}"]
-    lines += [f"[yellow]warning:[/yellow] {escape(str(each))}" for each in list_of(fact["warnings"])]
-    if fact["paused"]:
-        lines.append(f"[yellow]paused[/yellow] until {fact['pausedUntil'] or 'it is resumed'}: nothing is changed")
-    if fact["stalled"]:
-        lines.append(f"[yellow]stalled:[/yellow] {escape(str(fact['stalled']))}")
-    lines += [escape(str(each)) for each in list_of(fact["cordoned"])]
-    if fact["voters"] is not None:
-        lines.append(f"etcd: {quorum_of(fact['voters'], fact['mayFail'], fact['quorumAt'])}")
-    lines += [escape(each) for each in survival(fact["survives"])]
-    lines.append(f"{fact['endpoint']} leads to {fact['nameLeadsTo'] or 'nothing'}")
-    for title, key in (("waiting for", "waiting"), ("left over", "leftovers")):
-        lines += [f"{title}: {escape(str(each))}" for each in list_of(fact[key])]
-    if fact["operation"]:
-        lines.append(f"under way: {fact['operation']}, driven by {fact['driver'] or 'nobody (see wait)'}")
-    lines += [_addon(each) for each in rows_of(fact["addons"])]
-    return [*lines, *map(escape, leading(fact))]
+def status_lines(status: PlaneStatus) -> list[str]:
+    """The status of a plane as a whole, in lines with markup."""
+    lines = [f"[bold]{status.name}[/bold] at {status.site}: {health(status)}, Kubernetes {status.kubernetes_version}"]
+    lines += [f"[yellow]warning:[/yellow] {escape(each.message)}" for each in status.warnings]
+    if status.paused:
+        until = status.paused_until.isoformat() if status.paused_until is not None else "it is resumed"
+        lines.append(f"[yellow]paused[/yellow] until {until}: nothing is changed")
+    if status.stalled is not None:
+        lines.append(f"[yellow]stalled:[/yellow] {escape(status.stalled.message)}")
+    lines += [escape(each.message) for each in status.cordoned]
+    if status.voters is not None:
+        lines.append(f"etcd: {quorum_of(status.voters, status.may_fail, status.quorum_at)}")
+    lines += [escape(each) for each in survival(status.survives)]
+    lines.append(f"{status.endpoint} leads to {status.name_leads_to or 'nothing'}")
+    for title, found in (("waiting for", status.waiting), ("left over", status.leftovers)):
+        lines += [f"{title}: {escape(each.message)}" for each in found]
+    if status.operation:
+        lines.append(f"under way: {status.operation}, driven by {status.driver or 'nobody (see wait)'}")
+    lines += map(_addon, status.addons)
+    return [*lines, *map(escape, leading(status.leaders, status.leader_identities, status.controller_leases))]
 
 
-def _addon(row: dict[str, JsonValue]) -> str:
+def _addon(row: AddonStatus) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
-    so = row["why"] or f"{row['objects']} objects are as wanted"
-    return f"add-on {row['name']}: {escape(str(so))}"
+    so = row.message or f"{row.objects} objects are up to date"
+    return f"add-on {row.name}: {escape(so)}"
 
 
-def health(fact: dict[str, JsonValue]) -> str:
+def health(status: PlaneStatus) -> str:
     """Whether a plane is well, in a word with markup."""
-    return f"[{'green' if fact['healthy'] else 'yellow'}]{state(fact)}[/]"
+    return f"[{'green' if status.healthy else 'yellow'}]{state(status)}[/]"
 
 
-def state(fact: Mapping[str, JsonValue]) -> str:
+def state(status: PlaneStatus) -> str:
     """The same without markup. A plane on which nothing is left to do may be ill all the same."""
-    if fact["healthy"]:
+    if status.healthy:
         return "healthy"
-    return "not as wanted" if fact["waiting"] or fact["doing"] else "not healthy"
+    return "not up to date" if status.waiting or status.doing else "not healthy"
 
 
-def print_members(members: list[dict[str, JsonValue]], output: Output) -> None:
+def print_members(members: Sequence[ReplicaStatus], output: Output) -> None:
     """A line for each replica; what it is in the events' etcd only where there is one."""
-    separate = any(each["events"] is not None for each in members)
-    columns = (
-        "replica",
-        "machine",
-        "machineState",
-        "member",
-        "health",
-        "apiserver",
-        *(("events",) if separate else ()),
-    )
-    programs = tuple(each for each in components() if _shown(each, members)) if output is Output.WIDE else ()
-    table([{**each, "events": _in_events(each["events"])} for each in members], (*columns, *programs))
+    separate = any(each.events is not None for each in members)
+    programs = tuple(_program(each) for each in components() if _shown(each, members))
+    columns = (*_MEMBER_COLUMNS, _APISERVER, *((_EVENTS,) if separate else ()), *programs)
+    table(members, columns, wide=output is Output.WIDE)
 
 
-def _shown(component: Component, members: list[dict[str, JsonValue]]) -> bool:
+def _program(component: Component) -> Column[ReplicaStatus]:
+    return Column(component, lambda row: row.components[component], wide=True)
+
+
+def _shown(component: Component, members: Sequence[ReplicaStatus]) -> bool:
     """Whether any replica has a program; of an optional one that is told by what is seen."""
     if component == Component.EVENTS_ETCD:
-        return any(each["events"] is not None for each in members)
+        return any(each.events is not None for each in members)
     unseen = (*IDLE, UnitState.UNKNOWN)
-    return not component.optional or any(each[component] not in unseen for each in members)
+    return not component.optional or any(each.components[component] not in unseen for each in members)
 
 
-def _in_events(member: JsonValue) -> str:
-    if not isinstance(member, dict):
-        return ""
-    return " ".join(str(each) for each in (member["member"], member["health"]) if each)
+def _in_events(member: ClusterMember | None) -> str:
+    return " ".join(filter(None, (member.member, member.health))) if member is not None else ""

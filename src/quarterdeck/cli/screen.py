@@ -4,22 +4,52 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from typing import TypeVar
 
-from pydantic import JsonValue
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from quarterdeck.api.base import Condition
+from quarterdeck.api.output.status import PlaneStatus
 from quarterdeck.app.plane_watch import Event, WatchedPlane
-from quarterdeck.app.words import list_of, rows_of, survived
-from quarterdeck.cli.output import made_table
-from quarterdeck.cli.plane_text import age, health, status_lines
+from quarterdeck.app.words import survived
+from quarterdeck.cli.output import Column, made_table
+from quarterdeck.cli.plane_text import BALANCER_COLUMNS, WATCHED_COLUMNS, age, health, since, status_lines
+
+R = TypeVar("R")
 
 #: More events than this do not fit.
 _EVENTS = 6
-_MEMBERS = ("replica", "machine", "machineState", "member", "health", "lag", "apiserver")
+
+
+_LAST_SEEN: Column[Event] = Column("last seen", lambda event: age(event.last))
+_MESSAGE: Column[Event] = Column("message", lambda event: event.message)
+_EVENTS_OF_ONE: tuple[Column[Event], ...] = (_LAST_SEEN, Column("type", lambda event: event.type), _MESSAGE)
+_EVENTS_OF_ALL: tuple[Column[Event], ...] = (_LAST_SEEN, Column("plane", lambda event: event.plane), _MESSAGE)
+_CONDITIONS: tuple[Column[Condition], ...] = (
+    Column("condition", lambda row: row.type),
+    Column("status", lambda row: row.status.value),
+    Column("since", lambda row: since(row.last_transition_time)),
+    Column("message", lambda row: row.message or row.reason),
+)
+
+
+def _state(plane: WatchedPlane) -> Text:
+    if plane.facts is None:
+        return Text("not seen", "red")
+    return Text("not seen now", "red") if plane.trouble else Text.from_markup(health(plane.facts))
+
+
+_PLANES: tuple[Column[WatchedPlane], ...] = (
+    Column("name", lambda plane: plane.name),
+    Column("site", lambda plane: plane.facts.site if plane.facts is not None else None),
+    Column("state", _state),
+    Column("members", lambda plane: _well(plane.facts) if plane.facts is not None else None),
+    Column("survives", lambda plane: _survives(plane.facts) if plane.facts is not None else None),
+    Column("now", lambda plane: plane.trouble or (_now(plane.facts) if plane.facts is not None else None)),
+)
 
 
 def screen(seen: Sequence[WatchedPlane], *, one: bool) -> RenderableType:
@@ -27,12 +57,12 @@ def screen(seen: Sequence[WatchedPlane], *, one: bool) -> RenderableType:
     ends = _line(f"[dim]{time.strftime('%H:%M:%S')}  Ctrl-C ends this[/dim]")
     if one:
         return Group(*_plane(seen[0]), "", ends)
-    rows = _table([_row(each) for each in seen], ("name", "site", "state", "members", "survives", "now"))
+    rows = _table(seen, _PLANES)
     events = [event for each in seen for event in each.events]
-    return Group(rows if seen else "no planes", "", _events(events, ("last seen", "plane", "message")), "", ends)
+    return Group(rows if seen else "no planes", "", _events(events, _EVENTS_OF_ALL), "", ends)
 
 
-def _table(rows: Sequence[dict[str, JsonValue]], columns: Sequence[str]) -> Table:
+def _table(rows: Sequence[R], columns: Sequence[Column[R]]) -> Table:
     """One of which only the last column is cut short where the screen is too narrow."""
     made = made_table(rows, columns)
     made.expand, made.columns[-1].ratio = True, 1
@@ -50,61 +80,32 @@ def _plane(plane: WatchedPlane) -> Iterator[RenderableType]:
         return
     yield from map(_line, status_lines(plane.facts))
     yield ""
-    yield made_table(rows_of(plane.facts["members"]), _MEMBERS)
+    yield made_table(plane.facts.members, WATCHED_COLUMNS)
     yield ""
-    yield made_table(rows_of(plane.facts["loadBalancers"]), ("site", "running", "backends", "connections"))
+    yield made_table(plane.facts.load_balancers, BALANCER_COLUMNS)
     yield ""
-    yield _table(_conditions(plane), ("condition", "status", "since", "message"))
+    yield _table(plane.conditions, _CONDITIONS)
     yield ""
-    yield _events(plane.events, ("last seen", "type", "message"))
+    yield _events(plane.events, _EVENTS_OF_ONE)
 
 
-def _conditions(plane: WatchedPlane) -> list[dict[str, JsonValue]]:
-    return [
-        {
-            "condition": each.type,
-            "status": each.status.value,
-            "since": _since(each.last_transition_time),
-            "message": escape(each.message or each.reason),
-        }
-        for each in plane.conditions
-    ]
-
-
-def _since(moment: datetime) -> str:
-    return age(moment.timestamp())
-
-
-def _events(events: Sequence[Event], columns: Sequence[str]) -> RenderableType:
+def _events(events: Sequence[Event], columns: Sequence[Column[Event]]) -> RenderableType:
     """The last ones, the newest below."""
     last = sorted(events, key=lambda event: event.last)[-_EVENTS:]
-    rows: list[dict[str, JsonValue]] = [
-        {"last seen": age(each.last), "plane": each.plane, "type": str(each.type), "message": escape(each.message)}
-        for each in last
-    ]
-    return _table(rows, columns) if rows else ""
+    return _table(last, columns) if last else ""
 
 
-def _row(plane: WatchedPlane) -> dict[str, JsonValue]:
-    fact = plane.facts
-    if fact is None:
-        return {"name": plane.name, "state": "[red]not seen[/red]", "now": escape(plane.trouble)}
-    members = rows_of(fact["members"])
-    well = sum(each["health"] == "healthy" for each in members)
-    return {
-        "name": plane.name,
-        "site": fact["site"],
-        "state": "[red]not seen now[/red]" if plane.trouble else health(fact),
-        "members": f"{well}/{len(members)}",
-        "survives": ", ".join(survived(fact["survives"])) or "nothing",
-        "now": escape(plane.trouble or _now(fact)),
-    }
+def _well(status: PlaneStatus) -> str:
+    return f"{sum(each.health == 'healthy' for each in status.members)}/{len(status.members)}"
 
 
-def _now(fact: dict[str, JsonValue]) -> str:
+def _survives(status: PlaneStatus) -> str:
+    return ", ".join(survived(status.survives)) or "nothing"
+
+
+def _now(status: PlaneStatus) -> str:
     """What goes on with a plane, in a few words."""
-    waiting, warnings = list_of(fact["waiting"]), list_of(fact["warnings"])
-    words = [str(fact["operation"])] if fact["operation"] else []
-    words += map(str, list_of(fact["doing"]))
-    words += [f"waits for {waiting[0]}"] if waiting else []
-    return "; ".join([*words, *map(str, warnings[:1])])
+    words = [status.operation] if status.operation else []
+    words += status.doing
+    words += [f"waits for {each.message}" for each in status.waiting[:1]]
+    return "; ".join([*words, *(each.message for each in status.warnings[:1])])

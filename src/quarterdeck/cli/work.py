@@ -19,6 +19,7 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.app import Hand, Quarterdeck, Watcher
 from quarterdeck.cli.context import Output, err, here, look, out
 from quarterdeck.cli.open_home import call
+from quarterdeck.cli.operation_rows import changed, operation_result
 from quarterdeck.cli.output import emit
 from quarterdeck.cli.progress import LiveProgress
 from quarterdeck.errors import Conflict, QuarterdeckError
@@ -40,9 +41,17 @@ def confirm(question: str, *, yes: bool) -> None:
     typer.confirm(question, abort=True, err=True)
 
 
-def probed_drive(name: str, *, baseline: float, ask: Ask, host: str | None = None) -> Report:
+def probed_drive(
+    name: str,
+    *,
+    baseline: float,
+    ask: Ask,
+    host: str | None = None,
+    action: str = "migrate",
+    output: Output = Output.TABLE,
+) -> Report:
     """Measure the plane for ``baseline`` seconds, have the change asked for, drive it, and report. ``host``: see
-    ``Quarterdeck.probing``.
+    ``Quarterdeck.probing``; ``action``: see ``ChangeResult``.
 
     Where the probe ends meanwhile the change goes on; then the report has none, and what ended it is raised.
     """
@@ -58,9 +67,9 @@ def probed_drive(name: str, *, baseline: float, ask: Ask, host: str | None = Non
             try:
                 result = await onlookers.result()
             except QuarterdeckError:
-                await _report(face, operation)
+                await _report(face, operation, action, output)
                 raise
-        return await _report(face, operation, probe=result)
+        return await _report(face, operation, action, output, probe=result)
 
     return call(driven)
 
@@ -82,23 +91,25 @@ def tell_failure(failure: Failure) -> None:
     err.print(f"[red]failed[/red] {failure.kind} {failure.request}: {failure.reason}", highlight=False)
 
 
-def write_report(operation: Operation, output: Output = Output.TABLE) -> None:
-    """Have the report's files made, and print the summary, or all of it as a document."""
-    call(lambda face: _report(face, operation, output=output))
+def write_report(operation: Operation, action: str, output: Output) -> None:
+    """Have the report's files made, and print the summary; for programs: what was changed."""
+    call(lambda face: _report(face, operation, action, output))
 
 
 async def _report(
-    face: Quarterdeck, operation: Operation, *, probe: ProbeResult | None = None, output: Output = Output.TABLE
+    face: Quarterdeck, operation: Operation, action: str, output: Output, *, probe: ProbeResult | None = None
 ) -> Report:
-    from quarterdeck.report.text import render_text
-
-    kept = await face.keep_report(operation.metadata.name, probe=probe)
+    kept = await face.keep_report(operation.name, probe=probe)
 
     def text() -> None:
+        from quarterdeck.report.text import render_text
+
         out.print(render_text(kept.report))
         out.print(f"report: {kept.folder / 'report.html'}", highlight=False, soft_wrap=True)
 
-    emit(kept.report.model_dump(mode="json"), output, text)
+    plane = operation.spec.plane
+    done = next(each for each in await face.history(plane) if each.name == operation.name)
+    emit(changed(plane, action, operation_result(done, kept.report)), output, text)
     return kept.report
 
 

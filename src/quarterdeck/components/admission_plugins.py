@@ -1,4 +1,4 @@
-"""Admission plugins: those that quarterdeck adds to those that are on by default, and their configuration."""
+"""Admission plugins: those that quarterdeck adds to the default ones, and their configuration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROTECTIVE = frozenset(
 
 #: Events a second, and at once, that one apiserver takes: of all, of a namespace, of one object from one source. Far
 #: above what client-go's own filter lets any one client send about an object (25 at once, then one in 5 minutes), and
-#: above what etcd can write; so only a client gone wild meets them.
+#: above what etcd can write; so only a runaway client meets them.
 _EVENT_LIMITS: tuple[tuple[str, int, int], ...] = (
     ("Server", 5_000, 20_000),
     ("Namespace", 1_000, 10_000),
@@ -51,7 +51,7 @@ def listed(value: str) -> tuple[str, ...]:
 
 
 def plugins(extra: Mapping[str, str]) -> dict[str, str]:
-    """``enable-admission-plugins``: ours, with what the user's extra arguments add, without what they disable.
+    """``enable-admission-plugins``: quarterdeck's, with those that the user adds, without those that the user disables.
 
     A plugin that is both enabled and disabled keeps an apiserver from starting.
     """
@@ -100,14 +100,14 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
 
 
 def pod_security_problems(configuration: Mapping[str, object]) -> tuple[str, ...]:
-    """``path: what is wrong`` for each problem of a PodSecurityConfiguration; nothing for one that is right."""
+    """``path: problem`` for each problem of a PodSecurityConfiguration; empty for a valid one."""
     return tuple(_problems(configuration))
 
 
 def _problems(configuration: Mapping[str, object]) -> Iterator[str]:
     version = str(configuration.get("apiVersion")).rpartition("/")[2]
     if version not in _VERSIONS:
-        yield f"apiVersion: {shortened(version)} is not a version of it; there are {', '.join(_VERSIONS)}"
+        yield f"apiVersion: {shortened(version)} is not a version of it; use one of {', '.join(_VERSIONS)}"
     yield from _unknown("", configuration)
     for part in ("defaults", "exemptions"):
         within = configuration.get(part)
@@ -123,13 +123,13 @@ def _unknown(part: str, within: Mapping[str, object]) -> Iterator[str]:
     for name in within:
         if name not in _FIELDS[part]:
             path = f"{part}.{name}" if part else name
-            yield f"{path}: unknown field; there are {', '.join(_FIELDS[part])}"
+            yield f"{path}: unknown field; use one of {', '.join(_FIELDS[part])}"
 
 
 def _defaults(given: Mapping[str, object]) -> Iterator[str]:
     for mode in _MODES:
         level, version = given.get(mode) or "privileged", given.get(f"{mode}-version") or "latest"
         if level not in _LEVELS:
-            yield f"defaults.{mode}: {shortened(level)} is not a level; there are {', '.join(_LEVELS)}"
+            yield f"defaults.{mode}: {shortened(level)} is not a level; use one of {', '.join(_LEVELS)}"
         if not isinstance(version, str) or _VERSION.fullmatch(version) is None:
             yield f"defaults.{mode}-version: {shortened(version)} is not a version, such as v1.36 or latest"

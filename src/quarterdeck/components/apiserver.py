@@ -27,13 +27,13 @@ from quarterdeck.yaml_text import dumped
 #: kube-apiserver's --request-timeout: requests that are being served at SIGTERM may take this long, in seconds.
 _REQUEST_TIMEOUT = 60.0
 #: Seconds. It listens from its start on, long before it serves (kubernetes: SecureServingOptions.ApplyTo), and health
-#: checks then wait for an answer. Where nobody listens three of them fail within 1.2 s: that long no client waits, too.
+#: checks then wait for an answer. Where nothing listens three of them fail within 1.2 s, and clients wait no longer.
 RESTART_PAUSE = 1.0
 #: The name of the log that is written now; older ones have a time in their names.
 AUDIT_LOG = "audit.log"
 
 
-#: Seconds within which it ends watches when it stops, 200 a second at least. Never 0: watches would then hold up the
+#: Seconds within which it ends watches when it stops, 200 a second at least. Never 0: watches would then delay the
 #: shutdown for a minute, and be cut.
 _WATCH_GRACE = 5.0
 
@@ -55,7 +55,7 @@ _TO_KUBELETS = CertificateSpec(
     user="kube-apiserver-kubelet-client",
     groups=(MASTERS,),
 )
-#: Its peers believe it as well.
+#: Its peers accept it as well.
 _TO_AGGREGATED = CertificateSpec(
     name="front_proxy",
     purpose="kube-apiserver to aggregated apiservers",
@@ -66,7 +66,7 @@ _TO_AGGREGATED = CertificateSpec(
 
 
 def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
-    """The unit of an apiserver. Raises InvalidInput for extra arguments that cannot be.
+    """The unit of an apiserver. Raises InvalidInput for invalid extra arguments.
 
     ``stop_timeout`` leaves room for the longest request, or all watches.
     """
@@ -95,7 +95,7 @@ def apiserver_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
 
 
 def _defaults(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What users may change."""
+    """Flags that users may change."""
     defaults = {
         "enable-admission-plugins": NEEDED,
         "kubelet-preferred-address-types": "InternalIP,ExternalIP,Hostname",
@@ -112,7 +112,7 @@ def _defaults(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 
 def _serving(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """Where it listens."""
+    """Flags of its listener."""
     replica, pair = inputs.replica, inputs.certificates.of(_SERVING)
     listen, advertised = replica.seat.listen(PortName.APISERVER), replica.seat.advertised(PortName.APISERVER)
     return {
@@ -125,11 +125,11 @@ def _serving(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 
 def _keeps_endpoints(inputs: Inputs) -> bool:
-    """Whether it keeps its address in the endpoints of the Service ``kubernetes``.
+    """Whether it maintains its address in the endpoints of the Service ``kubernetes``.
 
-    Those of loopback addresses are refused by validation. They have one list of ports, which an apiserver sets for all
-    of them when it stops (kubernetes: leaseEndpointReconciler.RemoveEndpoints): one with other ports than the plane's
-    keeps out of them, and has endpoints of its own (``addons/nodes.py``) where the plane takes nodes.
+    Loopback addresses are refused by validation. Endpoints have one list of ports, which an apiserver sets for all of
+    them when it stops (kubernetes: leaseEndpointReconciler.RemoveEndpoints): one with other ports than the plane's
+    does not use them, and has its own endpoints (``addons/nodes.py``) where nodes can join the plane.
     """
     if ipaddress.ip_address(inputs.replica.seat.advertised(PortName.APISERVER).host).is_loopback:
         return False
@@ -137,12 +137,12 @@ def _keeps_endpoints(inputs: Inputs) -> bool:
 
 
 def issuers(template: ReplicaTemplate) -> tuple[JwtAuthenticator, ...]:
-    """Whose tokens are taken besides the plane's own."""
+    """The issuers whose tokens are accepted besides the plane's own."""
     return template.authentication.jwt if template.authentication is not None else ()
 
 
 def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """Who may come in, what they may do, and how Secrets are stored."""
+    """Flags of authentication, authorization, and the encryption of Secrets."""
     template, secrets = inputs.template, inputs.secrets
     encryption = encryption_configuration(secrets.encryption_keys, encrypt=template.encryption.secrets)
     nodes = template.node_bootstrap is not None
@@ -164,7 +164,7 @@ def _authentication(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 
 def _clients(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What it calls itself: its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
+    """Flags of its own clients: to its members of etcd, kubelets, aggregated apiservers and, from 1.36, its peers."""
     seat, secrets, pairs = inputs.replica.seat, inputs.secrets, inputs.certificates
     etcd, kubelets, aggregated = (pairs.of(each) for each in (_TO_ETCD, _TO_KUBELETS, _TO_AGGREGATED))
     flags = {
@@ -188,9 +188,9 @@ def _clients(inputs: Inputs, folder: Folder) -> dict[str, str]:
 def _shutdown() -> dict[str, str]:
     """How it stops after SIGTERM.
 
-    It needs no delay, in which it would serve as before with /readyz failing: load balancers take an apiserver out
-    before it is stopped. Connections are closed as soon as they are idle, which clients that never retry survive; a 429
-    to new requests on old connections (``shutdown-send-retry-after``) they do not.
+    It needs no delay, in which it would still serve with a failing /readyz: load balancers remove an apiserver before
+    it is stopped. Connections are closed as soon as they are idle, which clients without retries survive; they do not
+    survive a 429 to new requests on old connections (``shutdown-send-retry-after``).
     """
     return {
         "shutdown-delay-duration": seconds(0.0),
@@ -200,7 +200,7 @@ def _shutdown() -> dict[str, str]:
 
 
 def _configured(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
-    """The files of what the user configured: then no flag may name others."""
+    """The files of the user's configuration: then no flag may name others."""
     flags: dict[str, str] = {}
     if template.admission is not None and template.admission.plugins:
         flags |= _admission(template, folder)
@@ -216,7 +216,7 @@ def _admission(template: ReplicaTemplate, folder: Folder) -> dict[str, str]:
 
 
 def _hardened(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What makes an apiserver stricter than upstream's defaults."""
+    """Flags that are stricter than upstream's defaults."""
     return {
         **_admission(inputs.template, folder),
         "kubelet-certificate-authority": folder.file("ca.crt", inputs.secrets.kubernetes_ca.bundle),
@@ -225,11 +225,11 @@ def _hardened(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 
 def _audit(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it turns it over, and
-    deletes what is too old or too much, whoever wrote it.
+    """One log for all replicas of the plane that a machine ever hosts: the apiserver that writes it rotates it, and
+    deletes old or excess files of any of them.
     """
     audit, place = inputs.template.audit, inputs.replica.audit
-    assert place is not None, "an apiserver has a place for its log"
+    assert place is not None, "an apiserver has a volume for its log"
     return {
         "audit-policy-file": folder.file("audit-policy.yaml", audit.policy),
         "audit-log-path": str(place / AUDIT_LOG),
@@ -268,8 +268,7 @@ APISERVER = ComponentSpec(
         refused=APISERVER_FLAGS,
         judged=APISERVER_VALUES,
     ),
-    # It watches that file. It takes up no change of who may come in without a token; there is none between two
-    # revisions.
+    # It watches that file. It does not reload a change of anonymous access; there is none between two revisions.
     reloads=frozenset({"authentication"}),
     stopping=Stopping.UNSEEN,
 )
@@ -277,15 +276,15 @@ APISERVER = ComponentSpec(
 
 # The configuration files of an apiserver.
 
-#: What anybody may ask: whether it is alive. Exact paths; ``/readyz/etcd`` is not among them.
+#: The anonymous health paths. Exact paths; ``/readyz/etcd`` is not among them.
 ANONYMOUS_PATHS = ("/healthz", "/livez", "/readyz")
-#: What a node asks before it has a certificate, and knows whom to trust: the CA, signed with each token. RBAC lets it
-#: read this one object and no more.
+#: The object that a node reads before it has a certificate and a trusted CA: the CA, signed with each token. RBAC
+#: allows it to read only this object.
 CLUSTER_INFO = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 
 def authentication_hash(kubernetes: str, authenticators: tuple[JwtAuthenticator, ...], *, nodes: bool) -> str:
-    """As what an apiserver tells the file that it goes by."""
+    """The hash that an apiserver reports for its loaded authentication file."""
     file = authentication_configuration(kubernetes, authenticators, nodes=nodes)
     return f"sha256:{hashlib.sha256(file.encode()).hexdigest()}"
 
@@ -294,8 +293,8 @@ def authentication_hash(kubernetes: str, authenticators: tuple[JwtAuthenticator,
 def authentication_configuration(
     kubernetes: str, authenticators: tuple[JwtAuthenticator, ...] = (), *, nodes: bool = False
 ) -> str:
-    """An AuthenticationConfiguration that lets anonymous requests see the health paths and, where ``nodes`` join with
-    tokens, what these look for first; nothing else. It lets those in who show a token of one of the user's issuers.
+    """An AuthenticationConfiguration that allows anonymous requests to the health paths and, where ``nodes`` join with
+    tokens, to ``CLUSTER_INFO``, and nothing else. It accepts tokens of the user's issuers.
     """
     paths = (*ANONYMOUS_PATHS, CLUSTER_INFO) if nodes else ANONYMOUS_PATHS
     document: dict[str, object] = {
@@ -316,7 +315,7 @@ def tracing_configuration(kubernetes: str, tracing: Tracing) -> str:
 
 @lru_cache(maxsize=8)
 def encryption_configuration(keys: tuple[EncryptionKey, ...], *, encrypt: bool) -> str:
-    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 by the first key, or as they are.
+    """An EncryptionConfiguration that stores Secrets with XSalsa20 and Poly1305 by the first key, or in plain text.
 
     Names and bytes must be equal on all replicas. The first provider writes; the second reads what was stored
     before encryption was turned on or off.

@@ -1,6 +1,6 @@
-"""The command line of a program: from typed settings to flags, with the user's extra arguments in their place.
+"""The command line of a program: from typed settings to flags, with the user's extra arguments.
 
-And what flags name: the unit's files, and the cipher suites that servers offer.
+Also what flags name: the unit's files, and the cipher suites of servers.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from quarterdeck.model.units import UnitFile
 class Arguments:
     """A component's flags (without dashes) and their values.
 
-    ``owned`` are quarterdeck's: they hold the plane together, and nobody else may set them. ``defaults`` may be
-    overridden. What would undo both is refused when a plane is made (``refusals``).
+    ``owned`` are quarterdeck's: the plane depends on them, and users cannot set them. ``defaults`` can be overridden.
+    Dangerous flags are refused when a plane is created (``refusals``).
     """
 
     owned: Mapping[str, str]
     defaults: Mapping[str, str] = field(default_factory=dict)
 
     def command_line(self, component: Component, extra: Mapping[str, str]) -> tuple[str, ...]:
-        """``--flag=value`` for each flag, sorted. Raises InvalidInput for extra arguments that cannot be."""
+        """``--flag=value`` for each flag, sorted. Raises InvalidInput for invalid extra arguments."""
         for flag, value in extra.items():
             _check(component, flag, value)
             if flag in self.owned:
@@ -49,7 +49,7 @@ def _check(component: Component, flag: str, value: str) -> None:
         )
     if re.search(r"[\x00-\x1f\x7f]", value):
         raise InvalidInput(
-            f"setting --{flag} of {component}", "its value has control characters in it", "write it on one line"
+            f"setting --{flag} of {component}", "its value contains control characters", "write it on one line"
         )
 
 
@@ -69,14 +69,14 @@ def milliseconds(value: float) -> str:
 
 
 class Folder:
-    """A unit's folder. Each file is named where the flag that needs it is."""
+    """A unit's folder. Each file is added together with the flag that needs it."""
 
     def __init__(self, path: PurePosixPath) -> None:
         self.path = path
         self._contents: dict[PurePosixPath, bytes] = {}
 
     def file(self, name: str, content: bytes | str) -> str:
-        """Have ``content`` written to ``name``, 0600; returns the absolute path. The same content may come twice."""
+        """Add the file ``name`` with ``content``, 0600; returns the absolute path. Equal content may be added again."""
         path = self.path / name
         encoded = content.encode() if isinstance(content, str) else content
         if self._contents.setdefault(path, encoded) != encoded:
@@ -85,7 +85,7 @@ class Folder:
 
     @property
     def files(self) -> tuple[UnitFile, ...]:
-        """Every file that was named."""
+        """All added files."""
         return tuple(UnitFile(path, self._contents[path]) for path in sorted(self._contents))
 
 
@@ -100,7 +100,7 @@ SUITES = (
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 )
 
-#: What users may choose from: the same, by all their names, and those of TLS 1.3.
+#: Suites that users may choose: the same, with all their names, and those of TLS 1.3.
 STRONG = frozenset(
     {
         *SUITES,

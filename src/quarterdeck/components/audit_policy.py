@@ -1,4 +1,4 @@
-"""Audit policies: what an apiserver writes into its audit log unless the user gives one, and what it refuses in one."""
+"""Audit policies: the default one, and the validation of the user's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule: TypeAlias = Mapping[str, object]
 _CONTROL_PLANE = ["system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"]
 _READS = ["get", "list", "watch"]
 _LEASES = [{"group": "coordination.k8s.io", "resources": ["leases"]}]
-#: Whoever reads these holds keys, or is inside of a pod or a node.
+#: Their readers get keys, or access to a pod or a node.
 _SECRET = [
     {
         "group": "",
@@ -38,7 +38,7 @@ _SECRET = [
     {"group": "rbac.authorization.k8s.io"},
 ]
 
-#: The first rule that fits a request decides.
+#: The first rule that matches a request decides.
 _RULES: tuple[Rule, ...] = (
     {
         "level": "None",
@@ -88,7 +88,7 @@ _SUBDOMAIN = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9](
 
 
 def policy_problems(policy: Mapping[str, object]) -> tuple[str, ...]:
-    """``path: what is wrong`` for each problem of an audit policy, as YAML gives it; nothing for one that is right."""
+    """``path: problem`` for each problem of an audit policy, parsed from YAML; empty for a valid one."""
     return tuple(_problems(policy))
 
 

@@ -1,4 +1,4 @@
-"""The catalogue of a replica's programs: one row for each, in the order in which they start."""
+"""The catalogue of a replica's programs: one row for each, in start order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def named(name: str) -> Component:
     """The program of that name. Raises InvalidInput."""
     found = next((each for each in CATALOGUE if each == name), None)
     if found is None:
-        raise InvalidInput("naming a program of a replica", f"there is no {name}", f"name {', '.join(CATALOGUE)}")
+        raise InvalidInput("looking up a program of a replica", f"there is no {name}", f"name {', '.join(CATALOGUE)}")
     return found
 
 
@@ -44,12 +44,12 @@ def seat_ports() -> tuple[Port, ...]:
 
 
 def flags_of(declared: ReplicaTemplate | ControlPlaneSpec) -> dict[Component, Mapping[str, str]]:
-    """The users' flags, by the program that they are told as."""
+    """The users' flags, by the program that messages name."""
     given = {spec.flags.of: spec.flags.given(declared) for spec in CATALOGUE.values() if spec.flags is not None}
     return {component: flags for component, flags in given.items() if flags is not None}
 
 
 def flags_field(component: Component) -> str:
-    """The field of a plane in which the users' flags of a program are written ("": there is none)."""
+    """The field of a plane with the users' flags of a program ("": there is none)."""
     flags = CATALOGUE[component].flags
     return flags.path if flags is not None else ""

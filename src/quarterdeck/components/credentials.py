@@ -1,4 +1,4 @@
-"""Keys and certificates as data: what the components are given. They are made in ``quarterdeck.pki``."""
+"""Keys and certificates of components, as data. They are created in ``quarterdeck.pki``."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """Who issues certificates, and whose are trusted: the issuer's own, and ``also`` (certificates, PEM) those that
-    were issuers before, or will be. A new issuer is trusted everywhere before it issues anything.
+    """An issuer of certificates, and the trusted CAs: the issuer, and ``also`` (certificates, PEM) previous and future
+    issuers. A new issuer is trusted everywhere before it issues anything.
     """
 
     issuer: KeyPair
@@ -40,7 +40,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class SigningKeys:
-    """The key that tokens are signed with, and ``also`` the public ones (PEM) that they may be signed with besides."""
+    """The key that signs tokens, and ``also`` further accepted public keys (PEM)."""
 
     signing: SigningKey
     also: tuple[bytes, ...] = ()
@@ -53,7 +53,7 @@ class SigningKeys:
 
 @dataclass(frozen=True, slots=True)
 class EncryptionKey:
-    """A key of 32 bytes for Secrets at rest. What is stored names it, so that its name never goes to another one."""
+    """A key of 32 bytes for Secrets at rest. Stored data names it, so its name is never used for another key."""
 
     name: str
     secret: bytes = field(repr=False)
@@ -68,17 +68,17 @@ class ReplicaSecrets:
     pairs: Mapping[str, KeyPair]
 
     def of(self, certificate: CertificateSpec) -> KeyPair:
-        """One of them; raises KeyError for one that was not issued."""
+        """One certificate; raises KeyError for one that was not issued."""
         return self.pairs[certificate.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSecrets:
-    """What is made once per plane and must be equal on all its replicas.
+    """The secrets that are created once per plane and must be equal on all its replicas.
 
     ``encryption_keys``: the first writes, all read. ``manager`` and ``etcd_manager`` are quarterdeck's own
-    client certificates towards the apiservers and etcd. ``replicas`` maps names to what was issued for them.
-    ``generations`` says how often that was wanted anew when it was issued: by replica, and of the manager as ``""``.
+    client certificates for the apiservers and etcd. ``replicas`` maps names to the certificates issued for them.
+    ``generations``: the generation of the certificates, by replica, and of the manager as ``""``.
     """
 
     kubernetes_ca: Authority
@@ -92,11 +92,11 @@ class SharedSecrets:
     generations: tuple[tuple[str, int], ...] = ()
 
     def replica(self, name: str) -> ReplicaSecrets | None:
-        """What was issued for a replica; None if nothing was."""
+        """The certificates of a replica; None if none were issued."""
         return dict(self.replicas).get(name)
 
     def generation(self, name: str = "") -> int:
-        """The generation of what was issued for a replica, or for quarterdeck itself."""
+        """The generation of the certificates of a replica, or of quarterdeck itself."""
         return dict(self.generations).get(name, 0)
 
 
@@ -112,12 +112,12 @@ class Signer(StrEnum):
 
 
 class CertificateKind(Enum):
-    """What a certificate is shown for."""
+    """The use of a certificate."""
 
-    CLIENT = auto()  # a user towards a server
+    CLIENT = auto()  # a user, to a server
     SERVER = auto()  # a server on the replica's own addresses
     MEMBER = auto()  # a member of etcd, which serves its peers and is their client
-    APISERVER = auto()  # a server at all that clients may reach the plane by
+    APISERVER = auto()  # a server on all addresses and names of the plane
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,19 +134,19 @@ class CertificateSpec:
     groups: tuple[str, ...] = ()
 
 
-#: The group that RBAC lets do everything (kubernetes: rbac/bootstrappolicy).
+#: The group with all RBAC permissions (kubernetes: rbac/bootstrappolicy).
 MASTERS = "system:masters"
 
 
 def serving(program: str, name: str) -> CertificateSpec:
-    """What a program shows those who ask its port, on the addresses of its replica."""
+    """The serving certificate of a program's port, for the addresses of its replica."""
     return CertificateSpec(
         name=name, purpose=f"{program} serves", kind=CertificateKind.SERVER, signer=Signer.KUBERNETES, user=program
     )
 
 
 def asking(program: str, name: str) -> CertificateSpec:
-    """What a program shows its own apiserver: the user ``system:PROGRAM``."""
+    """The client certificate of a program for its own apiserver: the user ``system:PROGRAM``."""
     return CertificateSpec(
         name=name,
         purpose=f"{program} to its apiserver",

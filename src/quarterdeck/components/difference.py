@@ -1,4 +1,4 @@
-"""What differs between two revisions, as the user writes it, and what each difference needs of a replica that runs."""
+"""The differences between two revisions, in the user's terms, and what each needs of a running replica."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quarterdeck.components.controller.sets import told_anew
 from quarterdeck.components.upstream_versions import tells_what_it_loaded
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 
-#: Longer values are told by their hash: policies, certificates.
+#: Longer values are shown by their hash: policies, certificates.
 _SHORT = 60
 _UNSET = "unset"
 
@@ -27,16 +27,16 @@ _UNSET = "unset"
 class Need(StrEnum):
     """What a difference needs."""
 
-    NOTHING = "nothing"  # it counts from the next look on
-    RELOAD = "reload"  # programs of each replica take new files up while they run
-    RESTART = "restart"  # programs of each replica are started anew
-    EXCHANGE = "exchange"  # replicas come and go
+    NOTHING = "nothing"  # it takes effect with the next observation
+    RELOAD = "reload"  # programs of each replica reload new files
+    RESTART = "restart"  # programs of each replica are restarted
+    EXCHANGE = "exchange"  # replicas are replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One value that differs. ``before`` and ``after`` are short; ``restart`` says which programs of each replica are
-    started anew for it, ``reload`` which take it up while they run; ``note`` is what a user has to know besides.
+    """One value that differs. ``before`` and ``after`` are short; ``restart``: the programs of each replica that are
+    restarted for it, ``reload``: those that reload it; ``note``: a further remark for users.
     """
 
     path: str
@@ -53,7 +53,7 @@ _SETS = "controllerSets"
 #: Parts of a template that no unit is rendered from: of the replica's volumes, and of the names in its certificates.
 _NO_UNITS = ("etcd.storageClass", "etcd.events.storageClass", "serviceCidr", "endpointName")
 
-#: Where a part of a template is in a user's document, if it is not called the same below ``spec``.
+#: The path of a part of a template in a user's document, if it differs from that below ``spec``.
 _WRITTEN = {
     "audit.policy": "spec.audit.policyFile",
     "endpointName": "spec.endpoint.name",
@@ -62,8 +62,8 @@ _WRITTEN = {
 
 
 def parts() -> Mapping[str, tuple[Component, ...]]:
-    """Which programs each part of a template is in the units of, in the order in which they start. None: all that a
-    replica has is made from it, its volume and the names in its certificates included.
+    """The programs whose units contain each part of a template, in start order. None: the whole replica is made from
+    it, including its volume and the names in its certificates.
     """
     made: dict[str, tuple[Component, ...]] = dict.fromkeys(_NO_UNITS, ())
     for component, spec in CATALOGUE.items():
@@ -73,31 +73,31 @@ def parts() -> Mapping[str, tuple[Component, ...]]:
 
 
 def _written(part: str) -> str:
-    """Where a user writes a part of a template."""
+    """The path at which a user writes a part of a template."""
     return _WRITTEN.get(part, f"spec.{part}")
 
 
-#: Parts that are there or not, and the field that a user switches them with.
+#: Optional parts, and the field with which a user switches them.
 _SWITCHES = {"etcd.events": "separate"}
-#: Parts that are there or not as a whole, and are told by their first fields that are given; else all of them is shown.
+#: Parts that exist or not as a whole, and are shown by their first given fields; else they are shown completely.
 _TOLD_BY = {"cloudControllerManager": ("program", "image")}
-#: Words for what no user writes.
-_GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "nobody's"}
-#: What may hold passwords: told by its hash.
+#: Words for values that no user writes.
+_GUARDS = {Guard.SET: "the set's own lock", Guard.MANAGER: "its owner's main lock", Guard.NONE: "none"}
+#: Values that may contain passwords: shown by their hash.
 _HIDDEN = frozenset({"cloudControllerManager.config"})
-#: What a user has to know of a change of such a part.
+#: Remarks about changes of such a part.
 _NOTES = {
-    "etcd.events": "events are not copied (they are kept for an hour only): those of before are not seen any more"
+    "etcd.events": "events are not copied (they are kept for an hour only): previous events are no longer visible"
 }
 
-#: Fields of the spec that no unit is rendered from, and that replicas come and go by.
+#: Fields of the spec that are in no unit, and whose changes replace replicas.
 _PLACING = ("placement.site", "placement.zones", "replicas", "replaceReplicas")
-#: What is compared object by object, by whoever has the objects.
+#: Fields that are compared object by object elsewhere.
 _ELSEWHERE = frozenset({"addons"})
 
 
 def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Difference, ...]:
-    """All that differs, by path."""
+    """All differences, by path."""
     each, made = (before, after), parts()
     has = {component for one in each for component in programs_of(one)}
     reloaded: frozenset[str] = frozenset()
@@ -110,7 +110,7 @@ def differences(before: ReplicaTemplate, after: ReplicaTemplate) -> tuple[Differ
 
 
 def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple[Difference, ...]:
-    """All that differs of what no unit is rendered from, by path."""
+    """All differences in fields that are in no unit, by path."""
     rendered = {_written(part).removeprefix("spec.") for part in parts()} | {"placement.storageClass"} | _ELSEWHERE
     return tuple(
         Difference(
@@ -125,9 +125,9 @@ def spec_differences(before: ControlPlaneSpec, after: ControlPlaneSpec) -> tuple
 
 
 def change(before: ReplicaTemplate, after: ReplicaTemplate) -> ReplicaChange:
-    """What a replica of revision ``before`` needs to be one of ``after``.
+    """The change that brings a replica from revision ``before`` to ``after``.
 
-    An apiserver has its own members alone: when one of them is started anew, so is the apiserver.
+    An apiserver uses only its own members: when one of them is restarted, so is the apiserver.
     """
     found = differences(before, after)
     restart = {component for each in found for component in each.restart}
@@ -138,7 +138,7 @@ def change(before: ReplicaTemplate, after: ReplicaTemplate) -> ReplicaChange:
         exchange=any(each.needs is Need.EXCHANGE for each in found),
         restart=frozenset(restart),
         reload=reload
-        - ReplicaPrograms(tuple(CATALOGUE)).with_dependents(restart),  # what starts anew reads all of its files
+        - ReplicaPrograms(tuple(CATALOGUE)).with_dependents(restart),  # a restarted program reads all of its files
     )
 
 
@@ -155,7 +155,7 @@ def _difference(
     """``made``: see ``parts``. ``told``: of which parts not all programs that are made from them are told."""
     part = _part(path, made)
     if part is None:
-        raise ValueError(f"nobody says what a change of {path} needs")
+        raise ValueError(f"it is not defined what a change of {path} needs")
     components = tuple(each for each in made[part] if each in has and each in told.get(part, has))
     where = _written(part) + path.removeprefix(part)
     if path in _SWITCHES:
@@ -179,7 +179,7 @@ def _told(path: str, value: JsonValue) -> str:
 
 
 def _part(path: str, parts: Iterable[str]) -> str | None:
-    """The longest of the parts that the path is in."""
+    """The longest part that contains the path."""
     inside = [each for each in parts if path == each or path.startswith((f"{each}.", f"{each}["))]
     return max(inside, key=len, default=None)
 
@@ -190,7 +190,7 @@ def _plain(model: ReplicaTemplate | ControlPlaneSpec) -> JsonValue:
 
 
 def _leaves(path: str, before: JsonValue, after: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """The places where two documents differ, as deep down as both have something there, in lists as well."""
+    """The paths at which two documents differ, as deep as both have values there, in lists as well."""
     for where, old, new in leaves(path, before, after):
         if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             for number, (one, other) in enumerate(zip(old, new, strict=True)):

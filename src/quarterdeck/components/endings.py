@@ -1,10 +1,10 @@
-"""Why a program ended, in its own words: the line of its output that says so, and the status that it exited with. Pure.
+"""Why a program exited, in its own words: the line of its output with the reason, and its exit status. Pure.
 
 A program's last line is often not the reason: a usage text, a stack trace or a retried connection comes after it, or
 messages of a clean shutdown. Each kind of program marks the line that counts in its own way.
 
-Output of a unit has that of former runs as well. Its machine writes a line where each begins and where it ends, so that
-a reason is told of the run that gave it, and not of one after that.
+The output of a unit also has that of former runs. Its machine writes a line where each begins and where it ends, so
+that a reason is reported for its own run, and not for a later one.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ _REASONS = tuple(
         r"^\(\S+: Line \d+\) (?!WARNING)|^Config files? missing|^Non-existent interface",
     )
 )
-#: Of no use as a reason, though a reason stands near: what comes after it when such a program stops.
+#: Lines that follow the reason when such a program stops, and are not the reason.
 _EPILOGUE = re.compile(
     r"^(?:goroutine \d|\s|created by |exit status |Stopped\b|CPU usage|pid \d+ exited|Usage\b|#\d+: )"
 )
 #: k8s.io/kubernetes cmd/kube-controller-manager/app, Run: why it ends, before it gives its Lease up.
 _NO_CONTROLLERS = '"Error building controllers"'
-#: What a controller manager and a scheduler say last when they have given their Lease up, whatever the reason is.
+#: The last line of a controller manager and a scheduler that lost their Lease, whatever the reason is.
 _LEASE_LOST = "leaderelection lost"
 #: k8s.io/client-go/tools/leaderelection: the reason for that, though it is logged as information; unless the program
 #: ends already.
@@ -110,13 +110,13 @@ def why_it_ended(output: str, exit_code: int | None = None) -> str:
 
 
 def present_reason(output: str) -> str:
-    """What a program that runs has complained of since it was started: see ``last_reason``."""
+    """The last error of a running program since its start: see ``last_reason``."""
     return last_reason(_runs(output)[-1].output)
 
 
 @dataclass(slots=True)
 class _Run:
-    """What a program wrote from one start to the next, and whether its machine noted that it has ended."""
+    """The output of a program from one start to the next, and whether its machine noted that it exited."""
 
     lines: list[str] = field(default_factory=list)
     ended: bool = False
@@ -162,7 +162,7 @@ _ANYTHING, _SAYS, _FAILURE, _REASON = 1, 2, 3, 4
 
 
 def _judged(lines: Sequence[str], number: int) -> tuple[int, str]:
-    """What a line is worth, and what it says."""
+    """The rank of a line as a reason, and its message."""
     line = lines[number]
     for reader in (_json, _klog, _envoy):
         if (found := reader(line)) is not None:
@@ -254,7 +254,7 @@ def _is_end_of_traceback(lines: Sequence[str], number: int) -> bool:
 
 
 def ending(exit_code: int | None) -> str:
-    """How a program ended: ``exit code 1``, ``killed by SIGKILL``; "" where it is not known (None)."""
+    """How a program exited: ``exit code 1``, ``killed by SIGKILL``; "" where it is unknown (None)."""
     if exit_code is None:
         return ""
     if exit_code >= 0:

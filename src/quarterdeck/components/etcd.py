@@ -27,7 +27,7 @@ _DATABASE = PurePosixPath("member", "snap", "db")
 #: Where in a replica's volume its database is.
 DATABASE = PurePosixPath(DATA) / _DATABASE
 WRITE_AHEAD_LOG = f"{DATA}/member/wal"
-#: etcd takes a folder without any of these files for one that never held data (server/storage/wal: Exist).
+#: etcd treats a folder without any of these files as one that never had data (server/storage/wal: Exist).
 LOG_FILE = "*.wal"
 
 
@@ -40,7 +40,7 @@ class MemberPorts:
     metrics: PortName
 
 
-#: How many learners a cluster takes at once, so that seven replicas can move. All members must agree on that number:
+#: How many learners a cluster allows at once, so that seven replicas can move. All members must agree on that number:
 #: each decides by itself whether it applies a change.
 MAX_LEARNERS = 7
 
@@ -59,10 +59,10 @@ _PEER = CertificateSpec(name="etcd_peer", purpose="etcd to its peers", kind=Cert
 def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Cluster.MAIN) -> UnitSpec:
     """The unit of a member of a cluster. ``initial`` matters at its first start only, and so is no part of the digest.
 
-    Clients and peers show certificates, and so do readers of metrics and health at a port of their own: these answer
+    Clients and peers need certificates, and so do readers of metrics and health at a separate port: that answers
     from the first moment, also on a learner, and https asks there for what the client port asks for (etcd: embed,
     createMetricsListener).
-    Raises InvalidInput for extra arguments that cannot be.
+    Raises InvalidInput for invalid extra arguments.
     """
     extra = {flag: value for flag, value in flags.items() if flag != FEATURE_GATES}
     component, volume = MEMBER[cluster], inputs.replica.volume
@@ -86,7 +86,7 @@ def etcd_unit(inputs: Inputs, flags: Mapping[str, str], cluster: Cluster = Clust
 
 
 def _owned(inputs: Inputs) -> dict[str, str]:
-    """What nobody may change: where its data is, who it is, how the members of a cluster agree."""
+    """Flags that users cannot set: its data folder, its identity, and settings that all members must share."""
     etcd = inputs.template.etcd
     return {
         "name": inputs.replica.name,
@@ -124,17 +124,17 @@ def _tls(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def log_files(volume: PurePosixPath) -> PurePosixPath:
-    """What a member with this volume must not start without, once it has started."""
+    """The files without which a member with this volume must not start again."""
     return volume / WRITE_AHEAD_LOG / LOG_FILE
 
 
 def holds_a_log(names: Iterable[str]) -> bool:
-    """Whether a folder of these entries is a write-ahead log to etcd."""
+    """Whether etcd treats a folder with these entries as a write-ahead log."""
     return any(fnmatchcase(name, LOG_FILE) for name in names)
 
 
 def _identity(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What it proves itself with, and whom it believes: clients and peers show certificates, too."""
+    """Its certificates and trusted CAs: clients and peers need certificates, too."""
     server, peer, authority = inputs.certificates.of(_SERVER), inputs.certificates.of(_PEER), inputs.secrets.etcd_ca
     return {
         "cert-file": folder.file("server.crt", server.certificate),
@@ -160,11 +160,11 @@ def _addresses(seat: Seat, ports: MemberPorts) -> dict[str, str]:
 
 
 def boot_arguments(template: ReplicaTemplate, initial: InitialCluster) -> tuple[str, ...]:
-    """What matters only to a member that has no data yet, and whether one that has some compares it with its peers'
-    before it serves, and ends if they differ.
+    """Arguments that matter only to a member without data, and whether one with data compares it with its peers' before
+    it serves, and exits if they differ.
 
-    For that every peer reads all its keys, and writes wait for it meanwhile (etcd: InitialCheck, mvcc.HashByRev): not
-    asked for by a joiner, which has its data from them just now and may be started twice.
+    For that every peer reads all its keys, and writes wait until then (etcd: InitialCheck, mvcc.HashByRev): a joining
+    member does not do it, because it has its data from them and may be started twice.
     """
     members = ",".join(f"{name}={peer}" for name, peer in initial.members)
     flag, value = etcd_gate(EtcdGate.INITIAL_CORRUPT_CHECK, template.etcd.version, on=initial.compares)
@@ -177,8 +177,8 @@ def boot_arguments(template: ReplicaTemplate, initial: InitialCluster) -> tuple[
     )
 
 
-#: By how much revisions of data that is restored are ahead of all that anybody may have seen: more than were ever
-#: written after what survived, and so far below 2^63 that it can be done again and again.
+#: By how much revisions of restored data are bumped: more than were ever written after the survivor's last one, and so
+#: far below 2^63 that it can be repeated many times.
 BUMP = 1_000_000_000
 
 
@@ -188,8 +188,8 @@ def restoring(
     """The command that makes a data folder for the one member of a new cluster from the database in another one, whose
     etcd has ended. (Such a file has no hash at its end, as streamed ones do.)
 
-    Revisions are bumped, and all before are marked as compacted, so that whoever resumes a watch has to list anew:
-    clients that remember revisions of after what survived would miss what comes (kubernetes#107457).
+    Revisions are bumped, and all earlier ones are marked as compacted, so that clients that resume a watch must list
+    again: clients with revisions from after the survivor's last one would miss changes (kubernetes#107457).
     """
     return (
         str(utility),

@@ -47,7 +47,7 @@ def kubeconfig(cluster: str, user: str, server: Server, client: KeyPair) -> str:
 
 
 def token_kubeconfig(cluster: str, user: str, server: Server, token: str) -> str:
-    """The same for one who shows a token: a kubelet that has no certificate yet."""
+    """The same with a token: for a kubelet that has no certificate yet."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,6 +1,6 @@
-"""Where programs listen, and how an apiserver is asked whether it would serve, and whether it works.
+"""Ports of programs, and the health paths of an apiserver.
 
-Ports of seats come in blocks, and each plane has one of its own for its load balancers.
+Ports of seats come in blocks, and each plane has its own block for its load balancers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LAST_BLOCK = 787
 #: Planes are counted as far as blocks are.
 LAST_PLANE = LAST_BLOCK
 
-#: How far from that apiservers are where they may have the address of load balancers, which have it then.
+#: The offset of the ports of apiservers that share the address of load balancers.
 _BESIDE_BALANCERS = 10_000
 
 #: The status listener of a load balancer, counted from the port that is its plane's own.
@@ -34,21 +34,21 @@ def ports_of(block: int, names: Iterable[str] | None = None) -> dict[str, int]:
     """The ports of these names (None: of all that a seat has) in block 0 - 787. Raises InvalidInput for another block,
     or a name that no port has.
     """
-    first, shift = first_block(), _shift(block, "giving a replica its ports")
+    first, shift = first_block(), _shift(block, "assigning ports to a replica")
     wanted = tuple(first if names is None else names)
     unknown = ", ".join(name for name in wanted if name not in first)
     if unknown:
-        raise InvalidInput("giving a replica its ports", f"no port is called {unknown}", f"name {', '.join(first)}")
+        raise InvalidInput("assigning ports to a replica", f"there is no port {unknown}", f"name {', '.join(first)}")
     return {str(name): first[name] + shift for name in wanted}
 
 
 def beside_balancers(ports: Mapping[str, int]) -> dict[str, int]:
-    """The same, with the apiserver where no load balancer is."""
+    """The same, with another port for the apiserver than that of load balancers."""
     return {**ports, PortName.APISERVER: ports[PortName.APISERVER] + _BESIDE_BALANCERS}
 
 
 def seat_with(machine: str, host: str, ports: Mapping[str, int]) -> Seat:
-    """A seat with these ports on a machine whose programs listen, and are reached, at ``host``."""
+    """A seat with these ports, whose programs listen, and are reached, at ``host``."""
     ends = {name: HostPort(host, port) for name, port in ports.items()}
     return Seat(
         machine=machine, ports=tuple(SeatPort(name=name, listen=end, advertised=end) for name, end in ends.items())
@@ -72,11 +72,11 @@ def load_balancer_port(number: int) -> int:
     """The port of the load balancers of plane ``number`` (0 - 787), on machines of the role EDGE. Raises
     InvalidInput.
     """
-    return first_block()[PortName.APISERVER] + _shift(number, "giving a plane its port")
+    return first_block()[PortName.APISERVER] + _shift(number, "assigning a port to a plane")
 
 
 def balancer_status_port(number: int) -> int:
-    """Where the load balancers of plane ``number`` tell how they are. Raises InvalidInput."""
+    """The status port of the load balancers of plane ``number``. Raises InvalidInput."""
     return load_balancer_port(number) + _STATUS_SHIFT
 
 

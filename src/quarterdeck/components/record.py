@@ -14,19 +14,18 @@ from quarterdeck.components.settings import Inputs
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import Program, UnitSpec
 
-#: Renders a unit, with the users' flags (without dashes) that it is to have. Raises InvalidInput for flags that cannot
-#: be.
+#: Renders a unit, with the users' flags (without dashes). Raises InvalidInput for invalid flags.
 Build: TypeAlias = Callable[[Inputs, Mapping[str, str]], UnitSpec]
-#: Says what is wrong with the value of a flag; "" when nothing is.
+#: Returns the problem with the value of a flag; "" if there is none.
 Rule: TypeAlias = Callable[[str], str]
 
 
 class Stopping(StrEnum):
-    """How a program that is well is stopped."""
+    """How a healthy program is stopped."""
 
-    ASKED = "asked"  # it ends by itself when it is asked to
-    UNSEEN = "unseen"  # while its clients wait: they are not to see how it ends
-    HANDING_ON = "handing on"  # and if it led, its lease is handed on after it
+    ASKED = "asked"  # it exits gracefully on a signal
+    UNSEEN = "unseen"  # while its clients are paused: they must not see a failure
+    HANDING_ON = "handing on"  # gracefully, and if it led, its lease is released after that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +51,7 @@ class Flags:
 
 
 def always(template: ReplicaTemplate) -> bool:
-    """Every revision has it."""
+    """Whether a revision has it: every one does."""
     del template
     return True
 
@@ -61,14 +60,14 @@ def always(template: ReplicaTemplate) -> bool:
 class ComponentSpec:
     """A program of a replica. (Of which cluster a member of etcd is one is in ``model.clusters``.)
 
-    ``component`` names it, also on machines, and says what it depends on. ``program`` is the upstream program that it
-    is; ``given``: the one that a revision names in place of a released one (None: a released one is fetched).
-    ``present``: whether replicas of a revision have it. ``made_from``: the parts of a revision from which its unit is
-    rendered, besides ``certificates``; of two parts that a value is in, the longer one counts. ``reloads`` are those of
-    them that it takes up while it runs, in versions that tell what they have taken up.
-    ``ports``: those that it listens at; of a program that is neither a member of etcd nor an apiserver the only one
-    answers ``/healthz``. ``certificates`` are what its replica has for it. ``flags``: None: users give it none.
-    ``lease``: of programs of its kind one works, the one that has this lease in kube-system ("": all work).
+    ``component`` names it, also on machines, and has its dependencies. ``program`` is the upstream program; ``given``:
+    the one that a revision names in place of a released one (None: a released one is downloaded). ``present``: whether
+    replicas of a revision have it. ``made_from``: the parts of a revision from which its unit is rendered, besides
+    ``certificates``; of two parts that contain a value, the longer one counts. ``reloads``: those of them that it
+    reloads while it runs, in versions that report what they have loaded. ``ports``: its ports; the only port of a
+    program other than etcd and the apiserver answers ``/healthz``. ``certificates``: those of its replica for it.
+    ``flags``: None: users cannot set any. ``lease``: the lease in kube-system that elects the active one of its kind
+    ("": all are active).
     """
 
     component: Component

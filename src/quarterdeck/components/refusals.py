@@ -1,8 +1,8 @@
-"""Flags that may not be set on a component, and why: each would undo what holds a plane together or keeps it safe.
+"""Flags that users must not set on a component, and why: each would break a plane or make it unsafe.
 
-Gone through for Kubernetes 1.33 to 1.36 and etcd 3.5 and 3.6 (``--help`` of each program). Flags that quarterdeck sets
-itself are refused besides (``Arguments.owned``). Flags that no supported version has any more are named where people
-still know them: they get the reason here, not a program that does not start.
+Reviewed for Kubernetes 1.33 to 1.36 and etcd 3.5 and 3.6 (``--help`` of each program). Flags that quarterdeck sets
+itself are refused as well (``Arguments.owned``). Well-known flags that no supported version has are listed, so that
+users get the reason here, and not a program that does not start.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from quarterdeck.components.record import Flags, Rule
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
 
-_ELSEWHERE = "it would make it talk to somebody else, or not wait for the lease"
+_ELSEWHERE = "it would use another apiserver, or not wait for the lease"
 _PER_REPLICA = "it differs from replica to replica, and extra arguments are equal on all"
 _OPEN = "it would serve without authentication or encryption"
-_SHARED_PORT = "two programs could listen on one port without anybody noticing"
+_SHARED_PORT = "two programs could listen on one port unnoticed"
 _SIGNER = "it cannot be combined with the plane's own signing key"
 _JWT = "it cannot be combined with the plane's authentication configuration"
-_GONE = "no supported version of the program has it any more"
+_GONE = "no supported version of the program has it"
 _FOUNDING = "quarterdeck decides how a cluster is founded and joined"
 
 APISERVER_FLAGS: Mapping[str, str] = {
     "admission-control": "it would turn off all admission plugins that it does not name",
-    "anonymous-auth": "the authentication configuration says what anonymous users may see",
-    "authorization-config": "it would take the place of the Node and RBAC authorizers",
+    "anonymous-auth": "the authentication configuration decides what anonymous users can see",
+    "authorization-config": "it would replace the Node and RBAC authorizers",
     "authorization-policy-file": "only the authorizer ABAC reads it, which is not in use",
     "authorization-webhook-config-file": "only the authorizer Webhook reads it, which is not in use",
-    "basic-auth-file": "passwords in a file are never changed and cannot be withdrawn",
+    "basic-auth-file": "passwords in a file never change and cannot be revoked",
     "cloud-config": f"{_GONE}: see spec.cloudControllerManager",
     "cloud-provider": f"{_GONE}: see spec.cloudControllerManager",
     "debug-socket-path": _OPEN,
     "encryption-provider-config": KMS,
     "encryption-provider-config-automatic-reload": KMS,
-    "etcd-prefix": "all replicas and all that is stored depend on it",
-    "etcd-servers-overrides": "what it takes elsewhere would not come along when the plane moves",
+    "etcd-prefix": "all replicas and all stored data depend on it",
+    "etcd-servers-overrides": "what it stores elsewhere would not move with the plane",
     "insecure-bind-address": _OPEN,
     "insecure-port": _OPEN,
     "oidc-ca-file": _JWT,
@@ -57,14 +57,14 @@ APISERVER_FLAGS: Mapping[str, str] = {
     "permit-port-sharing": _SHARED_PORT,
     "secondary-service-cluster-ip-range": DUAL_STACK,
     "service-account-signing-endpoint": _SIGNER,
-    "service-cluster-ip-range": f"spec.serviceCidr says it; {DUAL_STACK}",
-    "storage-backend": "etcd3 is what quarterdeck keeps",
-    "tls-sni-cert-key": "it would answer for the plane's name with another certificate",
-    "token-auth-file": "tokens in a file are never changed and cannot be withdrawn without a restart",
+    "service-cluster-ip-range": f"spec.serviceCidr sets it; {DUAL_STACK}",
+    "storage-backend": "quarterdeck supports only etcd3",
+    "tls-sni-cert-key": "it would serve the plane's name with another certificate",
+    "token-auth-file": "tokens in a file never change and cannot be revoked without a restart",
 }
 CONTROLLER_FLAGS: Mapping[str, str] = {
     "address": _OPEN,
-    "authentication-skip-lookup": "requests could not be authenticated as the plane's apiservers do",
+    "authentication-skip-lookup": "requests could not be authenticated like those to the plane's apiservers",
     "authorization-always-allow-paths": "these paths would be open to everybody",
     "config": _ELSEWHERE,
     "leader-elect-resource-name": _ELSEWHERE,
@@ -73,7 +73,7 @@ CONTROLLER_FLAGS: Mapping[str, str] = {
     "permit-address-sharing": _SHARED_PORT,
     "permit-port-sharing": _SHARED_PORT,
     "port": _OPEN,
-    "write-config-to": "it would write its configuration and end, again and again",
+    "write-config-to": "it would write its configuration and exit, repeatedly",
 }
 _SIGNERS: Mapping[str, str] = {
     f"cluster-signing-{signer}-{part}-file": _SIGNER
@@ -87,7 +87,7 @@ CONTROLLER_MANAGER_FLAGS: Mapping[str, str] = {
     "enable-taint-manager": _GONE,
     "horizontal-pod-autoscaler-downscale-delay": _GONE,
     "horizontal-pod-autoscaler-upscale-delay": _GONE,
-    "pod-eviction-timeout": f"{_GONE}: pods say with tolerations how long they stay on a node that is not ready",
+    "pod-eviction-timeout": f"{_GONE}: tolerations of pods decide how long they stay on a node that is not ready",
 }
 SCHEDULER_FLAGS: Mapping[str, str] = {
     **CONTROLLER_FLAGS,
@@ -100,26 +100,26 @@ SCHEDULER_FLAGS: Mapping[str, str] = {
     "use-legacy-policy-config": f"{_GONE}; {SCHEDULER}",
 }
 ETCD_FLAGS: Mapping[str, str] = {
-    "auto-tls": "anybody could make a certificate that it accepts",
+    "auto-tls": "anyone could create a certificate that it accepts",
     "config-file": "a configuration file makes etcd ignore every flag",
-    "enable-pprof": "profiles hold what is in memory, keys included",
+    "enable-pprof": "profiles contain memory, including keys",
     "enable-v2v3": _GONE,
     "enable-v2": "the v2 store is not replicated with the rest",
-    "force-new-cluster": "it makes a member forget all others: two clusters would go on, each with half of the writes",
+    "force-new-cluster": "it makes a member drop all others: two clusters with different writes would continue",
     "initial-cluster": _FOUNDING,
     "initial-cluster-state": _FOUNDING,
     "initial-cluster-token": _FOUNDING,
-    "initial-corrupt-check": "quarterdeck says which starts compare a member's data with its peers'",
-    "listen-client-http-urls": "it would open a port that the plane does not know of",
-    "peer-auto-tls": "anybody could make a certificate that its peers accept",
-    "peer-cert-allowed-cn": "members have names of their own in their certificates",
+    "initial-corrupt-check": "quarterdeck decides which starts compare a member's data with its peers'",
+    "listen-client-http-urls": "it would open a port that quarterdeck does not know",
+    "peer-auto-tls": "anyone could create a certificate that its peers accept",
+    "peer-cert-allowed-cn": "members have their own names in their certificates",
     "peer-cert-allowed-hostname": "members are known by addresses, not by names",
-    "proxy": "a proxy is no member",
+    "proxy": "a proxy is not a member",
     "socket-reuse-address": _SHARED_PORT,
     "socket-reuse-port": _SHARED_PORT,
-    "unsafe-no-fsync": "what was acknowledged would be lost with the power",
+    "unsafe-no-fsync": "acknowledged writes would be lost in a power failure",
     "v2-deprecation": "one of its values deletes data",
-    "wal-dir": "a member's volume would hold only a part of its data",
+    "wal-dir": "a member's volume would have only a part of its data",
 }
 _DISCOVERY = "discovery"
 
@@ -144,7 +144,7 @@ def _disabled(given: str) -> str:
 
 def _enabled(given: str) -> str:
     named = [plugin for plugin in listed(given) if plugin in ("AlwaysAdmit", "AlwaysDeny")]
-    return f"{', '.join(named)} decides without looking" if named else ""
+    return f"{', '.join(named)} decides without checking the request" if named else ""
 
 
 def _gates(*needed: str) -> Rule:
@@ -176,13 +176,13 @@ APISERVER_VALUES: Mapping[str, Rule] = {
     "enable-admission-plugins": _enabled,
     "enable-logs-handler": _never("true", "it would serve the machine's log files"),
     "feature-gates": _gates("AnonymousAuthConfigurableEndpoints", "StructuredAuthenticationConfiguration"),
-    "service-account-lookup": _never("false", "tokens of deleted accounts would go on being accepted"),
+    "service-account-lookup": _never("false", "tokens of deleted accounts would still be accepted"),
 }
 CONTROLLER_MANAGER_VALUES: Mapping[str, Rule] = {**TLS, "feature-gates": _gates("RotateKubeletServerCertificate")}
 
 
 def refuse_dangerous(flags: Flags, extra: Mapping[str, str]) -> None:
-    """Raises InvalidInput, with the reason, for the first of the extra arguments that may not be."""
+    """Raises InvalidInput, with the reason, for the first forbidden extra argument."""
     for flag, value in extra.items():
         why = reason(flags, flag, value)
         if why:
@@ -190,7 +190,7 @@ def refuse_dangerous(flags: Flags, extra: Mapping[str, str]) -> None:
 
 
 def reason(flags: Flags, flag: str, value: str) -> str:
-    """Why ``flag`` may not be set to ``value``; "" if it may."""
+    """Why ``flag`` must not be set to ``value``; "" if it may be."""
     if flags.of == Component.ETCD:
         flag = flag.removeprefix("experimental-")
         if flag == _DISCOVERY or flag.startswith(f"{_DISCOVERY}-"):
@@ -201,14 +201,14 @@ def reason(flags: Flags, flag: str, value: str) -> str:
     return rule(value) if rule is not None else ""
 
 
-#: What users give instead of a flag that names a file: what every replica gets, wherever it is.
+#: What users set instead of a flag that names a file, so that every replica gets it on every machine.
 _INSTEAD: Mapping[str, str] = {
-    "admission-control-config-file": "give spec.admission.plugins",
-    "audit-log-path": "leave it out: the log is on a volume of the plane's own",
-    "audit-policy-file": "give spec.audit.policyFile",
-    "authentication-token-webhook-config-file": "give spec.authentication.jwt",
-    "cloud-config": "give spec.cloudControllerManager.config",
-    "tracing-config-file": "give spec.tracing",
+    "admission-control-config-file": "set spec.admission.plugins",
+    "audit-log-path": "remove it: the log is on the plane's own volume",
+    "audit-policy-file": "set spec.audit.policyFile",
+    "authentication-token-webhook-config-file": "set spec.authentication.jwt",
+    "cloud-config": "set spec.cloudControllerManager.config",
+    "tracing-config-file": "set spec.tracing",
 }
 _LEAVE_OUT = (
     "leave it out; what every replica gets is in spec.audit.policyFile, spec.authentication, spec.admission,"
@@ -217,19 +217,19 @@ _LEAVE_OUT = (
 
 
 def refuse_host_files(flags: Flags, extra: Mapping[str, str]) -> None:
-    """Raises InvalidInput for the first of the extra arguments that names a file, or a folder, of a machine: machines
-    that replicas come to later, at this site or another one, need not have it.
+    """Raises InvalidInput for the first extra argument that names a file, or a folder, of a machine: later machines of
+    replicas, at this site or another one, may not have it.
     """
     for flag, value in extra.items():
         if names_host_file(flag, value):
             raise InvalidInput(
                 f"setting --{flag} of {flags.of}",
-                f"{flags.path}.{flag}: {value} is a file of one machine, and does not go with the replicas",
+                f"{flags.path}.{flag}: {value} is a file of one machine, and does not move with the replicas",
                 _INSTEAD.get(flag, _LEAVE_OUT),
             )
 
 
-#: How the names of flags end whose value is a file or a folder (``--help`` of each program).
+#: Suffixes of flags whose value is a file or a folder (``--help`` of each program).
 _FILE_FLAGS = ("-cert-key", "-dir", "-file", "-filepath-hostpath", "-filepath-nfs", "-path")
 #: Values of such flags that name no file: nothing, or standard output.
 _NO_FILES = frozenset({"", "-"})
@@ -240,11 +240,11 @@ def names_host_file(flag: str, value: str) -> bool:
     return value.startswith(("/", "./", "../")) or (flag.endswith(_FILE_FLAGS) and value not in _NO_FILES)
 
 
-# Ranges of addresses that Services of a plane cannot have. Pure.
+# Address ranges that Services of a plane cannot use. Pure.
 
 _Network = IPv4Network | IPv6Network
 
-#: What every host treats differently (IANA's registries of special-purpose addresses).
+#: Special-purpose addresses (IANA's registries).
 _RESERVED: tuple[tuple[_Network, str], ...] = tuple(
     (ip_network(range_), why)
     for range_, why in (

@@ -1,4 +1,4 @@
-"""All units of a replica, and which of them are started when programs are tried. Pure."""
+"""All units of a replica, and those of trials. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quarterdeck.model.units import UnitSpec
 def component_unit(component: Component, inputs: Inputs) -> UnitSpec:
     """The unit of any component of a replica.
 
-    Raises InvalidInput for extra arguments that cannot be.
+    Raises InvalidInput for invalid extra arguments.
     """
     spec = CATALOGUE[component]
     flags: Mapping[str, str] = {}
@@ -45,7 +45,7 @@ def _kept(flags: Mapping[str, str], inputs: Inputs) -> Mapping[str, str]:
 
 
 def check_extra_args(template: ReplicaTemplate) -> None:
-    """Raises InvalidInput for extra arguments that no replica could be started with."""
+    """Raises InvalidInput for extra arguments with which no replica could start."""
     sample_units("any", template)
 
 

@@ -1,4 +1,4 @@
-"""What units are rendered from: a revision, a replica, and the etcd cluster that it founds or joins."""
+"""The inputs of units: a revision, a replica, and the etcd cluster that it founds or joins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER_DOMAIN = "cluster.local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSettings:
-    """What is a replica's own.
+    """The settings of one replica.
 
     ``seat`` says where its programs listen and are reached. ``volume`` is the folder of the volume of the member that
     the unit is (of other units: of its member of the main cluster), ``audit`` that of the audit log of its seat (None

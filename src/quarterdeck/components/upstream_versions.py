@@ -1,4 +1,4 @@
-"""What differs between supported upstream versions: the one place that knows a flag's or an API's name per version."""
+"""Differences between supported upstream versions: the only place that knows flag and API names per version."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Failure drills: what each strikes, when it is refused, and what its course comes to. PURE."""
+"""Failure drills: their targets, reasons to refuse them, and their evaluation. PURE."""

@@ -1,4 +1,4 @@
-"""What a drill strikes: from what is to fail to faults on machines, and to what goes with them."""
+"""The targets of a drill: from the requested failure to faults on machines, and to what fails with them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.survival import Loss
 
-#: As many members as it takes for the data of one to be outvoted.
+#: The fewest members that can outvote the data of one.
 _OUTVOTES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person wants to fail. What is not said ("") is another one in each drill: ``turn`` counts them."""
+    """The requested failure. Omitted values ("") vary from drill to drill: ``turn`` counts them."""
 
     fail: Fail
     replica: str = ""
@@ -31,8 +31,8 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A fault on one machine: on its program of ``component`` for that ``replica``, or on the member's data, where it
-    is about one. The manager is on none ("").
+    """A fault on one machine: on its program of ``component`` for that ``replica``, or on the member's data. A fault of
+    the manager is on no machine ("").
     """
 
     machine: str
@@ -43,35 +43,37 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """What a drill strikes. ``hub``: the machines are those of what the planes on a network share, else those of the
-    plane's site. ``loss``: what is lost to the plane, at worst. ``spares``: no plane loses anything by it. ``hosts``:
-    those that fail as a whole, and ``along`` the other machines that they are at the plane's site. ``dns``: so does a
-    DNS server go.
-    """
+    """The targets of a drill."""
 
     hits: tuple[Hit, ...]
+    #: The worst that the plane loses.
     loss: Loss
+    #: Whether the machines are those that the planes on a network share; else they are the plane's site's.
     hub: bool = False
+    #: Whether no plane loses anything.
     spares: bool = False
+    #: Hosts that fail as a whole.
     hosts: frozenset[str] = frozenset()
+    #: The other machines of these hosts at the plane's site.
     along: frozenset[str] = frozenset()
+    #: Whether a DNS server fails too.
     dns: bool = False
 
     @property
     def machines(self) -> frozenset[str]:
-        """Those that are struck."""
+        """The target machines."""
         return self.along.union(each.machine for each in self.hits if each.machine)
 
     @property
     def manager(self) -> bool:
-        """Whether it is the manager that is struck, and no machine."""
+        """Whether the target is the manager, and no machine."""
         return any(each.kind is FaultKind.KILL_MANAGER for each in self.hits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Where a drill is to be: the plane as it was seen, and the machines of its site, and of the hub. Machines of one
-    ``host`` fail as one here; one that has none ("") fails alone, whatever it shares with others.
+    """The surroundings of a drill: the plane as it was observed, and the machines of its site, and of the hub. Machines
+    of one ``host`` fail together here; one without a host ("") fails alone, whatever it shares with others.
     """
 
     plane: str
@@ -88,8 +90,8 @@ class Ground:
 
 
 def aim(ground: Ground, wish: Wish) -> Aim:
-    """What is to fail. Raises NotFound for a replica or zone that there is none of, InvalidInput for one that has no
-    meaning here, PreconditionFailed where nothing can fail so.
+    """The targets. Raises NotFound for a replica or zone that does not exist, InvalidInput for a value that has no
+    meaning here, PreconditionFailed where such a failure is impossible.
     """
     _require_meant(ground, wish)
     return _AIMS[wish.fail](ground, wish)
@@ -99,7 +101,7 @@ def loss_of(
     world: World, site: str, machines: frozenset[str], edges: frozenset[str], hosts: frozenset[str] = frozenset()
 ) -> Loss:
     """What a plane loses with these machines of a site, whose load balancers are on the machines ``edges``, and with
-    all that is on these hosts, wherever they are.
+    everything on these hosts, wherever it is.
     """
     at = {(each.site, each.name): each.host for each in world.machines}
     struck = {place for place, host in at.items() if host in hosts} | {(site, each) for each in machines}
@@ -110,7 +112,7 @@ def loss_of(
 
 
 def _edges_lost(world: World, site: str, machines: frozenset[str], edges: frozenset[str]) -> frozenset[str]:
-    """Those of a site's edges that go, as ``BalancerFact.on`` names them."""
+    """The failing edges of a site, as ``BalancerFact.on`` names them."""
     balancer = world.balancer(site)
     if not balancer.edges:
         return frozenset(each.name for each in balancer.on) if edges and edges <= machines else frozenset()
@@ -125,16 +127,16 @@ def _require_meant(ground: Ground, wish: Wish) -> None:
         (wish.component if wish.component != Component.APISERVER else "", "a program", {Fail.UNIT, Fail.HANG}),
     ):
         if given and wish.fail not in meant:
-            raise InvalidInput(doing, f"{words} is named, and it strikes none in particular", "leave that out")
+            raise InvalidInput(doing, f"{words} is given, but this failure takes no such target", "omit it")
 
 
 def _doing(ground: Ground, wish: Wish) -> str:
-    return f"having {wish.fail} of plane {ground.plane} fail"
+    return f"drilling plane {ground.plane} ({wish.fail})"
 
 
 def _turned(found: Sequence[str], named: str, turn: int, doing: str, what: str) -> str:
     if not found:
-        raise PreconditionFailed(doing, f"it has no {what} that could")
+        raise PreconditionFailed(doing, f"it has no {what} that could fail")
     if named and named not in found:
         raise NotFound(doing, f"it has no {what} {named}", f"there are: {', '.join(found)}")
     return named or found[turn % len(found)]
@@ -146,12 +148,12 @@ def _replica(ground: Ground, wish: Wish) -> Replica:
 
 
 def edges_of(machines: Sequence[Machine]) -> frozenset[str]:
-    """Those that are for load balancers."""
+    """The machines for load balancers."""
     return frozenset(each.name for each in machines if each.role is MachineRole.EDGE)
 
 
 def _struck(ground: Ground, hits: Iterable[Hit], *, hub: bool = False) -> Aim:
-    """What goes with whole machines, of which hosts have one fault each."""
+    """What fails together with whole machines; each host has one fault."""
     host = {each.name: each.host for each in (ground.hub if hub else ground.machines)}
     made = {host.get(each.machine) or each.machine: each for each in reversed((*hits,))}
     hosts = frozenset(found for each in made.values() if (found := host.get(each.machine)))
@@ -177,7 +179,7 @@ def _of_a_replica(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
 
 
 def _of_a_program(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
-    """A program of a replica, and with it at worst all of the replica."""
+    """A program of a replica, and at worst the whole replica with it."""
 
     def found(ground: Ground, wish: Wish) -> Aim:
         record = _replica(ground, wish)
@@ -190,7 +192,7 @@ def _of_a_program(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
 
 
 def _of_a_member(kind: FaultKind) -> Callable[[Ground, Wish], Aim]:
-    """A member of etcd, with its data."""
+    """An etcd member, with its data."""
 
     def found(ground: Ground, wish: Wish) -> Aim:
         return _member(_replica(ground, wish), kind)
@@ -208,17 +210,17 @@ def _leader(ground: Ground, wish: Wish) -> Aim:
 
 
 def _leading(ground: Ground, wish: Wish) -> Replica:
-    """Whose member of etcd leads."""
+    """The replica of the etcd leader."""
     membership = ground.world.membership
     leads = membership.leader if membership is not None else None
     record = next((each for each in ground.replicas if each.name == leads), None)
     if record is None:
-        raise PreconditionFailed(_doing(ground, wish), "who leads its etcd is not known")
+        raise PreconditionFailed(_doing(ground, wish), "the leader of its etcd is not known")
     return record
 
 
 def _slow_disk(ground: Ground, wish: Wish) -> Aim:
-    """The disk of who leads, which all writes wait for, unless another one is named. What is slow goes on."""
+    """The disk of the etcd leader, which delays all writes, unless another one is named. A slow disk keeps working."""
     record = _replica(ground, wish) if wish.replica else _leading(ground, wish)
     return Aim(hits=(Hit(machine=record.machine, kind=FaultKind.SLOW_DISK),), loss=Loss(where=""), spares=True)
 
@@ -258,16 +260,16 @@ def _dns(ground: Ground, wish: Wish) -> Aim:
 
 
 def _corrupt(ground: Ground, wish: Wish) -> Aim:
-    """A member that others outvote: one that follows, unless one is named."""
+    """A member that others outvote: a follower, unless one is named."""
     membership, doing = ground.world.membership, _doing(ground, wish)
     leads = membership.leader if membership is not None else None
     if membership is None or leads is None:
-        raise PreconditionFailed(doing, "who leads its etcd is not known")
+        raise PreconditionFailed(doing, "the leader of its etcd is not known")
     if len(membership.voters) < _OUTVOTES:
         raise PreconditionFailed(
             doing,
-            f"of {len(membership.voters)} members no majority would have the same data then, and nobody could say whose"
-            " is right",
+            f"with {len(membership.voters)} members no majority would have the same data, and it could not be "
+            "decided whose is right",
         )
     voters = {each.replica for each in membership.voters}
     names = [each.name for each in ground.replicas if each.name in voters and (wish.replica or each.name != leads)]
@@ -276,7 +278,7 @@ def _corrupt(ground: Ground, wish: Wish) -> Aim:
 
 
 def _manager(ground: Ground, wish: Wish) -> Aim:
-    """Who keeps the plane, which runs on without it."""
+    """The manager of the plane, which keeps running without it."""
     return Aim(hits=(Hit(machine="", kind=FaultKind.KILL_MANAGER),), loss=Loss(where=""))
 
 

@@ -1,4 +1,4 @@
-"""When a drill must not be: reasons that are final, and dangers that a person may want to run."""
+"""Reasons against a drill: final ones, and dangers that a person may accept."""
 
 from __future__ import annotations
 
@@ -9,53 +9,56 @@ from quarterdeck.model.faults import Fail
 from quarterdeck.planner.survival import Loss, Survivability, outlives
 from quarterdeck.planner.view import View
 
-#: What nobody but a manager mends, or what is about none else: it must be there.
+#: Failures that only a manager heals, or that concern the manager: it must be running.
 NEEDS_A_MANAGER = frozenset({Fail.DATA_LOSS, Fail.CORRUPT, Fail.MANAGER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a plane stands that a drill is to be on. In words, "" if not: ``paused`` since when, ``doing`` what operation
-    is under way, ``manager`` who keeps it, ``unwell`` what is left to do; ``cannot``: why a fault cannot be made;
-    ``made``: faults that are made already.
-    """
+    """The state of a plane before a drill."""
 
+    #: Since when it is paused, as text; "" if it is not.
     paused: str = ""
+    #: The operation in progress; "" for none.
     doing: str = ""
+    #: Its manager; "" for none.
     manager: str = ""
+    #: What is left to do; "" for nothing.
     unwell: str = ""
     deleting: bool = False
+    #: Why a fault cannot be made.
     cannot: tuple[str, ...] = ()
+    #: Faults that are made already.
     made: tuple[str, ...] = ()
 
 
 def reasons(fail: Fail, standing: Standing) -> tuple[str, ...]:
-    """Why there can be no drill now, however much it is wanted."""
+    """Why a drill is impossible now, even on request."""
     said = [*standing.cannot]
     if standing.deleting:
         said.append("it is being deleted")
     if standing.paused:
-        said.append(f"{standing.paused}: nobody would mend what breaks")
+        said.append(f"{standing.paused}: what breaks would not be healed")
     if standing.doing:
-        said.append(f"operation {standing.doing} is under way")
+        said.append(f"operation {standing.doing} is in progress")
     elif standing.unwell:
-        said.append(f"it is not as wanted now: {standing.unwell}")
+        said.append(f"it is not up to date now: {standing.unwell}")
     if fail in NEEDS_A_MANAGER and not standing.manager:
-        said.append("no manager keeps it, and this is for one: start 'quarterdeck serve'")
+        said.append("it has no manager, which this drill needs: start 'quarterdeck serve'")
     said += [f"another fault is made already: {each}" for each in standing.made]
     return tuple(dict.fromkeys(said))
 
 
 def dangers(views: Mapping[str, tuple[View, Loss]], *, dns: bool = False, orphaned: bool = False) -> tuple[str, ...]:
-    """Which planes would not survive it, or perhaps not, as they are now: of all that have anything where it strikes,
-    with what they lose there. ``dns``: so does a DNS server go; ``orphaned``: their manager does, and nobody is known
-    to come after it.
+    """The planes that would not, or may not, survive it as they are now: of all that have anything where it strikes,
+    with what they lose there. ``dns``: a DNS server fails too; ``orphaned``: their manager fails, and it has no known
+    successor.
     """
     said = [each for name, (seen, loss) in sorted(views.items()) for each in _words(name, seen, loss, dns=dns)]
     if orphaned:
         said.append(
-            "nobody is known to keep the plane then: no second 'quarterdeck serve' stands by, and this one was not"
-            " started by what starts it again (see 'service install')"
+            "no process is known to manage the plane then: there is no standby 'quarterdeck serve', and nothing "
+            "restarts this one (see 'service install')"
         )
     return tuple(said)
 

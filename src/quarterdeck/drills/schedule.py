@@ -1,4 +1,4 @@
-"""Which drill is due, and what has been proven by those that were."""
+"""The drill that is due, and the proof that past drills give."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.api.belongings import Drill, DrillPhase
+from quarterdeck.api.conditions import ConditionReason
 from quarterdeck.api.plane.drills import DrillSchedule
 from quarterdeck.model.faults import Fail
 
-#: After a plane is made, and after a drill that did not come to its end, before the next one.
+#: Seconds after the creation of a plane, and after an incomplete drill, before the next one.
 FIRST = timedelta(hours=1)
 AGAIN = timedelta(hours=1)
 
@@ -18,8 +19,8 @@ AGAIN = timedelta(hours=1)
 def due(
     schedules: Sequence[DrillSchedule], drills: Sequence[Drill], *, now: datetime, made: datetime | None
 ) -> Fail | None:
-    """What is to fail now, if anything: what has waited the longest of what is over its time, inside its window.
-    ``made``: since when there is the plane.
+    """The failure that is due now, if any: the most overdue one inside its window. ``made``: the creation time of the
+    plane.
     """
     waiting = [
         (since, each.fail)
@@ -31,19 +32,19 @@ def due(
 
 def proven(
     schedules: Sequence[DrillSchedule], drills: Sequence[Drill], now: datetime
-) -> tuple[ConditionStatus, str, str]:
-    """The condition that says when each was last proven: its status, reason and message."""
+) -> tuple[ConditionStatus, ConditionReason, str]:
+    """The condition that says when each failure was last proven: its status, reason and message."""
     lasts = {each.fail: _last(drills, each.fail) for each in schedules}
     words = [f"{fail}: {_told(last)}" for fail, last in lasts.items()]
     failed = [fail for fail, last in lasts.items() if last is not None and last.status.phase is DrillPhase.FAILED]
     late = [each.fail for each in schedules if _late(each, lasts[each.fail], now)]
     if failed:
-        return ConditionStatus.FALSE, "DrillFailed", "; ".join(words)
+        return ConditionStatus.FALSE, ConditionReason.DRILL_FAILED, "; ".join(words)
     if late:
-        return ConditionStatus.FALSE, "Overdue", "; ".join(words)
+        return ConditionStatus.FALSE, ConditionReason.OVERDUE, "; ".join(words)
     if any(last is None for last in lasts.values()):
-        return ConditionStatus.UNKNOWN, "NotProven", "; ".join(words)
-    return ConditionStatus.TRUE, "Proven", "; ".join(words)
+        return ConditionStatus.UNKNOWN, ConditionReason.NOT_PROVEN, "; ".join(words)
+    return ConditionStatus.TRUE, ConditionReason.PROVEN, "; ".join(words)
 
 
 def _since(schedule: DrillSchedule, drills: Sequence[Drill], now: datetime, made: datetime | None) -> datetime | None:
@@ -65,14 +66,14 @@ def _began(drill: Drill) -> datetime:
 
 
 def _last(drills: Sequence[Drill], fail: Fail) -> Drill | None:
-    """The last that came to its end."""
+    """The last completed one."""
     over = (DrillPhase.PASSED, DrillPhase.FAILED)
     found = [each for each in drills if each.spec.fail is fail and each.status.phase in over]
     return max((each for each in found if each.status.started_at is not None), key=_began, default=None)
 
 
 def _late(schedule: DrillSchedule, last: Drill | None, now: datetime) -> bool:
-    """Whether it was not proven for twice as long as it is to be."""
+    """Whether it was not proven for twice its interval."""
     return last is not None and now - _began(last) > 2 * timedelta(seconds=schedule.every)
 
 

@@ -37,9 +37,9 @@ from quarterdeck.sites.port import Floats, SitePort
 
 DNS_UNIT = "coredns"
 _SECRET_MAX = 2**20  # bytes of a file with a key
-_USUAL_PORT = 53  # of DNS: resolvers ask at no other
-#: Where the DNS servers of mode ``hosts`` listen. On this host not at 53, which needs rights; a hub's machine has an
-#: address of its own there.
+_USUAL_PORT = 53  # of DNS: resolvers query no other port
+#: Where the DNS servers of mode ``hosts`` listen. On this host not at 53, which needs rights; a hub's machine has its
+#: own address there.
 DNS_PORTS: Mapping[AddressSpace, int] = {
     AddressSpace.LOOPBACK: 10_053,
     AddressSpace.NETNS: 10_053,
@@ -49,7 +49,9 @@ DNS_PORTS: Mapping[AddressSpace, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Where the DNS servers of mode ``hosts`` run. Without ``program`` they can be asked and told, but not started."""
+    """Where the DNS servers of mode ``hosts`` run. Without ``program`` they can be queried and updated, but not
+    started.
+    """
 
     site: SitePort
     space: AddressSpace
@@ -78,12 +80,12 @@ class Hub:
 
 
 async def name_servers(hub: SitePort, space: AddressSpace) -> tuple[DnsServer, ...]:
-    """Where clients ask for the names that are kept on the hub of an address space, in this order."""
+    """The DNS servers for the names of an address space, in the order in which clients query them."""
     return (await Hub(hub, space).dns()).servers
 
 
 async def open_dns(endpoint: Endpoint, hub: Hub) -> Dns:
-    """What an endpoint's name is kept by. Raises InvalidInput when its secret cannot be read."""
+    """The DNS driver of an endpoint. Raises InvalidInput when its secret cannot be read."""
     return await DNS_DRIVERS[endpoint.mode](endpoint, hub)
 
 
@@ -109,7 +111,7 @@ async def _address(endpoint: Endpoint, _: Hub) -> Dns:
 def open_promoted(
     plane: str, endpoint: Endpoint, site: SitePort, machines: Sequence[Machine], *, port: int, status_port: int
 ) -> Dns:
-    """What keeps an address that leads to the only replica itself, or to the load balancer, at its ``site``."""
+    """The driver of an address that is at the only replica itself, or at the load balancer, at its ``site``."""
     assert endpoint.address is not None
     return PromotedAddress(
         plane=plane,
@@ -133,7 +135,7 @@ DNS_DRIVERS: Mapping[EndpointMode, Callable[[Endpoint, Hub], Awaitable[Dns]]] = 
 
 
 def _updated(settings: Rfc2136) -> Dns:
-    from quarterdeck.endpoint.dns.rfc2136 import (  # for those who have such a server
+    from quarterdeck.endpoint.dns.rfc2136 import (  # for users with such a server
         Rfc2136Dns,
         SigningAlgorithm,
         TsigKey,
@@ -149,13 +151,13 @@ def _updated(settings: Rfc2136) -> Dns:
 
 
 def _tsig_secret(file: Path) -> str:
-    """The secret in a file that only its owner may use, as ssh wants it of a key's."""
+    """The secret in a file that only its owner may use, as ssh requires of a private key."""
     doing = f"reading the TSIG secret {file}"
 
     def require_private(seen: os.stat_result) -> None:
         mode = stat.S_IMODE(seen.st_mode)
         if mode & 0o077:
-            raise InvalidInput(doing, f"its mode is {mode:04o}: others may use it too", f"run 'chmod 600 {file}'")
+            raise InvalidInput(doing, f"its mode is {mode:04o}: other users may access it", f"run 'chmod 600 {file}'")
 
     try:
         return read_bytes(file, _SECRET_MAX, require=require_private).decode().strip()
@@ -167,11 +169,8 @@ def _tsig_secret(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerPlacement:
-    """The load balancer of a plane on a machine: where it listens for clients and for its manager, and that one's
-    certificates and connections. ``floating``: the machines of the site's edges, each with the address that it is to
-    have, and that goes from edge to edge; none where clients connect to ``address``. ``beside``:
-    other planes that are served at the site, each with the ports of its load balancer (its status, and clients).
-    ``promoted``: an address that any machine of the site can have.
+    """The load balancer of a plane on a machine: where it listens for clients and for its manager, and the manager's
+    certificates and connections.
     """
 
     plane: str
@@ -182,8 +181,12 @@ class BalancerPlacement:
     status_port: int
     secrets: SharedSecrets
     client: Http
+    #: The machines of the site's edges, each with its desired address, which moves between edges; none where clients
+    #: connect to ``address``.
     floating: Mapping[str, str] = field(default_factory=dict)
+    #: Other planes that the site serves, each with the ports of its load balancer (its status, and clients).
     beside: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    #: An address that any machine of the site can have.
     promoted: str | None = None
 
 
@@ -240,7 +243,7 @@ def _unit(plane: str) -> str:
 def open_external(
     host: str, port: int, outside: ExternalLoadBalancer, secrets: SharedSecrets
 ) -> Mapping[str, LoadBalancer]:
-    """That of the user's own for plane ``host``, by each of its addresses."""
+    """The user's own load balancer for plane ``host``, by each of its addresses."""
     trust = client_context(secrets.kubernetes_ca.bundle)
     return external_balancer(host, outside.addresses, port, trust, outside.command)
 
@@ -249,5 +252,5 @@ BALANCER_DRIVERS: Mapping[str, Callable[[BalancerPlacement], LoadBalancer]] = {"
 
 
 def open_balancer(wanted: BalancerPlacement, *, kind: str = "envoy") -> LoadBalancer:
-    """The load balancer, whether it runs or not."""
+    """The load balancer, whether it is running or not."""
     return BALANCER_DRIVERS[kind](wanted)

@@ -1,4 +1,4 @@
-"""Sites on this host: their settings from their resource, and the network that each kind of isolation is."""
+"""Sites on this host: their settings from their resource, and the network of each kind of isolation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quarterdeck.sites.vrrp import INSTALL_BOTH, why_not_here
 
 
 class LocalSites(SiteDriver):
-    """Opens the local sites of one home. Those of one isolation share its network."""
+    """Opens the local sites of one home. Sites of one isolation share its network."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -51,16 +51,16 @@ class LocalSites(SiteDriver):
 
     @override
     async def require_allowed(self, resource: SiteResource) -> None:
-        """See ``SiteDriver``: not every host lets its users have networks of their own."""
+        """See ``SiteDriver``: not every host lets users create networks."""
         spec = _local(resource)
         if spec.floating_addresses and (missing := why_not_here()):
-            raise PreconditionFailed(f"letting addresses float at site {resource.name}", missing, INSTALL_BOTH)
+            raise PreconditionFailed(f"enabling floating addresses at site {resource.name}", missing, INSTALL_BOTH)
         if spec.isolation is Isolation.NETNS:
             await Lab.open(self._folder)
 
     @override
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> LocalSite:
-        """See ``SiteDriver``: a site with two machines, so that what is asked of one can be asked of the other."""
+        """See ``SiteDriver``: a site with two machines, so that both DNS servers can be tested like others."""
         settings = LocalSiteSettings(name=_hub(space), zones=("a", "b"), machines_per_zone=1)
         return open_local_site(self._folder, settings, self._network(Isolation(space)))
 
@@ -71,15 +71,15 @@ class LocalSites(SiteDriver):
 
     @override
     async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
-        """See ``SiteDriver``: its machines are nobody else's."""
+        """See ``SiteDriver``: no other site has its machines."""
         await hub.destroy()
 
     @override
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
-        """See ``SiteDriver``: its machines are made by this host as they are needed, if it lets them be made."""
+        """See ``SiteDriver``: this host creates its machines when needed, if it allows that."""
         del others
         await self.require_allowed(resource)
-        return Checked(findings=(), summary="its machines are parts of this host, which lets them be made")
+        return Checked(findings=(), summary="its machines are parts of this host, which allows them")
 
     @override
     async def destroy(self, resource: SiteResource) -> None:
@@ -87,7 +87,7 @@ class LocalSites(SiteDriver):
 
     @override
     async def close(self) -> None:
-        """See ``SiteDriver``: there are none."""
+        """See ``SiteDriver``: there are no connections."""
 
     def _network(self, kind: Isolation) -> MachineIsolation:
         if kind not in self._networks:

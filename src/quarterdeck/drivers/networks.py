@@ -1,4 +1,4 @@
-"""The networks of a home's own (isolation ``netns``): who is in them, how to get in, and their end."""
+"""The networks of a home (isolation ``netns``): whether a process is in them, how to enter them, and their end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def holds_us(folder: Path) -> bool:
 
 
 async def inside_argv(folder: Path, *argv: str) -> tuple[str, ...]:
-    """What to start to have a program run inside the networks of the home in ``folder``, which are made if need be.
+    """The command that runs a program inside the networks of the home in ``folder``, which are created if needed.
 
     Raises Unavailable where the host forbids such networks.
     """
@@ -24,7 +24,7 @@ async def inside_argv(folder: Path, *argv: str) -> tuple[str, ...]:
 
 
 async def close(folder: Path) -> None:
-    """End the networks of a home with all processes in them. For a process outside of them."""
+    """Delete the networks of a home with all processes in them. For a process outside of them."""
     lab = Lab(folder)
     if await lab.runs():
         await lab.close()

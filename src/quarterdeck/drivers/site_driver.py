@@ -1,4 +1,4 @@
-"""What each kind of site brings: from the resource that declares one to the site port."""
+"""The port of site drivers: from the resource that declares a site to the site port."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ class SiteDriver(Protocol):
         ...
 
     async def require_allowed(self, resource: SiteResource) -> None:
-        """Raise Unavailable where such a site cannot be: for who is about to declare it."""
+        """Raise Unavailable where such a site is impossible: for a user who is about to declare it."""
         ...
 
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SitePort:
-        """Where what the planes of an address space share runs: a site that nobody declares, made of what the
-        ``declared`` sites have for it.
+        """The site of programs that the planes of an address space share. Nobody declares it: it consists of machines
+        of the ``declared`` sites.
         """
         ...
 
     def hubs(self) -> tuple[AddressSpace, ...]:
-        """Those whose hub was ever opened in this home, and not closed since."""
+        """The address spaces whose hub was opened in this home, and not closed since."""
         ...
 
     async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
-        """Take down what runs at a hub."""
+        """Remove all programs from a hub."""
         ...
 
     async def check(self, resource: SiteResource, others: Sequence[SiteResource] = ()) -> Checked:
-        """What stands in the way of planes at a site, whether it is declared already or not. Changes nothing.
-        ``others``: further sites, whose machines have to be other ones.
+        """The obstacles to planes at a site, whether it is declared already or not. Changes nothing. ``others``:
+        further sites, whose machines must be different.
         """
         ...
 
     async def destroy(self, resource: SiteResource) -> None:
-        """End all that runs at a site and remove all that it has."""
+        """Stop all programs at a site and delete all its data."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...

@@ -1,4 +1,4 @@
-"""Kinds of sites: from the resource that declares one to the site port."""
+"""Drivers of sites: from the resource that declares a site to the site port."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from quarterdeck.model.findings import Checked
 from quarterdeck.progress import Telling
 from quarterdeck.sites.port import SitePort
 
-#: How a driver is opened: it is given the home's folder, and who is told of what takes long.
+#: Opens a driver, given the home's folder, and the receiver of progress.
 OpenDriver = Callable[[Path, Telling], SiteDriver]
 #: By ``spec.driver``.
 SITE_DRIVERS: Mapping[str, OpenDriver] = {"local": lambda folder, _: LocalSites(folder), "ssh": SshSites}
-#: Whose the hub of an address space is.
+#: The driver of the hub of each address space.
 _HUBS: Mapping[AddressSpace, str] = {
     AddressSpace.LOOPBACK: "local",
     AddressSpace.NETNS: "local",
@@ -27,7 +27,7 @@ _HUBS: Mapping[AddressSpace, str] = {
 
 
 class OpenSites:
-    """The sites of one home, each opened when it is first asked for, and anew when it was declared otherwise."""
+    """The sites of one home, each opened at first use, and reopened when its declaration changes."""
 
     def __init__(
         self, folder: Path, drivers: Mapping[str, OpenDriver] = SITE_DRIVERS, telling: Telling | None = None
@@ -52,8 +52,8 @@ class OpenSites:
         await self._driver(resource.spec.driver).require_allowed(resource)
 
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource] = ()) -> SitePort:
-        """The hub of an address space: the DNS servers of all planes of it run there. ``declared``: the sites there
-        are, of which only that of hosts is made.
+        """The hub of an address space: the DNS servers of all its planes run there. ``declared``: the declared sites;
+        only the hub of hosts consists of them.
         """
         within = tuple(each for each in declared if each.spec.space is space)
         known = self._hubs.get(space)
@@ -62,26 +62,26 @@ class OpenSites:
         return known[1]
 
     def hubs(self) -> tuple[AddressSpace, ...]:
-        """Those whose hub was ever opened, and not closed since."""
+        """The address spaces whose hub was opened, and not closed since."""
         drivers = dict.fromkeys(kind for kind in _HUBS.values() if kind in self._kinds)
         return tuple(space for kind in drivers for space in self._driver(kind).hubs())
 
     async def close_hubs(self, declared: Sequence[SiteResource] = ()) -> None:
-        """Take down what all planes share: there are none left."""
+        """Remove all that planes share: no plane is left."""
         for space in self.hubs():
             await self._driver(_HUBS[space]).close_hub(space, self.hub(space, declared))
 
     async def check(self, resource: SiteResource, declared: Sequence[SiteResource] = ()) -> Checked:
-        """See ``SiteDriver``. ``declared``: the sites there are, which may include this one as it was."""
+        """See ``SiteDriver``. ``declared``: the declared sites, which may include an earlier version of this one."""
         others = [each for each in declared if each.metadata.name != resource.metadata.name]
         return await self._driver(resource.spec.driver).check(resource, others)
 
     async def destroy(self, resource: SiteResource) -> None:
-        """End all that runs at a site and remove all that it has: nobody uses it any more."""
+        """Stop all programs at a site and delete all its data: no plane uses it any longer."""
         await self._driver(resource.spec.driver).destroy(resource)
 
     async def close(self) -> None:
-        """Let go of connections; what runs goes on."""
+        """Close connections; programs keep running."""
         for each in self._drivers.values():
             await each.close()
 

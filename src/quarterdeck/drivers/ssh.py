@@ -1,4 +1,4 @@
-"""Sites of hosts that are reached over ssh: their settings from their resource, and the connections of one home."""
+"""Sites of ssh hosts: their settings from their resource, and the connections of one home."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from quarterdeck.api.site import AddressSpace, SshSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.storage import HostStorageClass
 from quarterdeck.drivers.site_driver import SiteDriver
-from quarterdeck.files import file_errors, written_beside
+from quarterdeck.files import file_errors, write_temporary
 from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.findings import Checked
 from quarterdeck.model.units import MachineRole
 from quarterdeck.progress import Telling
 from quarterdeck.sites.port import SitePort
 
-if TYPE_CHECKING:  # few homes have such sites, and what connects takes long to load
+if TYPE_CHECKING:  # few homes have such sites, and the ssh library takes long to load
     from quarterdeck.sites.ssh import hosts as ssh
     from quarterdeck.sites.ssh.connections import HostConnections
     from quarterdeck.sites.ssh.programs import Sender
@@ -35,7 +35,7 @@ _HUB = f"hub-{AddressSpace.HOSTS}"
 
 
 class SshSites(SiteDriver):
-    """Opens the ssh sites of one home, which share their connections, and what is known of programs that they have."""
+    """Opens the ssh sites of one home, which share their connections, and the knowledge of installed programs."""
 
     def __init__(self, folder: Path, telling: Telling | None = None) -> None:
         self._folder = folder
@@ -48,13 +48,13 @@ class SshSites(SiteDriver):
 
     @override
     async def require_allowed(self, resource: SiteResource) -> None:
-        """See ``SiteDriver``: what stands in the way at hosts is said by 'site check', and whenever they are needed."""
+        """See ``SiteDriver``: obstacles at hosts are reported by 'site check', and whenever the hosts are needed."""
 
     @override
     def hub(self, space: AddressSpace, declared: Sequence[SiteResource]) -> SshSite:
         """See ``SiteDriver``: all hosts that have the role, of all sites."""
         if found := _dns_hosts(declared):
-            with file_errors(f"noting that there are DNS servers of {_HUB}"):
+            with file_errors(f"recording that there are DNS servers of {_HUB}"):
                 self._mark.mkdir(parents=True, exist_ok=True)
         return self._open(_hub_of(found))
 
@@ -64,8 +64,8 @@ class SshSites(SiteDriver):
 
     @override
     async def close_hub(self, space: AddressSpace, hub: SitePort) -> None:
-        """See ``SiteDriver``: its hosts are those of sites, and keep all that is not the hub's own; programs as well,
-        which the next plane needs.
+        """See ``SiteDriver``: its hosts belong to sites, and keep all that is not the hub's own; programs too, which
+        the next plane needs.
         """
 
         async def cleared(machine: str) -> None:
@@ -73,12 +73,12 @@ class SshSites(SiteDriver):
                 await hub.remove_unit(machine, unit.name)
 
         await asyncio.gather(*(cleared(each.name) for each in await hub.machines()))
-        with file_errors(f"noting that there are no DNS servers of {_HUB} any more"):
+        with file_errors(f"recording that there are no DNS servers of {_HUB} any more"):
             self._mark.rmdir()
 
     @override
     async def destroy(self, resource: SiteResource) -> None:
-        """See ``SiteDriver``: what planes share on its hosts goes as well."""
+        """See ``SiteDriver``: what planes share on its hosts is deleted as well."""
         await self.open(resource).destroy()
         await self._open(_hub_of(_dns_hosts((resource,)))).destroy()
 
@@ -150,7 +150,7 @@ def _class_of(declared: HostStorageClass) -> ssh.SshStorageClass:
 
 
 def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = ()) -> ssh.SshHost:
-    """A host as the driver has it; by another name and with other roles where these are given."""
+    """A host in the driver's form; with another name and other roles where these are given."""
     from quarterdeck.sites.ssh import hosts as ssh
 
     return ssh.SshHost(
@@ -163,7 +163,7 @@ def settings_of(host: Host, *, name: str = "", roles: tuple[MachineRole, ...] = 
 
 
 def login_of(login: SshLogin, address: str) -> ssh.Login:
-    """How a host is logged in to."""
+    """The login of a host."""
     from quarterdeck.sites.ssh.hosts import Login
 
     identity = str(Path(login.identity_file).expanduser()) if login.identity_file else ""
@@ -171,7 +171,7 @@ def login_of(login: SshLogin, address: str) -> ssh.Login:
 
 
 def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str], *, probe: bool) -> str:
-    """What root is to run on a host to set it up."""
+    """The script that root runs on a host to set it up."""
     from quarterdeck.sites.ssh.bootstrap import bootstrap_script as made
     from quarterdeck.sites.ssh.wire import script
 
@@ -179,18 +179,20 @@ def bootstrap_script(user: str, keys: Sequence[str], paths: Sequence[str], *, pr
 
 
 async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
-    """Run that on a host; what it said. Raises Unavailable, PreconditionFailed."""
+    """Run that on a host; returns its output. Raises Unavailable, PreconditionFailed."""
     from quarterdeck.sites.ssh.bootstrap import applied
 
     return await applied(login_of(login, address), script)
 
 
 def owner_of(home: Path) -> str:
-    """What hosts know a home by: made once, and kept in it, so that it is the same wherever the home is moved to."""
+    """The id by which hosts know a home: created once, and stored in it, so that it stays the same wherever the home is
+    moved.
+    """
     file = home / "owner"
     with file_errors(f"reading {file}"):
         if not file.exists():
-            made = written_beside(file, secrets.token_hex(8).encode(), mode=0o600)
+            made = write_temporary(file, secrets.token_hex(8).encode(), mode=0o600)
             with suppress(FileExistsError):  # another process was first
                 file.hardlink_to(made)
             made.unlink()
@@ -198,7 +200,7 @@ def owner_of(home: Path) -> str:
 
 
 def _dns_hosts(sites: Sequence[SiteResource]) -> list[ssh.SshHost]:
-    """The hosts of sites that have DNS servers, as that alone: by names that differ among all sites."""
+    """The hosts of sites that have DNS servers, in that role alone: with names that are unique among all sites."""
     return [
         settings_of(host, name=f"{site.metadata.name}-{host.name}", roles=(MachineRole.DNS,))
         for site in sites

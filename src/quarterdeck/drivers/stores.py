@@ -1,4 +1,4 @@
-"""How stores are opened, and the processes of a plane are reached: from a home's folder, or a plane, to a port."""
+"""Opening stores, and clients of a plane's processes: from a home's folder, or a plane, to a port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quarterdeck.stores.sqlite import SqliteStore
 
 
 def store_file(folder: Path) -> Path:
-    """Where the SQLite store of a home is."""
+    """The path of a home's SQLite store."""
     return folder / "quarterdeck.db"
 
 
@@ -32,8 +32,8 @@ STORE_DRIVERS: Mapping[str, Callable[[Path, Key | None], Store]] = {"sqlite": _s
 
 
 def open_store(folder: Path, *, key: Key | None = None, kind: str = "sqlite") -> Store:
-    """The store of the home in ``folder``. ``key``: what its secrets are sealed by. Raises Corrupt for a damaged one or
-    one of a newer version, Unavailable when it cannot be written, PreconditionFailed when it is sealed by another key.
+    """The store of the home in ``folder``. ``key`` seals its secrets. Raises Corrupt for a damaged one or one of a
+    newer version, Unavailable when it cannot be written, PreconditionFailed when it is sealed with another key.
     """
     return STORE_DRIVERS[kind](folder, key)
 
@@ -53,7 +53,7 @@ def open_kube(secrets: SharedSecrets, stack: AsyncExitStack) -> Kube:
 
 
 def open_http(secrets: SharedSecrets, stack: AsyncExitStack) -> Http:
-    """Connections to what else of the plane has a certificate of its Kubernetes authority: its load balancers."""
+    """Connections to other servers of the plane with a certificate of its Kubernetes authority: its load balancers."""
     http = Http(client_context(secrets.kubernetes_ca.bundle, secrets.manager))
     stack.push_async_callback(http.close)
     return http

@@ -1,4 +1,4 @@
-"""Processes of a trial, and their folder: neither outlives whoever started them."""
+"""Processes of a trial, and their folder: neither outlives the process that started them."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from quarterdeck.files import file_errors, remove_folder
 from quarterdeck.package import isolated
 from quarterdeck.sites.local.supervisor import job_init
 
-#: Bytes of output that are kept: enough for a reason that stands above a usage text.
+#: Bytes of output that are kept: enough for a reason that precedes a usage text.
 _MOST = 128 * 1024
 _PIECE = 64 * 1024
-#: In memory, where there is such a folder: etcd reserves 64 MB for its log.
+#: In memory, if there is such a folder: etcd reserves 64 MB for its log.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - what is made there is ours alone
 #: Bytes: two files of etcd's log, and its database.
 _ROOM = 256 * 2**20
 _LOCK = "lock"
-#: Seconds. A folder may not have its lock yet when it is this young.
+#: Seconds. A younger folder may not have its lock yet.
 _YOUNG = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """How a process ended: the end of what it wrote, and its exit code, negative for a signal. ``started``: it was
+    """The result of a process: the end of its output, and its exit code, negative for a signal. ``started``: it was
     executed at all.
     """
 
@@ -44,7 +44,7 @@ class TrialResult:
 
 @dataclass(slots=True)
 class TrialProcess:
-    """A program that runs below a parent of its own (``job_init``), which ends with us."""
+    """A program that runs below its own parent (``job_init``), which ends with this process."""
 
     _process: asyncio.subprocess.Process
     _output: bytearray = field(default_factory=bytearray)
@@ -56,7 +56,7 @@ class TrialProcess:
     @classmethod
     @asynccontextmanager
     async def started(cls, argv: tuple[str, ...]) -> AsyncIterator[Self]:
-        """Run a program for the block, and kill it and all that it started after it."""
+        """Run a program for the block, and then kill it and all its descendants."""
         process = await asyncio.create_subprocess_exec(
             *isolated(job_init.__name__, *argv),
             stdin=asyncio.subprocess.PIPE,
@@ -74,7 +74,7 @@ class TrialProcess:
             await made._ended
 
     async def ended(self, seconds: float) -> TrialResult | None:
-        """How it ended, if it does within so many seconds."""
+        """Its result, if it ends within that many seconds."""
         await asyncio.wait((self._ended,), timeout=seconds)
         if not self._ended.done():
             return None
@@ -96,10 +96,10 @@ class TrialFolder:
     @staticmethod
     @asynccontextmanager
     async def made() -> AsyncIterator[Path]:
-        """A folder (0700) for the block. What is left of trials whose process was killed is removed, too. Raises
-        Unavailable when there can be none.
+        """A folder (0700) for the block. Folders of trials whose process was killed are removed, too. Raises
+        Unavailable when none can be created.
         """
-        with file_errors("making a folder for a trial"):
+        with file_errors("creating a folder for a trial"):
             root = _MEMORY if _has_room(_MEMORY) else Path(tempfile.gettempdir())
             prefix = f"quarterdeck-trial-{os.geteuid()}-"
             await asyncio.to_thread(_remove_left, root, prefix)
@@ -112,14 +112,14 @@ class TrialFolder:
 
 
 def _has_room(folder: Path) -> bool:
-    """Whether a trial can have its folder there: containers often have 64 MB of such memory."""
+    """Whether a trial fits there: containers often have 64 MB of such memory."""
     return os.access(folder, os.W_OK) and shutil.disk_usage(folder).free >= _ROOM
 
 
 def _remove_left(root: Path, prefix: str) -> None:
-    """Remove folders of trials that nobody runs any more: their lock is free."""
+    """Remove folders of trials that have ended: their lock is free."""
     for folder in root.glob(f"{prefix}*"):
-        with suppress(OSError):  # somebody else removes it, or uses it
+        with suppress(OSError):  # another process removes it, or uses it
             seen = folder.lstat()
             if stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.geteuid() and seen.st_mtime < time.time() - _YOUNG:
                 with _locked(folder / _LOCK):
@@ -128,7 +128,7 @@ def _remove_left(root: Path, prefix: str) -> None:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is made. Raises OSError where another process has it."""
+    """Create a file and hold its lock. Raises OSError where another process has it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Trials on this host, where the programs are that every site gets: see ``engine.trials.Trials``.
+"""Trials on this host, where the programs that every site gets are: see ``engine.trials.Trials``.
 
-Each program runs with its real flags and files on a loopback address of its own, with keys that nobody keeps, and
-stores what it has in an etcd that forgets it. What has started once is not tried again.
+Each program runs with its real flags and files on a loopback address of its own, with throw-away keys and a throw-away
+etcd. A configuration that has started once is not tried again.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from quarterdeck.pki.tls import client_context
 from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.upstream import cache_root
 
-#: Seconds for all of it. Programs take four on two cores; what has not ended by then is not at fault.
+#: Seconds for all programs. They take four on two cores; one that has not ended by then is not at fault.
 _DEADLINE = 60.0
 #: Seconds for a program that only reads its flags.
 _FLAGS_DEADLINE = 10.0
-#: Seconds between two questions to a program, and for its answer.
+#: Seconds between two requests to a program, and for its answer.
 _POLL, _ANSWER = 0.05, 2.0
-#: Configurations that are remembered.
+#: Number of remembered configurations.
 _KEPT = 500
 _REPLICA = f"{NAME}-1"
-#: Added before a program's own flags. A controller manager needs its whole allowance of requests for finding out which
-#: APIs there are: with the default one it is ready after five seconds.
+#: Added before a program's own flags. A controller manager spends its whole request budget on finding out which APIs
+#: exist: with the default one it is ready after five seconds.
 _FIRST = {Component.CONTROLLER_MANAGER: ("--kube-api-qps=1000", "--kube-api-burst=1000")}
 _LAST = {Component.ETCD: ("--unsafe-no-fsync",)}
-#: What pflag says of a command line, before anything else is done.
+#: pflag's errors about a command line, before anything else is done.
 _BAD_FLAG = ("unknown flag: ", "unknown shorthand flag: ", "invalid argument ", "flag needs an argument: ")
 
 
 @dataclass(kw_only=True)
 class LocalTrials:
-    """Trials of one user. ``cache`` is the folder of that user's in which it is kept what has started (made when it is
+    """Trials of one user. ``cache`` is that user's folder with the configurations that have started (created when
     needed; without it everything is tried each time).
     """
 
@@ -63,7 +63,7 @@ class LocalTrials:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], *, progress: Progress | None = None) -> Self:
-        """With the cache where the programs' is: QUARTERDECK_CACHE."""
+        """With the cache next to that of the programs: QUARTERDECK_CACHE."""
         return cls(cache=cache_root(environment) / "trials", progress=progress or SilentProgress())
 
     async def failures(
@@ -93,8 +93,8 @@ class LocalTrials:
     def _keys(
         self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> dict[Component, str]:
-        """What names each program with its configuration. Such a file is taken for what it was as long as its size and
-        times are; one that cannot be looked at is not tried.
+        """The key of each program with its configuration. A file counts as unchanged as long as its size and times are;
+        one that cannot be read is not tried.
         """
         found: dict[Component, str] = {}
         for component, configuration in configurations(template).items():
@@ -121,7 +121,7 @@ class LocalTrials:
 async def _judged(
     template: ReplicaTemplate, wanted: Collection[Component], programs: Mapping[Component, PurePosixPath]
 ) -> dict[Component, str]:
-    """Why each program ends, or "" if it starts; nothing of one that was not judged in time, or could not be run."""
+    """Why each program ends, or "" if it starts; no entry for one that was not judged in time, or could not be run."""
     ports = await asyncio.to_thread(_free_ports)
     if ports is None:
         return {}
@@ -158,13 +158,13 @@ class _Trial:
         self._secrets = with_replica(create_plane_secrets(NAME, now), names, now)
 
     async def judge(self, component: Component) -> str | None:
-        """Why a program ends; "" if it starts, None where that cannot be said. Each is judged once."""
+        """Why a program ends; "" if it starts, None where that is unknown. Each is judged once."""
         if component not in self._judging:
             self._judging[component] = asyncio.ensure_future(self._judge(component))
         return await self._judging[component]
 
     def words(self) -> dict[Component, str]:
-        """What was found out."""
+        """The findings."""
         done = {each: task.result() for each, task in self._judging.items() if task.done() and not task.cancelled()}
         return {each: words for each, words in done.items() if words is not None}
 
@@ -172,7 +172,7 @@ class _Trial:
         if CATALOGUE[component].given is not None:
             return await self._flags_alone(component)
         if component == Component.APISERVER:
-            # It reads its flags and files while etcd starts, and waits for that only then.
+            # It reads its flags and files while etcd starts, and only then waits for etcd.
             apiserver = asyncio.ensure_future(self._start(component, self._ready(PortName.APISERVER, "/readyz")))
             self.stack.callback(apiserver.cancel)
             etcd = asyncio.ensure_future(self.judge(Component.ETCD))
@@ -186,7 +186,7 @@ class _Trial:
         return await self._start(component, self._works(component))
 
     def _works(self, component: Component) -> Callable[[Http], Awaitable[bool]]:
-        """How it is asked whether a program that needs an apiserver works."""
+        """The check whether a program that needs an apiserver works."""
         if component == Component.CONTROLLER_MANAGER:
             return self._has_controllers
         if component == Component.SCHEDULER:
@@ -213,7 +213,7 @@ class _Trial:
         return ""
 
     def _why(self, ended: TrialResult) -> str | None:
-        """In the program's words, without the names of folders that are gone."""
+        """The program's own error, without the names of deleted folders."""
         if not ended.started:
             return None
         return why_it_ended(ended.output, ended.exit_code).replace(f"{self.folder}/", "")
@@ -227,21 +227,21 @@ class _Trial:
         return asked
 
     async def _leads(self, http: Http) -> bool:
-        """Whether a scheduler has its lease."""
+        """Whether a scheduler holds its lease."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{scheduler.LEASE}"
         return (await http.ask("GET", self.seat.listen(PortName.APISERVER).url(), path, deadline=_ANSWER)).status == 200
 
     async def _has_controllers(self, http: Http) -> bool:
-        """Whether a controller manager names a check besides that of its election: it has those of its controllers when
-        they have started (kubernetes: cmd/kube-controller-manager/app, StartControllers).
+        """Whether a controller manager lists a health check besides that of its election: it has those of its
+        controllers when they have started (kubernetes: cmd/kube-controller-manager/app, StartControllers).
         """
         origin = self.seat.listen(PortName.CONTROLLER_MANAGER).url()
         answer = await http.ask("GET", origin, "/healthz?verbose", deadline=_ANSWER)
         return answer.status == 200 and answer.body.count(b"[+]") > 1
 
     async def _flags_alone(self, component: Component) -> str | None:
-        """Whether a user's program knows its flags. It is not started: it might act on the cloud that it knows.
-        Programs that keep the flags of k8s.io/cloud-provider read all of them before they print their help (pflag).
+        """Whether a user's program knows its flags. It is not started: it might act on its cloud. Programs with the
+        flags of k8s.io/cloud-provider parse all of them before they print their help (pflag).
         """
         unit = trial_units(self.template)[component]
         argv = (str(self.programs[component]), *unit.argv[1:], "--help")
@@ -296,8 +296,8 @@ async def _says(ready: Callable[[Http], Awaitable[bool]], http: Http) -> bool:
 
 
 def _free_ports() -> tuple[str, dict[str, int]] | None:
-    """An address of the loopback interface that nobody else uses, with a free port for each program; None where there
-    is no such interface. Apiservers find events in the same etcd as all else.
+    """An unused loopback address, with a free port for each program; None where there is no such interface. Apiservers
+    find events in the same etcd as all else.
     """
     address = "127.255." + ".".join(str(1 + secrets.randbelow(254)) for _ in range(2))
     ports: dict[str, int] = {}

@@ -1,11 +1,12 @@
 """The door: a proxy on the host's loopback through which plain kubectl reaches a control plane by its name.
 
-A kubeconfig names it as ``proxy-url``, with the plane's credential. It takes HTTP CONNECT (RFC 9110 section 9.3.6) from
-guests (``door_guests.py``), each to its own plane's name and port and nowhere else: everybody on the host can connect
-to the loopback. It asks the site's own DNS server for the name, once per time to live, and relays. With a lab it dials
+A kubeconfig names it as ``proxy-url``, with the plane's credential. It accepts HTTP CONNECT (RFC 9110 section 9.3.6)
+from guests (``door_guests.py``), each only to its own plane's name and port: every user of the host can connect to the
+loopback. It queries the site's own DNS server for the name, once per time to live, and relays. With a lab it connects
 from the lab's client namespace.
 
-    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT [--dns IP:PORT] --guests FILE [--lab HOME]
+    python -m quarterdeck.endpoint.door --listen 127.0.0.1:PORT --dns IP:PORT [--dns IP:PORT] --guests FILE
+        [--lab HOME]
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from quarterdeck.http_server import read_request
 from quarterdeck.sites.netns.enter import enter
 from quarterdeck.sites.netns.layout import CLIENT
 
-_ASKING = 10.0  # seconds for a client to say where it wants to go
+_ASKING = 10.0  # seconds for a client to send its request
 _RESOLVING = 5.0
-_NEXT_SERVER = 0.5  # seconds after which the next DNS server is asked
+_NEXT_SERVER = 0.5  # seconds after which the next DNS server is queried
 _CONNECTING = 4.0
 _PIECE = 1 << 16
 _HEAD = 1 << 13  # bytes of a request
-_BREATH = 0.05  # seconds before the next connection is taken when this one could not be
+_BREATH = 0.05  # seconds before the next accept after a failed one
 _SPARE = 64  # descriptors that are not for sessions, of which each needs two
 
 
@@ -51,31 +52,33 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _RefusedError(QuarterdeckError):
-    """Not let through; ``status`` is HTTP's word for why."""
+    """The request is refused; ``status`` is the HTTP status."""
 
     def __init__(self, status: int, seen: str) -> None:
-        super().__init__("passing the door", seen)
+        super().__init__("using the door", seen)
         self.status = status
 
 
 @dataclass(frozen=True, slots=True)
 class _ConnectRequest:
-    """What a CONNECT request says: ``HOST:PORT``, and its ``Proxy-Authorization`` header (empty if it has none)."""
+    """The content of a CONNECT request: ``HOST:PORT``, and its ``Proxy-Authorization`` header (empty if it
+    has none).
+    """
 
     target: str
     authorization: bytes = field(repr=False)
 
 
 class Names(Protocol):
-    """Who knows the addresses of a name."""
+    """Resolves names."""
 
     async def addresses(self, name: str) -> Sequence[str]:
-        """Its IP addresses now, at least one; raises Unavailable."""
+        """Its current IP addresses, at least one; raises Unavailable."""
         ...
 
 
 def dns_names(*servers: tuple[str, int]) -> Names:
-    """Asks DNS servers (IP address and port) in this order, and believes their answers for their time to live."""
+    """Queries DNS servers (IP address and port) in this order, and caches their answers for their time to live."""
 
     async def ask(server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
         return await ask_server(*server, name, kind, timeout=deadline)
@@ -91,8 +94,8 @@ def dns_names(*servers: tuple[str, int]) -> Names:
 
 
 class Door:
-    """The proxy. ``guests`` reads who may pass; ``most`` sessions at once, and ``asking`` that have not said yet who
-    they are: with one more, the one that has been asking for longest is cut, so that nobody can keep guests out.
+    """The proxy. ``guests`` reads the guests; at most ``most`` sessions are open at once, and ``asking`` connections
+    without a request yet: one more cuts the oldest of these, so that no client can keep guests out.
     """
 
     def __init__(
@@ -106,14 +109,14 @@ class Door:
         self._asking: dict[asyncio.StreamWriter, None] = {}
 
     async def serve(self, listener: socket.socket) -> None:
-        """Take connections until cancelled; then all of them are cut. What goes wrong with one is its own matter."""
+        """Accept connections until cancelled; then all of them are cut. Errors of one do not affect the others."""
         listener.setblocking(False)
         loop, failing = asyncio.get_running_loop(), False
         async with asyncio.TaskGroup() as connections:
             while True:
                 try:
                     client, _address = await loop.sock_accept(listener)
-                except OSError as error:  # out of descriptors or memory: nothing tells when there are some again
+                except OSError as error:  # out of descriptors or memory: no event announces when there are some again
                     if not failing:
                         _complain(f"accepting connections: {error.strerror}")
                     failing = True
@@ -132,7 +135,7 @@ class Door:
         try:
             await self._lead(reader, writer)
         except OSError:
-            pass  # the client went away
+            pass  # the client disconnected
         except Exception as error:  # noqa: BLE001 - told, and the end of this connection only
             _complain(f"serving a connection: {error!r}")
         finally:
@@ -140,7 +143,7 @@ class Door:
             writer.transport.abort()
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Find out who a client is and where it wants to go, and bring it there."""
+        """Authenticate a client, read its target, and connect it."""
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD)
         self._wait_for_word_of(writer)
         try:
@@ -167,12 +170,12 @@ class Door:
             oldest.transport.abort()
 
     def _admit(self, asked: _ConnectRequest) -> tuple[str, int]:
-        """Where a client may go; raises _RefusedError for strangers, and for guests who want to go elsewhere."""
-        with file_errors("reading who may pass the door"):
+        """The allowed target of a client; raises _RefusedError for strangers, and for guests with another target."""
+        with file_errors("reading the guests of the door"):
             guests = self._guests()
         guest = known_guest(guests, asked.authorization)
         if guest is None:
-            seen = "no credential that the door knows: print the kubeconfig anew with 'quarterdeck kubeconfig'"
+            seen = "the door does not know this credential: print the kubeconfig again with 'quarterdeck kubeconfig'"
             raise _RefusedError(407, seen)
         host, port = split_address(asked.target)
         if (plain_host(host), port) != (guest.host, guest.port):
@@ -207,7 +210,7 @@ class Door:
 
 
 async def relay(one: Streams, other: Streams) -> None:
-    """Carry bytes both ways until both ways have ended. The end of one is passed on and leaves the other open; when
+    """Relay bytes in both directions until both have ended. The end of one is passed on and leaves the other open; when
     either side breaks, or the relay is cancelled, both are reset, so that no end is mistaken for a regular one.
     """
     writers, whole = (one[1], other[1]), False
@@ -217,7 +220,7 @@ async def relay(one: Streams, other: Streams) -> None:
             ways.create_task(_carry(other[0], one[1]))
         whole = True
     except* OSError:
-        pass  # the two ends hear of it, as a reset
+        pass  # both ends see a reset
     finally:
         if not whole:
             _reset(writers)
@@ -242,8 +245,8 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _ConnectRequest:
-    """A CONNECT request; raises InvalidInput, or ConnectionResetError if there comes none."""
-    doing = "reading what to connect to"
+    """A CONNECT request; raises InvalidInput, or ConnectionResetError if none comes."""
+    doing = "reading the target of the connection"
     try:
         request = await read_request(http, reader)
     except h11.RemoteProtocolError as error:
@@ -256,7 +259,7 @@ async def _asked(http: h11.Connection, reader: asyncio.StreamReader) -> _Connect
 
 
 async def _refuse(http: h11.Connection, writer: asyncio.StreamWriter, error: Exception) -> None:
-    """Say what went wrong in the status line: that is what kubectl shows."""
+    """Put the reason into the status line, which kubectl shows."""
     status = 400 if isinstance(error, InvalidInput) else 504 if isinstance(error, TimeoutError) else 502
     headers = [("Content-Length", "0"), ("Connection", "close")]
     if isinstance(error, _RefusedError):
@@ -307,7 +310,7 @@ def _listen(address: tuple[str, int]) -> socket.socket:
 
 
 def _room() -> int:
-    """How many sessions there are descriptors for."""
+    """The number of sessions that the descriptors allow."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * 1_000 + 2 * _SPARE
     if soft < wanted:
@@ -332,7 +335,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--guests", required=True, type=Path, metavar="FILE")
     parser.add_argument("--lab", type=Path, metavar="HOME")
     options = parser.parse_args(arguments)
-    # The listener stays in the network where it was made; all sockets after it are of the lab.
+    # The listener stays in the network where it was created; all later sockets are in the lab's.
     with _listen(options.listen) as listener:
         if options.lab is not None:
             enter(options.lab, CLIENT)

@@ -1,6 +1,6 @@
-"""Who may pass the door: for each plane a name, a secret and the one host and port that it leads to.
+"""The guests of the door: for each plane a name, a secret and its only target.
 
-The file is written by those who print kubeconfigs, and read by the door at each connection: a plane that came or went
+The commands that print kubeconfigs write the file, and the door reads it at each connection: a new or deleted plane
 needs no restart, which would cut the sessions of all others.
 """
 
@@ -25,7 +25,7 @@ _LOCKING = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """Whoever knows ``secret`` may connect to ``host`` (lower case, no last dot) at ``port``. ``uid`` is the plane's: a
+    """A client with ``secret`` may connect to ``host`` (lower case, no last dot) at ``port``. ``uid`` is the plane's: a
     later plane of the same name is another guest.
     """
 
@@ -36,7 +36,7 @@ class Guest:
 
 
 def guests_file(home: Path, network: str) -> Path:
-    """Where the guests of the door to a network are."""
+    """The file with the guests of the door to a network."""
     return home / "doors" / f"{network}.json"
 
 
@@ -54,12 +54,12 @@ def read_guests(file: Path) -> Mapping[str, Guest]:
         return {}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise Corrupt(
-            f"reading {file}", "it does not hold the door's guests", "delete it, then print kubeconfigs anew"
+            f"reading {file}", "it does not contain the door's guests", "delete it, then print kubeconfigs again"
         ) from None
 
 
-def invite(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
-    """The guest of that name, with the secret that it had before if it is the same plane's. May block for a moment."""
+def add_guest(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
+    """The guest of that name, with its existing secret if it is the same plane's. May block for a moment."""
     with _changing(file):
         guests = dict(read_guests(file))
         before = guests.get(name)
@@ -70,8 +70,8 @@ def invite(file: Path, name: str, *, uid: str, host: str, port: int) -> Guest:
         return guest
 
 
-def uninvite(file: Path, name: str) -> None:
-    """Strike a guest off. Nothing happens if there is none."""
+def remove_guest(file: Path, name: str) -> None:
+    """Remove a guest. Nothing happens if there is none."""
     if not file.exists():
         return
     with _changing(file):
@@ -95,7 +95,7 @@ def known_guest(guests: Mapping[str, Guest], authorization: bytes) -> Guest | No
 
 
 def plain_host(host: str) -> str:
-    """A host as it is compared."""
+    """A host in the form that is compared."""
     return host.lower().removesuffix(".")
 
 

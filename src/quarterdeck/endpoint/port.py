@@ -24,53 +24,52 @@ class LoadBalancer(Protocol):
 
     @property
     def address(self) -> BackendAddress:
-        """Where clients connect to."""
+        """The address that clients connect to."""
         ...
 
     @property
     def floats(self) -> bool:
-        """Whether another edge of its site can have that address meanwhile (``BalancerStatus.at_home``)."""
+        """Whether another edge of its site can take over that address (``BalancerStatus.at_home``)."""
         ...
 
     @property
     def can_hold(self) -> bool:
-        """Whether it can be held."""
+        """Whether it can be paused."""
         ...
 
     async def apply(self, backends: Mapping[str, BackendAddress]) -> BackendsMust | None:
-        """Have it run, and send new connections to exactly these backends (replica name to address).
+        """Run it, and send new connections to exactly these backends (replica name to address).
 
-        Returns when the running process has taken the set, or what a person must do for that (ask again later).
-        Connections that lead to a backend taken out live
-        until either end closes them. While one of the former backends serves, new connections never find
-        nobody: the former set stays beside the new one until one of the new passes its health check.
+        Returns when the running process has loaded the set, or what a person must do for that (call it again later).
+        Connections to a removed backend stay open until either end closes them. While one of the former backends
+        serves, new connections always find one: the former set stays with the new one until one of the new passes its
+        health check.
 
-        Raises TimedOut when the process does not come up or does not take the set, and when none of the new
-        backends gets healthy while former ones are (these are kept then); Unavailable as the site does.
+        Raises TimedOut when the process does not start or does not load the set, and when none of the new backends
+        becomes healthy while former ones are (these are kept then); Unavailable as the site does.
         """
         ...
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
-        """What it says of itself now; ``running`` is false when none runs, and ``left`` besides when there is none.
-        ``site`` is what its site was just seen to have, where the caller knows: then the site is not asked again.
+        """Its current status; ``running`` is false when none runs, and then ``left`` says what is left of it. ``site``
+        is the observed state of its site, if the caller has it: then the site is not queried again.
 
         Raises Unavailable when the machine, or a load balancer that should run, does not answer.
         """
         ...
 
     async def hold(self, seconds: float) -> None:
-        """Pass nothing on for at most ``seconds``: what clients send waits, and is passed on afterwards. It goes on
-        by itself when the time is over, even if the caller is dead. Nothing happens if there is none, or if it cannot
-        be held.
+        """Pause for at most ``seconds``: clients' data waits, and is passed on afterwards. It resumes by itself when
+        the time is over, even if the caller is dead. Nothing happens if there is none, or if it cannot be paused.
         """
         ...
 
     async def let_go(self) -> None:
-        """Go on now."""
+        """Resume now."""
         ...
 
     async def remove(self) -> BackendsMust | None:
-        """Stop it, which cuts the connections that it still has, and forget it; or what a person must do for that."""
+        """Stop it, which cuts its remaining connections, and delete it; or what a person must do for that."""
         ...
 
 
@@ -78,44 +77,44 @@ class Dns(Protocol):
     """Address records of a server or provider. Names are absolute, with or without the last dot."""
 
     async def check(self, name: str) -> None:
-        """Find out, without changing anything, whether ``set`` can work for ``name``.
+        """Check, without changing anything, whether ``set`` can work for ``name``.
 
-        Raises PreconditionFailed or InvalidInput with what is wrong, Unavailable when nobody answers.
+        Raises PreconditionFailed or InvalidInput with the problem, Unavailable when no server answers.
         """
         ...
 
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """Have ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds, in the name of
-        ``claim`` (None: of nobody, which is only for names that nobody claims).
+        """Make ``name`` resolve to exactly these addresses, with a time to live of ``ttl`` seconds, on behalf of
+        ``claim`` (None: only for unclaimed names).
 
-        None: every authoritative server now answers so, seen by asking them. Otherwise the record can only be made by a
-        person: what they must do (ask again later). Raises Conflict when somebody else changed the record at the same
-        time or a newer driver of the same owner did before, PreconditionFailed when the record is somebody else's (see
-        ``claims.stranger``) or the change is refused, TimedOut when it was taken but does not show.
+        None: every authoritative server now answers so, as queries showed. Otherwise only a person can edit the record:
+        what they must do (call it again later). Raises Conflict when another program changed the record at the same
+        time or a newer driver of the same owner did before, PreconditionFailed when the record has another owner (see
+        ``claims.stranger``) or the change is refused, TimedOut when it was accepted but is not visible.
         """
         ...
 
     async def observe(self, name: str) -> DnsRecord | None:
-        """What the server answers now; None when it says that there is no such record.
+        """The server's current answer; None when there is no such record.
 
         Raises Unavailable when it does not answer or answers with an error: unknown is not none.
         """
         ...
 
     async def look(self, name: str) -> Sighting:
-        """The same, with whose the record is, and what the other authoritative servers answer."""
+        """The same, with the record's owner, and the answers of the other authoritative servers."""
         ...
 
     async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
-        """Have ``name`` resolve to nothing; returns and raises as ``set`` does."""
+        """Make ``name`` resolve to nothing; returns and raises as ``set`` does."""
         ...
 
 
 @runtime_checkable
 class SeenFromOutside(Protocol):
-    """What a load balancer offers besides that is looked at by its clients' way alone."""
+    """An additional capability of a load balancer that can be observed only by connecting through it."""
 
     async def look(self, replicas: Mapping[str, BackendAddress]) -> BalancerStatus:
         """See ``LoadBalancer.observe``: it may send to any of ``replicas``, or to none of them."""
@@ -124,7 +123,7 @@ class SeenFromOutside(Protocol):
 
 @runtime_checkable
 class FindsAddresses(Protocol):
-    """What a load balancer offers besides whose edge can have the addresses of others meanwhile."""
+    """An additional capability of a load balancer whose edge can have the addresses of others."""
 
     async def has(self, address: str) -> bool:
         """Whether that address, which is of another edge of its site, leads to it now."""
@@ -133,10 +132,10 @@ class FindsAddresses(Protocol):
 
 @runtime_checkable
 class HoldsClients(Protocol):
-    """What a DNS port offers besides where clients come to apiservers by an address that it leads."""
+    """An additional capability of a DNS port whose address leads clients to apiservers directly."""
 
     async def hold(self, seconds: float) -> None:
-        """See ``LoadBalancer.hold``: of those who are connected to apiservers themselves."""
+        """See ``LoadBalancer.hold``: for clients that are connected to apiservers themselves."""
         ...
 
     async def let_go(self) -> None:
@@ -146,19 +145,19 @@ class HoldsClients(Protocol):
 
 @runtime_checkable
 class OwnServer(Protocol):
-    """What a DNS port offers besides whose servers are quarterdeck's own."""
+    """An additional capability of a DNS port whose servers are quarterdeck's own."""
 
     async def start(self) -> None:
-        """Have the servers run; nothing happens to those that do. Raises Unavailable when no machine answers."""
+        """Start the servers; running ones are not changed. Raises Unavailable when no machine answers."""
         ...
 
 
-# The DNS port of an endpoint whose driver cannot be had, such as one whose key is gone: the name is not known.
+# The DNS port of an endpoint without a usable driver, such as one whose key is missing: the name is not known.
 
 
 @dataclass(frozen=True, slots=True)
 class UnusableDns:
-    """Says ``error`` to everything: to a look that nothing is known, so that what runs can be seen and waits."""
+    """Raises ``error`` in every call; its observation is unknown, so that what runs is visible and waits."""
 
     error: QuarterdeckError
 

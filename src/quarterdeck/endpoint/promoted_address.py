@@ -1,9 +1,9 @@
-"""The DNS port for a promoted address: its "record" is which machines of its site are to have it.
+"""The DNS port for a promoted address: its "record" is the list of machines of its site that may have it.
 
-On each of these, and on each that had it before, runs keepalived as a unit of the plane. The note of that unit is the
-order that it goes by, so that a look at the site tells all of them. The newest order counts. A machine that it does not
-name keeps the address as long as it serves clients there: established connections go on. It loses the address when none
-of them is left, when what serves them ends, and when the unit goes.
+Each of these, and each that had it before, runs keepalived as a unit of the plane. The note of that unit is its current
+order, so that an observation of the site shows all of them. The newest order counts. A machine that it does not name
+keeps the address as long as it serves clients there: established connections continue. It loses the address when none
+of them is left, when its server stops, and when the unit is removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from quarterdeck.components.etcd import WRITE_AHEAD_LOG
 from quarterdeck.components.traffic.keepalived import PromotedSettings, promoted_unit, served_file
-from quarterdeck.endpoint.clients_wait import have_clients_wait, let_clients_go_on
+from quarterdeck.endpoint.clients_wait import pause_clients, resume_clients
 from quarterdeck.endpoint.dns.claims import require_own
 from quarterdeck.endpoint.dns.records import record_of
 from quarterdeck.endpoint.port import Dns, HoldsClients
@@ -37,8 +37,8 @@ _RUNS = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Which machines are to have the address, by their own addresses, the first that can serve first. ``number`` is
-    higher than that of all orders before. ``ownership``: in whose name it was given.
+    """The machines that may have the address, by their own addresses; the first one that can serve has priority.
+    ``number`` is higher than that of all earlier orders. ``ownership``: the owner on whose behalf it was given.
     """
 
     number: tuple[int, int]
@@ -47,13 +47,13 @@ class Order:
 
     @property
     def note(self) -> str:
-        """The order as a line of plain words."""
+        """The order as one line of text."""
         words = (*self.number, self.ownership.token, self.ownership.owner or "-", *self.leads)
         return " ".join(map(str, words))
 
     @classmethod
     def read(cls, note: str) -> Self | None:
-        """The order of a note; None for one that is none."""
+        """The order of a note; None if it is invalid."""
         first, *rest = note.split(" ")
         try:
             second, token, owner, *leads = rest
@@ -65,7 +65,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class NotifiedMachine:
-    """A machine that knows of an order, and whether its unit runs."""
+    """A machine with an order, and whether its unit runs."""
 
     machine: Machine
     order: Order
@@ -79,9 +79,9 @@ class NotifiedMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromotedAddress(Dns, HoldsClients):
-    """``address`` of ``plane`` at ``site``, any of whose ``machines`` can have it. Clients connect to ``port``;
-    ``status_port`` is where load balancers tell their own machine how they are. ``ttl`` is said of every record;
-    ``steady`` are seconds that never go back (as ``clocks.steady``).
+    """``address`` of ``plane`` at ``site``, any of whose ``machines`` can have it. Clients connect to ``port``; at
+    ``status_port`` load balancers report their state to their own machine. ``ttl`` is that of every record; ``steady``
+    are seconds that never go back (as ``clocks.steady``).
     """
 
     plane: str
@@ -104,7 +104,7 @@ class PromotedAddress(Dns, HoldsClients):
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """Returns once all machines that answer know of it, and the address leads somewhere."""
+        """Returns once all machines that answer have the order, and the address leads somewhere."""
         doing = f"leading {self.address} to {' '.join(addresses)}"
         require_own(doing, await self.look(name), claim)
         there = {each.address: each for each in self.machines}
@@ -116,7 +116,7 @@ class PromotedAddress(Dns, HoldsClients):
         order = Order((ownership.token, int(self.steady() * 1000)), ownership, addresses)
         named = [there[each] for each in addresses]
         others = [each.machine for each in await self._told() if each.runs and each.machine not in named]
-        # Those that are to have it stand by before any other machine gives it up.
+        # Those that may have it are standbys before any other machine gives it up.
         await asyncio.gather(*(self._tell(each, order) for each in named))
         await asyncio.gather(*(self._tell(each, order) for each in others))
         await self._come_true(doing, named)
@@ -128,8 +128,8 @@ class PromotedAddress(Dns, HoldsClients):
 
     @override
     async def look(self, name: str) -> Sighting:
-        """Where no machine that answers knows of an order there is no record, unless an edge is
-        silent: it may have the address.
+        """Where no machine that answers has an order there is no record, unless an edge is silent: it may have the
+        address.
         """
         told = await self._told()
         if not told:
@@ -140,7 +140,7 @@ class PromotedAddress(Dns, HoldsClients):
         idle = [each for each in told if not each.runs and each.machine.address in newest.leads]
         torn = []
         if stale:
-            torn.append(f"{self.unit} on {_names(stale)} goes by an older order")
+            torn.append(f"{self.unit} on {_names(stale)} has an older order")
         if idle:
             torn.append(f"{self.unit} does not run on {_names(idle)}")
         return Sighting(
@@ -154,35 +154,35 @@ class PromotedAddress(Dns, HoldsClients):
 
     @override
     async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
-        """No machine has the address any more. Those that do not answer are waited for."""
+        """Take the address from all machines. Those that do not answer are waited for."""
         require_own(f"taking {self.address} away", await self.look(name), claim)
         await asyncio.gather(*(self._remove(each) for each in self.machines))
         return None
 
     @override
     async def hold(self, seconds: float) -> None:
-        """What they send is lost for that long, and sent again."""
+        """Clients' packets are dropped for that long, and sent again."""
         there = await self._with_apiservers()
-        await asyncio.gather(*(have_clients_wait(self.site, each.name, self.unit, seconds) for each in there))
+        await asyncio.gather(*(pause_clients(self.site, each.name, self.unit, seconds) for each in there))
 
     @override
     async def let_go(self) -> None:
-        """Where the apiserver has ended meanwhile the address goes to another machine first."""
+        """Where the apiserver has ended in the meantime the address moves to another machine first."""
         there = await self._with_apiservers()
-        await asyncio.gather(*(let_clients_go_on(self.site, each.name, self.unit) for each in there))
+        await asyncio.gather(*(resume_clients(self.site, each.name, self.unit) for each in there))
 
     async def _with_apiservers(self) -> list[Machine]:
         """The machines on which clients may be connected to an apiserver itself."""
         return [each.machine for each in await self._told() if each.runs and each.machine.role is not MachineRole.EDGE]
 
     async def _facts(self) -> list[MachineFacts]:
-        facts = await self.site.facts(WRITE_AHEAD_LOG)  # the look that observers share
+        facts = await self.site.facts(WRITE_AHEAD_LOG)  # the observation that observers share
         names = {each.name for each in self.machines}
         return [each for each in facts.machines if each.machine.name in names]
 
     async def _told(self) -> list[NotifiedMachine]:
-        """The machines that know of an order, as far as they answer: also those on which the unit does not run, since
-        they start it again.
+        """The machines with an order, as far as they answer: also those on which the unit does not run, since they
+        start it again.
         """
         units = ((each.machine, each.unit(self.unit)) for each in await self._facts())
         found = ((machine, unit, Order.read(unit.note)) for machine, unit in units)
@@ -194,10 +194,10 @@ class PromotedAddress(Dns, HoldsClients):
         silent = [each.machine for each in await self._facts() if each.units is None]
         edges = sorted(each.name for each in silent if each.role is MachineRole.EDGE)
         if edges:
-            raise Unavailable(f"asking where {self.address} is", f"{', '.join(edges)} does not answer")
+            raise Unavailable(f"locating {self.address}", f"{', '.join(edges)} does not answer")
 
     async def _tell(self, machine: Machine, order: Order) -> None:
-        """Have a machine go by an order. What runs goes on running: connections live through it."""
+        """Give a machine an order. Running units keep running: connections survive it."""
         folder = self.site.folder(machine.name, self.unit)
         assert isinstance(self.site, Routes)
         place = order.leads.index(machine.address) if machine.address in order.leads else None
@@ -223,11 +223,11 @@ class PromotedAddress(Dns, HoldsClients):
         except TimeoutError as error:
             idle = await asyncio.gather(*(why_idle(self.site, each.name, self.unit) for each in named))
             seen = "; ".join(filter(None, idle)) or f"nothing answers at {self.address}:{self.port}"
-            next_step = f"look at the log of unit {self.unit} there"
+            next_step = f"check the log of unit {self.unit} there"
             raise TimedOut(doing, f"{seen} after {self.patience:g} s", next_step) from error
 
     async def _answers(self) -> bool:
-        """Whether who connects to the address now is answered."""
+        """Whether a connection to the address is answered now."""
         with suppress(OSError):  # TimeoutError is one
             async with asyncio.timeout(_ANSWER):
                 _, writer = await asyncio.open_connection(self.address, self.port)

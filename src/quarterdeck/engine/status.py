@@ -1,4 +1,4 @@
-"""The status of a plane, for people and programs: one observation, told; and who leads the controllers."""
+"""The status of a plane: one observation, and who leads the controllers."""
 
 from __future__ import annotations
 
@@ -6,100 +6,45 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from pydantic import JsonValue
 from typing_extensions import override
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
-from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.notices.conditions import why_stalled
-from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.observation.observe_leaders import claims, led_kinds
 from quarterdeck.engine.workspace import leases, operations, site_use
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import wants
-from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import UnitState
-from quarterdeck.model.world import BalancerFact, World
-from quarterdeck.planner import quorum
-from quarterdeck.planner.members import voters
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.survival import survivals
-from quarterdeck.planner.view import view
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads one kind of controllers. ``replica`` is the one that says so itself; None when none does, or when two
-    do: one that stood still has not noticed yet. ``identity`` is the name that the Lease has: a host's and a random
-    one, "" when nobody holds it, None when that is not known.
+    """The leader of one kind of controllers. ``replica`` is the one that reports it itself; None when none does, or
+    when two do: a frozen one has not noticed yet. ``identity`` is the holder in the Lease: a host name and a random
+    part; "" without a holder, None when that is unknown.
     """
 
     replica: str | None = None
     identity: str | None = None
 
-    @classmethod
-    def of(cls, replica: JsonValue, identity: JsonValue) -> Leader:
-        """As a status in JSON has it."""
-        return cls(str(replica) if replica is not None else None, str(identity) if identity is not None else None)
-
     @override
     def __str__(self) -> str:
-        """In words. Identities are of no use to people: all replicas of a host share its name."""
+        """For people. Identities do not help them: all replicas of a host share its name."""
         if self.replica is not None:
             return self.replica
-        return "nobody" if self.identity == "" else "a replica that does not say so" if self.identity else "unknown"
-
-
-def leading(fact: Mapping[str, JsonValue]) -> list[str]:
-    """A status's leaders in words, a line each."""
-    replicas, identities, leases = fact["leaders"], fact["leaderIdentities"], fact["controllerLeases"]
-    assert isinstance(replicas, dict)
-    assert isinstance(identities, dict)
-    assert isinstance(leases, dict)
-    return [
-        f"{kind} led by {_who(Leader.of(replica, identities[kind]), leases.get(kind))}"
-        for kind, replica in replicas.items()
-    ]
-
-
-def lease_facts(seen: Leadership) -> dict[str, JsonValue]:
-    """A lease of controllers, as a status in JSON has it. ``led``: null where it is not known."""
-    return {
-        "lease": seen.lease,
-        "led": seen.led,
-        "holder": seen.holder or None,
-        "renewedSecondsAgo": round(seen.idle_s, 1) if seen.idle_s is not None else None,
-        "expires": seen.expires or None,
-        "expired": seen.expired,
-        "trouble": seen.trouble or None,
-    }
-
-
-def _who(leader: Leader, lease: JsonValue) -> str:
-    """Who leads and, as far as it is known, when its lease was last renewed, and until when a ghost's lasts."""
-    if not isinstance(lease, dict):
-        return str(leader)
-    idle = lease["renewedSecondsAgo"]
-    renewed = [f"last renewed {idle:.0f} s ago"] if isinstance(idle, int | float) else []
-    if lease["led"] is not False:
-        return ", ".join([str(leader), *renewed])
-    if not lease["holder"]:
-        return "nobody: nobody holds its lease"
-    held = f"nobody: its lease {'was' if lease['expired'] else 'is'} held by '{lease['holder']}'"
-    return ", ".join([held, *renewed, *([f"until {lease['expires']}"] if lease["expires"] else [])])
+        return "no one" if self.identity == "" else "a replica that does not report it" if self.identity else "unknown"
 
 
 async def leaders(plane: Plane, world: World) -> Mapping[Component, Leader]:
-    """Who leads, as an apiserver and the controllers were seen to say; asked of the controllers that run where no
-    apiserver says it.
+    """The leaders, as an apiserver and the controllers report them; running controllers are queried where no apiserver
+    reports it.
     """
     kinds = led_kinds(plane, {each.revision for each in world.memory.replicas} or {world.revision})
     known = {each.component: Leader(each.replica or None, each.holder) for each in world.leading}
@@ -117,7 +62,7 @@ async def _leader(plane: Plane, world: World, component: Component) -> Leader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One plane, seen now. ``cordoned``: what of it, and of its sites' machines, a person wants left alone."""
+    """The status of one plane. ``cordoned``: its cordoned replicas, and the cordoned machines of its sites."""
 
     plane: ControlPlane
     world: World
@@ -129,8 +74,8 @@ class Status:
 
 
 async def look(home: Home, name: str, *, sure: bool = False) -> Status:
-    """Observe a plane without touching it. ``sure``: wait some seconds, if that is what it takes to know whether its
-    controllers are led. Raises NotFound.
+    """Observe a plane without changing it. ``sure``: wait some seconds if needed to know whether its controllers have
+    leaders. Raises NotFound.
     """
     resource = await operations.existing(home.store, name)
     async with AsyncExitStack() as stack:
@@ -141,7 +86,7 @@ async def look(home: Home, name: str, *, sure: bool = False) -> Status:
 
 
 async def told(home: Home, plane: Plane, world: World) -> Status:
-    """What was observed of a plane, with what the store and its controllers say of it."""
+    """The status from an observation of a plane, the store, and its controllers."""
     leading = await leaders(plane, world)
     lease = await home.store.lease(leases.lease_name(plane.name))
     return Status(
@@ -155,106 +100,10 @@ async def told(home: Home, plane: Plane, world: World) -> Status:
     )
 
 
-def summary(status: Status) -> dict[str, JsonValue]:
-    """The status in one mapping: what `status -o json` prints."""
-    world, membership = status.world, status.world.membership
-    now = voters(world) if membership is not None else frozenset()
-    return {
-        "name": status.plane.metadata.name,
-        "site": status.plane.spec.placement.site,
-        "replicas": status.plane.spec.replicas,
-        "kubernetesVersion": status.plane.spec.kubernetes_version,
-        "endpoint": status.plane.host,
-        "healthy": status.plan.done and not world.unled and not any(each.alarms for each in world.memberships),
-        "paused": status.plane.spec.paused_at(datetime.now(UTC)),
-        "pausedUntil": _until(status.plane),
-        "doing": [step.kind for step in status.plan.now],
-        "waiting": [*map(str, status.plan.waiting)],
-        "leftovers": [*status.plan.leftovers],
-        "operation": status.operation.metadata.name if status.operation else None,
-        "driver": status.driver or None,
-        "stalled": why_stalled(status.plane) or None,
-        "cordoned": [*status.cordoned],
-        "addons": [
-            {"name": each.name, "objects": each.objects, "why": each.why or None} for each in status.plane.status.addons
-        ],
-        "voters": len(now) if membership is not None else None,
-        "mayFail": quorum.margin(now) if membership is not None else None,
-        "quorumAt": quorum.quorum_site(now) if membership is not None else None,
-        "survives": [*_survives(world)],
-        "nameLeadsTo": world.record if world.record_known else "unknown",
-        "warnings": [*warnings(world)],
-        "alarms": [*membership.alarms] if membership is not None else None,
-        "leaders": {str(kind): leader.replica for kind, leader in status.leaders.items()},
-        "leaderIdentities": {str(kind): leader.identity for kind, leader in status.leaders.items()},
-        "controllerLeases": {str(each.component): lease_facts(each) for each in world.leading},
-        "members": [*_members(world)],
-        "loadBalancers": [*map(_balancer, world.balancers)],
-    }
-
-
-def _balancer(seen: BalancerFact) -> JsonValue:
-    return {
-        "site": seen.site,
-        "running": seen.running or (False if seen.reachable else None),
-        "backends": [*sorted(seen.backends)],
-        "connections": seen.connections,
-    }
-
-
-def _survives(world: World) -> list[JsonValue]:
-    """Which failures it survives now; nothing is said of a plane that is to go."""
-    if world.deleting:
-        return []
-    return [
-        {"failure": str(each.failure), "answer": str(each.answer), "why": [*each.why]}
-        for each in survivals(view(world))
-    ]
-
-
-def _until(plane: ControlPlane) -> str | None:
-    """When the pause of a plane ends by itself, if it does."""
-    until = plane.spec.paused_until
-    return until.isoformat() if until is not None and plane.spec.paused_at(datetime.now(UTC)) else None
-
-
-def _members(world: World) -> list[JsonValue]:
-    rows: list[JsonValue] = []
-    for record in world.memory.replicas:
-        fact = world.replica(record.name)
-        rows.append(
-            {
-                "replica": record.name,
-                "site": record.site,
-                "zone": record.slot.zone,
-                "machine": record.machine,
-                "machineState": str(fact.machine),
-                **_member(world, record.name),
-                "events": _member(world.of(Cluster.EVENTS), record.name) if record.events is not None else None,
-                "apiserver": "ready" if fact.ready else str(fact.unit(Component.APISERVER)),
-                **{str(component): str(fact.unit(component)) for component in CATALOGUE},
-            }
-        )
-    return rows
-
-
-def _member(world: World, name: str) -> dict[str, JsonValue]:
-    """What a replica is in a cluster, and how it is there."""
-    membership, member = world.membership, world.member(name)
-    role = "unknown" if membership is None else "none"
-    if member is not None and membership is not None:
-        role = "learner" if member.learner else "leader" if membership.leader == name else "voter"
-    return {
-        "member": role,
-        "health": str(member.health) if member is not None else None,
-        "lag": member.lag if member is not None else None,
-    }
-
-
 @dataclass(kw_only=True)
 class StatusReader:
-    """Looks at one plane. It keeps its connections, and remembers who is silent, so that what it says of members is
-    what a driver would say. Close it.
+    """Observes one plane repeatedly. It keeps its connections, and remembers silent members, so that it reports members
+    like a driver does. Close it.
     """
 
     home: Home
@@ -264,7 +113,7 @@ class StatusReader:
     _observer: Observer | None = None
 
     async def look(self) -> Status:
-        """One look. Raises Gone when there is no such plane, and what a look raises; the next one begins anew then."""
+        """One observation. Raises Gone when there is no such plane; after any error the next one starts again."""
         resource = await operations.existing(self.home.store, self.name)
         try:
             plane, observer = await self._opened(resource)
@@ -275,7 +124,7 @@ class StatusReader:
             raise
 
     async def _opened(self, resource: ControlPlane) -> tuple[Plane, Observer]:
-        """The plane with its ports, opened anew when something else is wanted of it."""
+        """The plane with its ports, opened again when its wanted state changed."""
         if self._plane is None or self._observer is None or wants(self._plane.resource) != wants(resource):
             await self.close()
             self._plane = await self.home.plane(resource, self._stack)
@@ -283,7 +132,7 @@ class StatusReader:
         return self._plane, self._observer
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._plane = self._observer = None
         await self._stack.aclose()
         self._stack = AsyncExitStack()

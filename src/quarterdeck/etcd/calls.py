@@ -1,4 +1,4 @@
-"""One channel to one member, and how every call on it is made: with a deadline, and errors that tell."""
+"""One channel to one member, and its calls: with deadlines and descriptive errors."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from quarterdeck.etcd.faults import Reason, fault_of
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 
-#: After these nothing was done, or doing it again does no harm to a read; seen when a member restarts or an
-#: election ends, and gone at the second try.
+#: After these nothing was done, or repeating a read does no harm; they occur when a member restarts or an election
+#: ends, and disappear at the second try.
 _PASSING = frozenset({Reason.UNREACHABLE, Reason.LEADER_CHANGED})
 
 _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),  # closing the channel closes the connection
     ("grpc.max_receive_message_length", -1),
-    ("grpc.initial_reconnect_backoff_ms", 100),  # a member that comes back is seen within a second
+    ("grpc.initial_reconnect_backoff_ms", 100),  # a member that comes back is detected within a second
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.keepalive_time_ms", 10_000),  # etcd allows 5 s and more
     ("grpc.keepalive_timeout_ms", 5_000),
@@ -34,7 +34,7 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
-    """Whom a client believes (a CA, PEM), and what it proves itself with."""
+    """The trusted CA (PEM) of a client, and its own certificate."""
 
     ca: bytes
     client: KeyPair
@@ -96,7 +96,7 @@ class Calls:
             call.cancel()
 
     def doing(self, what: str) -> str:
-        """``what`` with the member that it is asked of, as errors say it."""
+        """The action with the member's address, for errors."""
         return f"{what} at etcd member {self.url}"
 
 

@@ -1,4 +1,4 @@
-"""The client for one etcd member: one channel, so it is always known who was asked."""
+"""The client for one etcd member: one channel, so it is always known which member answered."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from quarterdeck.etcd.watch import WatchService
 
 
 class EtcdMember:
-    """The member at ``url`` (https://host:port), spoken to over mutual TLS.
+    """The member at ``url`` (https://host:port), over mutual TLS.
 
-    Every call ends within ``deadline`` seconds unless it is given another, and raises EtcdFault (see
-    ``faults``: each is also one of the classes of ``quarterdeck.errors``, and has a ``reason``). Make it where
-    an event loop runs, and close it; ``async with`` does. Nothing is sent before the first call.
+    Every call ends within ``deadline`` seconds unless it has another one, and raises EtcdFault (see ``faults``: each is
+    also one of the classes of ``quarterdeck.errors``, and has a ``reason``). Create it where an event loop runs, and
+    close it; ``async with`` does. Nothing is sent before the first call.
     """
 
     def __init__(self, url: str, tls: ClientTls, *, deadline: float = 5.0) -> None:
@@ -30,7 +30,7 @@ class EtcdMember:
         self.auth = AuthService(self._calls)
 
     async def close(self) -> None:
-        """Close the channel. Calls under way are cancelled."""
+        """Close the channel. Calls in progress are cancelled."""
         await self._calls.channel.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What etcd says, as frozen facts. Sizes in bytes, times to live in seconds; 0 is etcd's "none" for ids."""
+"""etcd's answers, as frozen facts. Sizes in bytes, times to live in seconds; 0 is etcd's "none" for ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class AlarmKind(StrEnum):
     """The alarms that etcd can raise."""
 
     NOSPACE = "NOSPACE"  # the database is over its quota: writes are refused
-    CORRUPT = "CORRUPT"  # members disagree about the data: a person must look
+    CORRUPT = "CORRUPT"  # members disagree about the data: a person must act
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberReport:
-    """What one member says of itself; it answers this alone, also without a quorum.
+    """The status of one member; it answers this without a quorum, too.
 
-    ``leader_id`` is 0 when the member follows no leader. ``raft_index`` is the index that this member knows to
-    be committed, ``raft_applied_index`` the one that it has applied. ``errors`` are etcd's own sentences:
-    "etcdserver: no leader", and one for each alarm. ``db_size_quota`` is 0 on etcd 3.5, which does not tell.
+    ``leader_id`` is 0 when the member follows no leader. ``raft_index`` is the index that this member knows to be
+    committed, ``raft_applied_index`` the one that it has applied. ``errors`` are etcd's own sentences: "etcdserver: no
+    leader", and one for each alarm. ``db_size_quota`` is 0 on etcd 3.5, which does not report it.
     """
 
     cluster_id: int
@@ -48,27 +48,29 @@ class MemberReport:
 
     @property
     def is_leader(self) -> bool:
-        """It says that it leads. A leader that was cut off says so for one election timeout too long."""
+        """Whether it reports itself as the leader. A leader that was cut off does so for one election timeout
+        too long.
+        """
         return self.leader_id == self.member_id
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How often something took at most so many seconds, since the program started: bounds that grow, each with its
-    count, the last one infinite.
+    """A histogram of durations since the program's start: ascending bounds in seconds, each with its cumulative count,
+    the last one infinite.
     """
 
     buckets: tuple[tuple[float, int], ...]
 
     def since(self, before: Durations) -> Durations:
-        """What came after an earlier reading; all, if the program was started anew since."""
+        """The difference to an earlier reading; all, if the program was restarted since."""
         was = dict(before.buckets)
         later = tuple((bound, count - was.get(bound, 0)) for bound, count in self.buckets)
         return Durations(later) if all(count >= 0 for _, count in later) else self
 
     def quantile(self, share: float) -> float | None:
-        """The seconds within which that share of them was done, as Prometheus reckons it (histogram_quantile): evenly
-        spread in each bucket. None where there were none.
+        """The duration that this share of them did not exceed, as Prometheus computes it (histogram_quantile): evenly
+        spread in each bucket. None without data.
         """
         total = self.buckets[-1][1] if self.buckets else 0
         if total <= 0:
@@ -85,9 +87,8 @@ class Durations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberTimes:
-    """How long a member's disk took, to sync the write-ahead log and to commit to the database; and what it sends to
-    other members, by their ids, there and back (a moving average, noted each 30 s: etcd: rafthttp,
-    monitorProbingStatus).
+    """How long a member's disk took, to sync the write-ahead log and to commit to the database; and its round trips to
+    other members, by their ids (a moving average, updated every 30 s: etcd: rafthttp, monitorProbingStatus).
     """
 
     fsync: Durations
@@ -96,17 +97,17 @@ class MemberTimes:
 
 
 class Replication(StrEnum):
-    """How the leader sends to a member (etcd: raft/tracker, StateType)."""
+    """The leader's replication state of a member (etcd: raft/tracker, StateType)."""
 
-    PROBE = "StateProbe"  # it does not know how far the member is, or that one cannot be sent to
+    PROBE = "StateProbe"  # the member's progress is unknown, or it cannot be sent to
     REPLICATE = "StateReplicate"  # entry after entry, as they come
-    SNAPSHOT = "StateSnapshot"  # a whole database: nothing is acknowledged meanwhile
+    SNAPSHOT = "StateSnapshot"  # a whole database: nothing is acknowledged in that time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberProgress:
-    """What the leader knows of a member. ``match`` is the last entry that it surely has on its disk: it never goes back
-    as long as the same leader leads in the same term, and 0 until a new leader has heard of the member.
+    """The leader's knowledge of a member. ``match`` is the last entry that it certainly has on its disk: it never goes
+    back as long as the same leader leads in the same term, and is 0 until a new leader has heard of the member.
     """
 
     member_id: int
@@ -117,10 +118,10 @@ class MemberProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaftProgress:
-    """What the leader knows of every member, learners and itself too.
+    """The leader's knowledge of every member, learners and itself too.
 
-    ``committed`` is the last raft index that a quorum has. ``transferee`` is the member that leadership is just being
-    handed to, 0 for none.
+    ``committed`` is the last raft index that a quorum has. ``transferee`` is the member to which leadership is being
+    transferred, 0 for none.
     """
 
     leader_id: int
@@ -130,7 +131,7 @@ class RaftProgress:
     members: tuple[MemberProgress, ...]
 
     def of(self, member_id: int) -> MemberProgress | None:
-        """What it knows of one member; None when it sends nothing to that one (yet)."""
+        """The progress of one member; None when the leader sends nothing to it (yet)."""
         return next((each for each in self.members if each.member_id == member_id), None)
 
 
@@ -163,7 +164,7 @@ class KeyValue:
 
 
 class WatchKind(StrEnum):
-    """What happened to a key."""
+    """The kind of a change."""
 
     PUT = "put"
     DELETE = "delete"
@@ -173,7 +174,7 @@ class WatchKind(StrEnum):
 class KeyEvent:
     """One change of one key. Of a deleted key ``now`` has only the key and the revision of the deletion.
 
-    ``before`` is the key before the change, if it was asked for, existed, and is not compacted yet.
+    ``before`` is the key before the change, if it was requested, existed, and is not compacted yet.
     """
 
     kind: WatchKind
@@ -210,7 +211,7 @@ class TxnResult:
 
 @dataclass(frozen=True, slots=True)
 class LeaseGrant:
-    """A lease that was granted. ``ttl`` may be longer than what was asked for."""
+    """A lease that was granted. ``ttl`` may be longer than requested."""
 
     id: int
     ttl: int
@@ -218,7 +219,7 @@ class LeaseGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseLife:
-    """What is left of a lease: ``ttl`` of ``granted_ttl`` seconds, and its keys if they were asked for."""
+    """The rest of a lease: ``ttl`` of ``granted_ttl`` seconds, and its keys if they were requested."""
 
     id: int
     ttl: int
@@ -229,7 +230,7 @@ class LeaseLife:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySpaceHash:
     """A member's hash of all keys up to ``hash_revision``; equal on all members that compacted at the same
-    ``compact_revision``. ``revision`` is the member's newest. etcd 3.5 tells no ``hash_revision`` (0).
+    ``compact_revision``. ``revision`` is the member's newest. etcd 3.5 reports no ``hash_revision`` (0).
     """
 
     hash: int

@@ -1,4 +1,4 @@
-"""What can go wrong with a call to etcd, and the one place that knows etcd's codes and sentences."""
+"""The errors of calls to etcd, and the one place that knows etcd's codes and sentences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quarterdeck.errors import (
 
 
 class Reason(StrEnum):
-    """Why a call failed, for code that decides; the sentence for people is the error's own."""
+    """Why a call failed, for code; people read the error's own sentence."""
 
     UNREACHABLE = "unreachable"  # no connection, or it broke: a change may or may not have happened
     DEADLINE = "deadline"  # no answer in time: likewise
@@ -47,11 +47,11 @@ class Reason(StrEnum):
     DENIED = "denied"  # etcd's authentication is on, and does not let this user do that
     NOT_AUTHENTICATING = "authentication is off"
     INVALID = "invalid request"
-    OTHER = "other"  # nothing that this list knows; seen while a member starts or stops
+    OTHER = "other"  # not in this list; occurs while a member starts or stops
 
 
 class EtcdFault(QuarterdeckError):
-    """Every error of a call to etcd. Each kind below is also the fitting class of ``quarterdeck.errors``."""
+    """Every error of a call to etcd. Each kind below is also the matching class of ``quarterdeck.errors``."""
 
     def __init__(self, doing: str, seen: str, next_step: str = "", *, reason: Reason) -> None:
         super().__init__(doing, seen, next_step)
@@ -67,11 +67,11 @@ class EtcdTimedOut(EtcdFault, TimedOut):
 
 
 class EtcdRefused(EtcdFault, PreconditionFailed):
-    """etcd said no before it changed anything."""
+    """etcd refused before it changed anything."""
 
 
 class EtcdNotFound(EtcdFault, NotFound):
-    """There is no such member or lease."""
+    """The member or lease does not exist."""
 
 
 class EtcdConflict(EtcdFault, Conflict):
@@ -79,17 +79,17 @@ class EtcdConflict(EtcdFault, Conflict):
 
 
 class EtcdCorrupt(EtcdFault, Corrupt):
-    """The data is not what was written."""
+    """The data is damaged."""
 
 
 class EtcdInvalid(EtcdFault, InvalidInput):
-    """The request itself cannot be right."""
+    """The request itself is invalid."""
 
 
 class EtcdCompacted(EtcdFault, NotFound):
-    """The history that was asked for is compacted away: read everything anew, and go on from there.
+    """The requested history is compacted away: read everything again, and continue from there.
 
-    ``compact_revision`` is the oldest revision that is left, None when etcd did not say.
+    ``compact_revision`` is the oldest revision that is left, None when etcd did not report it.
     """
 
     def __init__(self, doing: str, compact_revision: int | None) -> None:
@@ -97,15 +97,15 @@ class EtcdCompacted(EtcdFault, NotFound):
         super().__init__(
             doing,
             f"the history is compacted{shown}",
-            "read all keys anew and go on from there",
+            "read all keys again and continue from there",
             reason=Reason.COMPACTED,
         )
         self.compact_revision = compact_revision
 
 
-#: etcd's sentences (api/v3rpc/rpctypes/error.go), without "etcdserver: ". Its codes are no help: 3.5 and 3.6
-#: give different ones for one sentence ("rpc not supported for learner": UNAVAILABLE, FAILED_PRECONDITION).
-#: The order counts: a sentence comes before those that it begins with.
+#: etcd's sentences (api/v3rpc/rpctypes/error.go), without "etcdserver: ". Its codes are no help: 3.5 and 3.6 give
+#: different ones for one sentence ("rpc not supported for learner": UNAVAILABLE, FAILED_PRECONDITION). The order
+#: matters: a sentence comes before those that it begins with.
 _SENTENCES: tuple[tuple[str, Reason], ...] = (
     ("can only promote a learner member which is in sync with leader", Reason.LEARNER_BEHIND),
     ("can only promote a learner member", Reason.NOT_A_LEARNER),
@@ -115,7 +115,7 @@ _SENTENCES: tuple[tuple[str, Reason], ...] = (
     ("unhealthy cluster", Reason.UNHEALTHY),
     ("member not found", Reason.MEMBER_NOT_FOUND),
     ("Peer URLs already exists", Reason.MEMBER_EXISTS),
-    ("member ID already exist", Reason.MEMBER_EXISTS),  # the id has the second of the adding in it
+    ("member ID already exist", Reason.MEMBER_EXISTS),  # the id includes the second in which it was added
     ("not leader", Reason.NOT_LEADER),
     ("bad leader transferee", Reason.BAD_TRANSFEREE),
     ("no leader", Reason.NO_LEADER),
@@ -140,7 +140,7 @@ _CODES: dict[grpc.StatusCode, Reason] = {
     grpc.StatusCode.UNAVAILABLE: Reason.UNREACHABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED: Reason.DEADLINE,
     grpc.StatusCode.CANCELLED: Reason.UNREACHABLE,
-    grpc.StatusCode.INTERNAL: Reason.UNREACHABLE,  # gRPC's own, of streams that broke; etcd gives it to nothing
+    grpc.StatusCode.INTERNAL: Reason.UNREACHABLE,  # gRPC's own, of streams that broke; etcd uses it for nothing
     grpc.StatusCode.PERMISSION_DENIED: Reason.DENIED,
     grpc.StatusCode.UNAUTHENTICATED: Reason.DENIED,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Reason.TOO_MANY_REQUESTS,
@@ -174,15 +174,15 @@ _NEXT: dict[Reason, str] = {
     Reason.NO_LEADER: "a majority of the members must be up",
     Reason.REQUEST_TIMED_OUT: "a majority of the members must be up and fast enough",
     Reason.UNHEALTHY: "all the members that the new quorum needs must have been connected for 5 seconds",
-    Reason.NOT_FOR_LEARNERS: "ask a voter",
+    Reason.NOT_FOR_LEARNERS: "use a voter",
     Reason.TOO_MANY_LEARNERS: "promote or remove one, or raise --max-learners on every member",
     Reason.LEARNER_BEHIND: "wait until it has caught up",
     Reason.NOT_ENOUGH_STARTED: "start the members that were added first",
-    Reason.NOT_LEADER: "ask the leader",
+    Reason.NOT_LEADER: "use the leader",
     Reason.BAD_TRANSFEREE: "name a voter",
     Reason.NO_SPACE: "room is made while the plane is driven: 'quarterdeck status' says what it waits for",
     Reason.CORRUPT: "compare the members with 'quarterdeck etcd check', then 'quarterdeck etcd disarm' turns it off",
-    Reason.DENIED: "turn off its authentication: 'quarterdeck status' has the command",
+    Reason.DENIED: "disable its authentication: 'quarterdeck status' has the command",
 }
 
 
@@ -207,7 +207,7 @@ def fault(doing: str, reason: Reason, seen: str) -> EtcdFault:
 
 
 async def fault_of_ended(call: grpc.aio.Call, doing: str) -> EtcdFault:
-    """The error for a call that ended before its request was written: the call itself still knows why."""
+    """The error for a call that ended before its request was written: the call object still has the reason."""
     details = await call.details()
     return fault(doing, reason_of(await call.code(), details), details)
 

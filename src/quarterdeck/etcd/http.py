@@ -1,4 +1,4 @@
-"""What etcd tells over HTTP requests: the version on its peer port, numbers in its metrics, the leader's books."""
+"""etcd's HTTP endpoints: the version on its peer port, metrics, and the leader's raft status."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class EtcdHttp:
         return int(float(found[1]))
 
     async def times(self, metrics_url: str) -> MemberTimes:
-        """What a member's histograms say. Raises Unavailable."""
+        """The histograms of a member. Raises Unavailable."""
         doing = f"reading etcd's metrics at {metrics_url}"
         answer = await self._told(metrics_url, "/metrics", doing, None)
         fsync, commit = (_durations(answer.text, name) for name in (_FSYNC, _COMMIT))
@@ -86,7 +86,7 @@ class EtcdHttp:
         return MemberTimes(fsync=fsync, commit=commit, trips=_trips(answer.text))
 
     async def progress(self, client_url: str) -> RaftProgress:
-        """The leader's own account of its members (etcd: expvar raft.status). Raises Unavailable."""
+        """The leader's own report of its members (etcd: expvar raft.status). Raises Unavailable."""
         doing = f"reading the progress of the members at {client_url}"
         answer = await self._told(client_url, "/debug/vars", doing, None)
         try:
@@ -94,7 +94,7 @@ class EtcdHttp:
         except ValidationError as error:
             raise fault(doing, Reason.OTHER, f"status {answer.status} and no raft status") from error
         if raft.role != _LEADER:
-            raise fault(doing, Reason.NO_LEADER, "it does not lead")
+            raise fault(doing, Reason.NO_LEADER, "it is not the leader")
         return RaftProgress(
             leader_id=int(raft.id, 16),
             term=raft.term,

@@ -17,7 +17,7 @@ from quarterdeck.etcd.rpc import kv_pb2, rpc_pb2, rpc_pb2_grpc
 
 
 class Field(Enum):
-    """What of a key a comparison looks at. A key that does not exist has 0 in all of these."""
+    """The compared field of a key. A key that does not exist has 0 in all of these."""
 
     VERSION = rpc_pb2.Compare.VERSION
     CREATE_REVISION = rpc_pb2.Compare.CREATE
@@ -26,7 +26,7 @@ class Field(Enum):
 
 
 class Relation(Enum):
-    """How the key's field must stand to the number given."""
+    """The required relation of the key's field to the given number."""
 
     EQUAL = rpc_pb2.Compare.EQUAL
     NOT_EQUAL = rpc_pb2.Compare.NOT_EQUAL
@@ -57,8 +57,8 @@ class CompareValue:
 class Get:
     """Read the keys from ``key`` up to and without ``range_end``, or only ``key`` when that is empty.
 
-    ``revision`` 0 is the newest; ``limit`` 0 is none. ``serializable`` reads what this member has applied,
-    without asking a quorum: possibly stale, and the only read that a learner serves.
+    ``revision`` 0 is the newest; ``limit`` 0 is none. ``serializable`` reads what this member has applied, without a
+    quorum: possibly stale, and the only read that a learner serves.
     """
 
     key: bytes
@@ -104,18 +104,18 @@ class KvService:
         self._stub = rpc_pb2_grpc.KVStub(calls.channel)
 
     async def get(self, what: Get, *, deadline: float | None = None) -> RangeResult:
-        """Read. Raises EtcdCompacted for a revision that is gone."""
+        """Read. Raises EtcdCompacted for a compacted revision."""
         return _range_result(
             await self._calls.one(self._stub.Range, _range(what), "reading keys", deadline=deadline, idempotent=True)
         )
 
     async def put(self, what: Put, *, deadline: float | None = None) -> int:
-        """Write; the revision of the write. Never tried twice."""
+        """Write; returns the revision of the write. Never retried."""
         response = await self._calls.one(self._stub.Put, _put(what), "writing a key", deadline=deadline)
         return response.header.revision
 
     async def delete(self, what: DeleteRange, *, deadline: float | None = None) -> int:
-        """Delete; how many keys there were. Never tried twice."""
+        """Delete; returns the number of deleted keys. Never retried."""
         response = await self._calls.one(self._stub.DeleteRange, _delete(what), "deleting keys", deadline=deadline)
         return response.deleted
 
@@ -127,7 +127,7 @@ class KvService:
         *,
         deadline: float | None = None,
     ) -> TxnResult:
-        """Do all of ``success`` if all ``conditions`` hold, else all of ``failure``. Never tried twice."""
+        """Do all of ``success`` if all ``conditions`` hold, else all of ``failure``. Never retried."""
         request = rpc_pb2.TxnRequest(
             compare=[_compare(condition) for condition in conditions],
             success=[_operation(operation) for operation in success],
@@ -141,7 +141,7 @@ class KvService:
         )
 
     async def compact(self, revision: int, *, physical: bool = False, deadline: float | None = None) -> None:
-        """Forget the history before ``revision``; with ``physical`` return when the space is free.
+        """Discard the history before ``revision``; with ``physical`` return when the space is free.
 
         Raises EtcdCompacted if it was compacted that far already.
         """
@@ -225,7 +225,7 @@ def _answer(response: rpc_pb2.ResponseOp) -> RangeResult | int | None:
     return None
 
 
-#: What grpc.aio says in place of the status with which a call ended while a request was written to it.
+#: grpc.aio reports this instead of the status with which a call ended while a request was written to it.
 _WRITTEN_TOO_LATE = "Internal error from Core"
 
 
@@ -248,20 +248,20 @@ class LeaseService:
         await self._calls.one(self._stub.LeaseRevoke, request, f"revoking lease {lease_id:x}", deadline=deadline)
 
     async def keep_alive(self, lease_id: int, *, deadline: float | None = None) -> int:
-        """Refresh a lease once; the seconds that it now has. Raises EtcdNotFound if it is gone."""
+        """Refresh a lease once; returns its remaining seconds. Raises EtcdNotFound if it has expired."""
         doing = self._calls.doing(f"keeping lease {lease_id:x} alive")
         loop = asyncio.get_running_loop()
         until = loop.time() + (self._calls.deadline if deadline is None else deadline)
         response = None
         while response is None:
             response = await self._refreshed(lease_id, until - loop.time(), doing)
-        if response.TTL <= 0:  # etcd's way to say that it has expired
-            raise fault(doing, Reason.LEASE_NOT_FOUND, "the lease is gone")
+        if response.TTL <= 0:  # etcd's sign that it has expired
+            raise fault(doing, Reason.LEASE_NOT_FOUND, "the lease has expired")
         return response.TTL
 
     async def _refreshed(self, lease_id: int, timeout: float, doing: str) -> rpc_pb2.LeaseKeepAliveResponse | None:
-        """One try. None when the member ended the stream just before the request was written: then what it said
-        is lost in the library.
+        """One try. None when the member ended the stream just before the request was written: then its status is lost
+        in the library.
         """
         call = self._stub.LeaseKeepAlive(timeout=timeout)
         try:
@@ -280,10 +280,10 @@ class LeaseService:
         return response
 
     async def life(self, lease_id: int, *, keys: bool = False, deadline: float | None = None) -> LeaseLife:
-        """What is left of a lease. Raises EtcdNotFound if it is gone."""
+        """The rest of a lease. Raises EtcdNotFound if it has expired."""
         doing = f"reading lease {lease_id:x}"
         request = rpc_pb2.LeaseTimeToLiveRequest(ID=lease_id, keys=keys)
         response = await self._calls.one(self._stub.LeaseTimeToLive, request, doing, deadline=deadline, idempotent=True)
         if response.TTL <= 0:  # etcd answers -1 for a lease that it does not know
-            raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease is gone")
+            raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease has expired")
         return LeaseLife(id=response.ID, ttl=response.TTL, granted_ttl=response.grantedTTL, keys=tuple(response.keys))

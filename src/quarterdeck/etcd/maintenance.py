@@ -1,4 +1,4 @@
-"""What is asked of one member, or done to it: its membership, its database, and whether etcd authenticates."""
+"""Operations on one member: its membership, its database, and etcd's authentication."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MaintenanceService:
         self._stub = rpc_pb2_grpc.MaintenanceStub(calls.channel)
 
     async def status(self, *, deadline: float | None = None) -> MemberReport:
-        """What the member says of itself. Learners, and members without a quorum, answer too."""
+        """The status of the member. Learners, and members without a quorum, answer too."""
         response = await self._calls.one(
             self._stub.Status,
             rpc_pb2.StatusRequest(),
@@ -46,7 +46,7 @@ class MaintenanceService:
         )
 
     async def move_leader(self, to_id: int, *, deadline: float | None = None) -> None:
-        """Hand leadership over; only the leader does. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE)."""
+        """Move the leadership; only the leader does. Raises EtcdRefused (NOT_LEADER, BAD_TRANSFEREE)."""
         request = rpc_pb2.MoveLeaderRequest(targetID=to_id)
         doing = f"moving leadership to {to_id:x}"
         await self._calls.one(self._stub.MoveLeader, request, doing, deadline=deadline)
@@ -60,15 +60,15 @@ class MaintenanceService:
         return tuple(Alarm(AlarmKind(rpc_pb2.AlarmType.Name(alarm.alarm)), alarm.memberID) for alarm in response.alarms)
 
     async def raise_alarm(self, alarm: Alarm, *, deadline: float | None = None) -> None:
-        """Turn an alarm on, as etcd itself does when it meets the trouble (for drills)."""
+        """Turn an alarm on, as etcd itself does when it detects the problem (for drills)."""
         await self._alarm(rpc_pb2.AlarmRequest.ACTIVATE, alarm, "raising", deadline)
 
     async def disarm(self, alarm: Alarm, *, deadline: float | None = None) -> None:
-        """Turn an alarm off, once its cause is gone."""
+        """Turn an alarm off, once its cause is removed."""
         await self._alarm(rpc_pb2.AlarmRequest.DEACTIVATE, alarm, "disarming", deadline)
 
     async def defragment(self, *, deadline: float = 300.0) -> None:
-        """Give freed space back to the file system. The member serves nothing while it does."""
+        """Return free space to the file system. The member serves nothing during that time."""
         await self._calls.one(self._stub.Defragment, rpc_pb2.DefragmentRequest(), "defragmenting", deadline=deadline)
 
     async def hash_keys(self, *, revision: int = 0, deadline: float = 60.0) -> KeySpaceHash:
@@ -91,7 +91,7 @@ class MaintenanceService:
         """
         digest = hashlib.sha256()
         size = 0
-        held = b""  # what may turn out to be the hash
+        held = b""  # this may be the hash
         doing = "taking a snapshot"
         async for part in self._calls.stream(self._stub.Snapshot, rpc_pb2.SnapshotRequest(), doing, deadline=deadline):
             held += part.blob
@@ -103,7 +103,7 @@ class MaintenanceService:
         if size == 0 or held != digest.digest():
             raise EtcdCorrupt(
                 self._calls.doing(doing),
-                f"the {size} bytes that came do not have the hash that came with them",
+                f"the {size} bytes received do not match the hash received with them",
                 "take it again",
                 reason=Reason.CORRUPT,
             )
@@ -123,8 +123,8 @@ class MaintenanceService:
         await self._calls.one(self._stub.Alarm, request, doing, deadline=deadline)
 
 
-#: The user that may do everything. etcd enables authentication only if it exists, and takes the common name of a client
-#: certificate for a user's name (etcd: server/auth/store.go, AuthInfoFromTLS).
+#: The user with all rights. etcd enables authentication only if it exists, and takes the common name of a client
+#: certificate as the user's name (etcd: server/auth/store.go, AuthInfoFromTLS).
 ROOT = "root"
 
 
@@ -136,7 +136,7 @@ class AuthService:
         self._stub = rpc_pb2_grpc.AuthStub(calls.channel)
 
     async def disable(self, *, deadline: float | None = None) -> None:
-        """Turn authentication off; fine if it is off. Raises EtcdRefused (DENIED) for all but ``ROOT``."""
+        """Disable authentication; no error if it is disabled. Raises EtcdRefused (DENIED) for all but ``ROOT``."""
         request, doing = rpc_pb2.AuthDisableRequest(), "disabling authentication"
         try:
             await self._calls.one(self._stub.AuthDisable, request, doing, deadline=deadline)
@@ -153,7 +153,7 @@ class ClusterService:
         self._stub = rpc_pb2_grpc.ClusterStub(calls.channel)
 
     async def members(self, *, linearizable: bool = True, deadline: float | None = None) -> tuple[ListedMember, ...]:
-        """The membership; when ``linearizable``, as a quorum confirms it, else what this member last knew."""
+        """The membership; when ``linearizable``, as a quorum confirms it, else as this member last knew it."""
         request = rpc_pb2.MemberListRequest(linearizable=linearizable)
         response = await self._calls.one(
             self._stub.MemberList, request, "listing the members", deadline=deadline, idempotent=True
@@ -161,10 +161,10 @@ class ClusterService:
         return _members(response.members)
 
     async def add_learner(self, peer_url: str, *, deadline: float | None = None) -> ListedMember:
-        """Add a member that only listens. Never tried twice.
+        """Add a learner. Never retried.
 
-        Raises EtcdConflict (MEMBER_EXISTS), EtcdRefused (TOO_MANY_LEARNERS), or EtcdUnavailable (UNHEALTHY:
-        too few voters have been connected for 5 s; wait, do not force).
+        Raises EtcdConflict (MEMBER_EXISTS), EtcdRefused (TOO_MANY_LEARNERS), or EtcdUnavailable (UNHEALTHY: too few
+        voters have been connected for 5 s; wait, do not force).
         """
         request = rpc_pb2.MemberAddRequest(peerURLs=[peer_url], isLearner=True)
         response = await self._calls.one(
@@ -173,7 +173,7 @@ class ClusterService:
         return _member(response.member)
 
     async def promote(self, member_id: int, *, deadline: float | None = None) -> None:
-        """Make a learner a voter. A follower passes it on to the leader.
+        """Make a learner a voter. A follower forwards it to the leader.
 
         Raises EtcdRefused (LEARNER_BEHIND, NOT_A_LEARNER, NOT_ENOUGH_STARTED), EtcdNotFound.
         """
@@ -181,19 +181,19 @@ class ClusterService:
         await self._calls.one(self._stub.MemberPromote, request, f"promoting member {member_id:x}", deadline=deadline)
 
     async def readdress(self, member_id: int, peer_url: str, *, deadline: float | None = None) -> None:
-        """Have all others look for a member at another address.
+        """Change the address at which all others reach a member.
 
-        Raises EtcdNotFound if it is none, EtcdConflict (MEMBER_EXISTS) if another one is to be found there.
+        Raises EtcdNotFound if it does not exist, EtcdConflict (MEMBER_EXISTS) if another one has that address.
         """
         request = rpc_pb2.MemberUpdateRequest(ID=member_id, peerURLs=[peer_url])
-        doing = f"having member {member_id:x} be found at {peer_url}"
+        doing = f"changing the peer URL of member {member_id:x} to {peer_url}"
         await self._calls.one(self._stub.MemberUpdate, request, doing, deadline=deadline)
 
     async def remove(self, member_id: int, *, deadline: float | None = None) -> None:
-        """Take a member out for good.
+        """Remove a member for good.
 
-        Raises EtcdNotFound if it is none, EtcdUnavailable (UNHEALTHY) or EtcdRefused (NOT_ENOUGH_STARTED) if
-        the others seem not to be a quorum.
+        Raises EtcdNotFound if it does not exist, EtcdUnavailable (UNHEALTHY) or EtcdRefused (NOT_ENOUGH_STARTED) if the
+        others seem not to be a quorum.
         """
         request = rpc_pb2.MemberRemoveRequest(ID=member_id)
         await self._calls.one(self._stub.MemberRemove, request, f"removing member {member_id:x}", deadline=deadline)

@@ -1,4 +1,4 @@
-"""The etcd port on real members: one cached channel to each."""
+"""The etcd port for real members: one cached channel to each."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from quarterdeck.etcd.kv import DeleteRange, Get, Put
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
-#: Seconds that a member may take to forget the history of a large database.
+#: Seconds that a member may take to compact the history of a large database.
 _COMPACTING = 60.0
 
 
 class RealEtcd:
-    """The driver for one cluster, which knows quarterdeck by ``tls`` on client and peer ports.
+    """The driver for one cluster, which authenticates quarterdeck by ``tls`` on client and peer ports.
 
-    Times in seconds. ``read_deadline`` bounds each read of a member, ``change_deadline`` each change asked of
-    one: etcd itself gives up after 5 s and two election timeouts. After ``stagger`` of silence another member
-    is asked too.
+    Times in seconds. ``read_deadline`` bounds each read of a member, ``change_deadline`` each change: etcd itself gives
+    up after 5 s and two election timeouts. After ``stagger`` of silence another member is queried too.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class RealEtcd:
         self._stagger = stagger
         self._channels: dict[str, EtcdMember] = {}
         self._http = EtcdHttp(tls, deadline=read_deadline)
-        self._leader: str | None = None  # the URL that said last that it leads
+        self._leader: str | None = None  # the URL of the last known leader
 
     async def status(self, url: str, *, within: float | None = None) -> MemberReport:
         """See the port."""
@@ -103,14 +102,14 @@ class RealEtcd:
         try:
             return await self._change(urls, ask, doing)
         except EtcdFault as error:
-            # etcd looks at the health of the voters before it looks whether the member is listed already.
+            # etcd checks the health of the voters before it checks whether the member exists.
             if error.reason in (Reason.MEMBER_EXISTS, Reason.UNHEALTHY):
                 for member in await self.members(urls):
                     if peer_url in member.peer_urls:
                         return member.id
             if error.reason is Reason.MEMBER_NOT_FOUND:
-                # A member's id is a hash of its URL and the second of its adding, and no id comes back.
-                seen = "its id of this second was used by a member that was removed"
+                # A member's id is a hash of its URL and the second of its addition, and no id is reused.
+                seen = "a removed member has the id of this second"
                 raise EtcdUnavailable(doing, seen, "try again in a second", reason=Reason.OTHER) from error
             raise
 
@@ -132,7 +131,7 @@ class RealEtcd:
         async def ask(url: str) -> None:
             await self._member(url).cluster.readdress(member_id, peer_url, deadline=self._change_deadline)
 
-        await self._change(urls, ask, f"having the etcd member {member_id:x} be found at {peer_url}")
+        await self._change(urls, ask, f"changing the peer URL of etcd member {member_id:x} to {peer_url}")
 
     async def remove(self, urls: Sequence[str], member_id: int) -> None:
         """See the port."""
@@ -263,10 +262,10 @@ class RealEtcd:
         return sorted(urls, key=lambda url: url != self._leader)
 
     async def _change(self, urls: Sequence[str], ask: Ask[Answer], doing: str) -> Answer:
-        """Make a membership change, asking the leader first if it can be found.
+        """Make a membership change, through the leader first if it can be found.
 
-        A follower passes a promotion on by HTTP, over a connection of its own; and raft drops a change that
-        comes while the leader has not applied the one before, for which only the leader is sure to wait.
+        A follower forwards a promotion by HTTP, over a connection of its own; and raft drops a change that comes while
+        the leader has not applied the previous one, for which only the leader is certain to wait.
         """
 
         async def one(url: str) -> Answer:
@@ -289,16 +288,16 @@ class RealEtcd:
             try:
                 await hedged(urls, ask, "looking for the leader", stagger=0)
             except Unavailable:
-                return list(urls)  # whoever is asked now will say what is wrong
+                return list(urls)  # the next member will report the problem
         return self._leader_first(urls)
 
 
-# How several members are asked one question: some may be down, frozen, or learners.
+# Sending one request to several members: some may be down, frozen, or learners.
 
 Answer = TypeVar("Answer")
 Ask = Callable[[str], Awaitable[Answer]]
 
-#: The reasons that say least about the cluster, when others are known.
+#: The reasons that say least about the cluster, when there are others.
 _DULL = frozenset({Reason.UNREACHABLE, Reason.DEADLINE, Reason.NOT_FOR_LEARNERS})
 
 
@@ -314,9 +313,8 @@ async def in_turn(urls: Sequence[str], ask: Ask[Answer], doing: str) -> Answer:
 
 
 async def hedged(urls: Sequence[str], ask: Ask[Answer], doing: str, *, stagger: float) -> Answer:
-    """The first answer, for reads: the next member is asked too as soon as one failed, or kept silent for
-
-    ``stagger`` seconds. Only Unavailable leads to the next one; any other error is the answer.
+    """The first answer, for reads: the next member is queried too as soon as one failed, or was silent for ``stagger``
+    seconds. Only Unavailable leads to the next one; any other error is the answer.
     """
     failures: dict[str, Unavailable] = {}
     waiting = list(urls)
@@ -343,10 +341,10 @@ async def hedged(urls: Sequence[str], ask: Ask[Answer], doing: str, *, stagger: 
 
 
 def none_of(failures: dict[str, Unavailable], doing: str) -> EtcdUnavailable:
-    """The error that says what each member answered; its reason is the one that tells most."""
+    """The error with each member's answer; its reason is the most specific one."""
     reasons = [error.reason for error in failures.values() if isinstance(error, EtcdFault)]
     telling = [reason for reason in reasons if reason not in _DULL]
     reason = (telling or reasons or [Reason.UNREACHABLE])[0]
-    seen = ", ".join(f"{url}: {error.seen}" for url, error in failures.items()) or "there is nobody to ask"
+    seen = ", ".join(f"{url}: {error.seen}" for url, error in failures.items()) or "there is no member to query"
     told = [error.next_step for error in failures.values() if getattr(error, "reason", None) is reason]
     return EtcdUnavailable(doing, seen, told[0] if told else "", reason=reason)

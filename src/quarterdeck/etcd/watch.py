@@ -25,14 +25,14 @@ from quarterdeck.etcd.faults import (
 from quarterdeck.etcd.kv import key_value
 from quarterdeck.etcd.rpc import kv_pb2, rpc_pb2, rpc_pb2_grpc
 
-#: Without it a member that is cut off from its cluster keeps a watch open and says nothing.
+#: Without it a member that is cut off from its cluster keeps a watch open and sends nothing.
 _REQUIRE_LEADER = (("hasleader", "true"),)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchRequest:
-    """Which changes. ``range_end`` as in Get. ``start_revision`` 0: those after the watch was opened.
+    """The watched changes. ``range_end`` as in Get. ``start_revision`` 0: those after the watch was opened.
 
     ``before``: also the key as it was before each change.
     """
@@ -53,12 +53,12 @@ class WatchService:
     async def revisions(
         self, what: WatchRequest, *, patience: float = 10.0
     ) -> AsyncGenerator[tuple[KeyEvent, ...], None]:
-        """The changes, one tuple for each revision: what one transaction did is never torn apart.
+        """The changes, one tuple for each revision: the changes of one transaction stay together.
 
-        After a break the watch goes on behind the last event that came (not at the revision of the response
-        header, which may be ahead of events that are still under way). Raises Unavailable when the member does
-        not serve the watch (again) within ``patience`` seconds, and EtcdCompacted when the history that is
-        needed was compacted meanwhile. Close it (``contextlib.aclosing``) when done.
+        After a break the watch continues after the last event that came (not at the revision of the response header,
+        which may be ahead of events that are still in flight). Raises Unavailable when the member does not serve the
+        watch (again) within ``patience`` seconds, and EtcdCompacted when the needed history was compacted in the
+        meantime. Close it (``contextlib.aclosing``) when done.
         """
         doing = self._calls.doing("watching keys")
         loop = asyncio.get_running_loop()
@@ -75,11 +75,11 @@ class WatchService:
                             start = events[0].revision + 1
                             yield events
             except (EtcdUnavailable, EtcdTimedOut) as error:
-                # A refusal tells more than the broken streams that may come of it.
+                # A refusal says more than the broken streams that may result from it.
                 why = error if why is None or error.reason is not Reason.UNREACHABLE else why
             if why is not None and loop.time() + pause > give_up:
                 raise why
-            await asyncio.sleep(pause)  # between two tries to connect
+            await asyncio.sleep(pause)  # between two attempts to connect
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     async def _responses(
@@ -123,7 +123,7 @@ def _cancelled(response: rpc_pb2.WatchResponse, doing: str) -> EtcdFault:
 
 
 def _by_revision(response: rpc_pb2.WatchResponse) -> list[tuple[KeyEvent, ...]]:
-    """The events of a response; without fragments (never asked for) it holds whole revisions."""
+    """The events of a response; without fragments (never requested) it holds whole revisions."""
     revisions: dict[int, list[KeyEvent]] = {}
     for message in response.events:
         event = _event(message)

@@ -1,1 +1,1 @@
-"""Who acted for each set of controllers when, from what the locks and the apiservers wrote down. Pure."""
+"""The history of controller sets: which manager acted when, from lock history and audit logs. Pure."""

@@ -18,10 +18,10 @@ _VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """A write that an apiserver acknowledged. ``controllers``: those that it may be from, by name; one, as far as the
-    log tells. The process is the ``component`` of ``replica`` ("": not known which), whose apiserver wrote the log.
-    ``begun`` and ``at``: when the request came and when it was answered (seconds since the epoch, by the apiserver's
-    clock). ``object`` is as ``nodes/worker-1`` or ``services/status default/web``.
+    """A write that an apiserver acknowledged. ``controllers``: the possible controllers, by name; one, if the log shows
+    it. The process is the ``component`` of ``replica`` ("": unknown), whose apiserver wrote the log. ``begun`` and
+    ``at``: when the request arrived and when it was answered (seconds since the epoch, by the apiserver's clock).
+    ``object``: such as ``nodes/worker-1`` or ``services/status default/web``.
     """
 
     controllers: tuple[str, ...]
@@ -34,7 +34,7 @@ class Act:
 
     @property
     def process(self) -> tuple[str, str]:
-        """Who it is: of one replica one process runs at a time."""
+        """The process: one per replica runs at a time."""
         return self.component.value, self.replica
 
     @property
@@ -45,7 +45,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class ParsedAudit:
-    """What lines say. ``unreadable``: how many of them are no events."""
+    """The parsed lines. ``unreadable``: how many of them are not events."""
 
     acts: tuple[Act, ...]
     unreadable: int = 0
@@ -97,7 +97,7 @@ class _Event(_AuditPart):
 
 
 def texts_of(sets: Iterable[ControllerSetSpec]) -> tuple[str, ...]:
-    """What each line of an audit log has in it that can be of a controller of these sets."""
+    """Texts of which each relevant line of an audit log has one, for controllers of these sets."""
     clients = {client_of(name) for each in sets for name in each.controllers}
     accounts = (f'"{_ACCOUNT}{client}"' for client in clients)
     return tuple(sorted({*accounts, *(f'"{user}"' for user in _USERS)}))
@@ -143,7 +143,7 @@ def _act(event: _Event, replica: str) -> Act | None:
 
 
 def _manager(event: _Event) -> ControllerProgram | None:
-    """Whose request it is. Service accounts are used by both managers, which differ by the names of their programs."""
+    """The manager of a request. Both managers use the same service accounts, and differ by their program names."""
     user = event.user.username
     if not user.startswith(_ACCOUNT):
         return _USERS.get(user)

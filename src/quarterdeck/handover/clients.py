@@ -1,8 +1,8 @@
-"""Which controller a write is from: by the name of its client, by what was written, and at last by what was set.
+"""The controller of a write: by the name of its client, by the written object, and finally by the changed fields.
 
 Clients of kube-controller-manager: cmd/kube-controller-manager/app of kubernetes 1.36.3 (``NewClient("...")``); those
 of cloud controller managers: DefaultInitFuncConstructors in app/controllermanager.go of k8s.io/cloud-provider 0.36.3.
-Controllers that share a client are told apart by what they write:
+Controllers that share a client are distinguished by what they write:
 
 - node-ipam-controller patches ``spec.podCIDR(s)`` of nodes, and nothing else (component-helpers: node/util/cidr.go)
 - node-lifecycle-controller patches labels and taints of nodes and updates their status
@@ -80,7 +80,7 @@ class ApiWrite:
 
 
 def client_of(controller: str) -> str:
-    """The name of the client by which a controller (canonical name) writes."""
+    """The name of the client with which a controller (canonical name) writes."""
     return _CLIENTS.get(controller, controller)
 
 

@@ -1,8 +1,8 @@
-"""Whether two processes ever had a set of controllers at once: what locks say, held against what was written.
+"""Whether two processes ever ran a controller set at once: the lock history compared with audited writes.
 
-Times of tenures are by the clocks of those who held the locks, times of writes by those of apiservers; each manager
-asks the apiserver of its own replica, on its own machine. Two machines' clocks may differ, so nothing counts as an
-overlap that ``slack`` explains.
+Times of tenures are by the clocks of the lock holders, times of writes by those of apiservers; each manager uses the
+apiserver of its own replica, on its own machine. Two machines' clocks may differ, so a difference within ``slack`` is
+not an overlap.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _holders(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> t
 
 
 def _gaps(history: History, held: Sequence[Tenure], unseen: Sequence[UnwatchedSpan]) -> tuple[Gap, ...]:
-    """When nobody had the set; of a time in which nobody watched that is not known."""
+    """Times without a holder of the set; unobserved times are unknown."""
     gaps: list[Gap] = []
     end, heard = history.since, None
     for begins, ends, last_heard in (
@@ -128,12 +128,12 @@ def _how(history: History, first: Tenure, second: Tenure) -> str:
     if first.lock == second.lock:
         return f"{second.who} took {first.lock} while {first.who} renewed it"
     if history.of.lock not in (first.lock, second.lock):
-        return f"both had the set under their managers' own locks, {first.lock} and {second.lock}"
+        return f"both had the set under their managers' main locks, {first.lock} and {second.lock}"
     return f"{first.who} held {first.lock} while {second.who} held {second.lock}"
 
 
 def _acting_beside(history: History, held: Sequence[Tenure], acts: Sequence[Act]) -> Iterator[Overlap]:
-    """Writes of a process while another one had the set. Those of one and the same process are told once."""
+    """Writes of a process while another one had the set, reported once for each process."""
     told = set()
     known = [each for each in held if each.known]
     for act in acts:
@@ -177,7 +177,7 @@ def _outside(
 
 
 def _unplaced(history: History, act: Act, unseen: Sequence[UnwatchedSpan]) -> bool:
-    """Whether a lock by which it may have acted was held by nobody knows whom then."""
+    """Whether a lock under which it may have acted had an unknown holder then."""
     locks = (history.of.lock, act.component.value)
     hidden = any(each.lock in locks and each.begins <= act.at and act.begun <= each.ends for each in unseen)
     return hidden or not act.replica or history.nameless(act)
@@ -204,14 +204,14 @@ def _unknown(
     unseen: Sequence[UnwatchedSpan],
 ) -> Iterator[str]:
     for each in unseen:
-        yield f"nobody saw who held {each.lock} for {each.ends - each.begins:.1f} s"
+        yield f"the holder of {each.lock} was not observed for {each.ends - each.begins:.1f} s"
     for tenure in held:
         if tenure.unseen:
-            yield f"nobody saw how {tenure.who} lost {tenure.lock}"
+            yield f"it was not observed how {tenure.who} lost {tenure.lock}"
     if nameless := sorted({each.holder for each in held if not each.known}):
-        yield f"it is not known whose replica's these holders are: {', '.join(nameless)}"
+        yield f"the replicas of these holders are unknown: {', '.join(nameless)}"
     if unplaced := sum(history.guard(each) is None and _unplaced(history, each, unseen) for each in mine):
-        yield f"it is not known what locks were held by those who wrote {unplaced} of its {len(mine)} writes"
+        yield f"the locks held during {unplaced} of its {len(mine)} writes are unknown"
     others = [each for each in perhaps if history.guard(each) not in held]
     if others:
         yield (
@@ -224,11 +224,11 @@ def _unknown(
 
 
 class Judgement(StrEnum):
-    """What it comes to."""
+    """The result."""
 
     PROVEN = "no overlap"
     BROKEN = "overlap"
-    UNKNOWN = "cannot be told"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,8 +245,8 @@ class SetTenure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Nobody had the set from ``begins`` to ``ends``. ``heard``: when who had it last renewed its lock, which was never
-    released: it may have done nothing since then.
+    """The set had no holder from ``begins`` to ``ends``. ``heard``: when the last holder renewed its lock, which was
+    never released: it may have done nothing since then.
     """
 
     begins: float
@@ -255,12 +255,12 @@ class Gap:
 
     @property
     def seconds(self) -> float:
-        """How long nobody could have acted."""
+        """How long no process could have acted."""
         return self.ends - self.begins
 
     @property
     def at_most(self) -> float:
-        """How long it may be that nobody did."""
+        """How long possibly no process acted."""
         return self.ends - (self.begins if self.heard is None else self.heard)
 
 
@@ -307,7 +307,7 @@ class SetVerdict:
 
     @property
     def finding(self) -> Judgement:
-        """What it comes to. What was seen to be wrong is so whatever is not known besides."""
+        """The result. An observed fault counts, whatever else is unknown."""
         if self.overlaps or self.outside:
             return Judgement.BROKEN
         return Judgement.UNKNOWN if self.unknown else Judgement.PROVEN

@@ -1,4 +1,4 @@
-"""Whether an audit policy (audit.k8s.io/v1 Policy) leaves out what controllers write: then a log proves nothing.
+"""Whether an audit policy (audit.k8s.io/v1 Policy) omits writes of controllers: then a log proves nothing.
 
 The first rule that fits decides (apiserver/pkg/audit/policy/checker.go). Only writes are asked about of which it is
 known that a controller makes them.
@@ -29,7 +29,7 @@ _ANSWERED = "ResponseComplete"
 
 
 def left_out(policy: str, sets: Iterable[ControllerSetSpec]) -> tuple[str, ...]:
-    """What of the sets' writes is not, or may not be, in a log that is written by this policy, in sentences."""
+    """The writes of the sets that are, or may be, missing in a log with this policy, in sentences."""
     try:
         document = first_document(policy, "the audit policy")
     except InvalidInput:
@@ -45,11 +45,11 @@ def _left_out(policy: Mapping[str, Any], controller: str) -> Iterator[str]:
         account = f"system:serviceaccount:kube-system:{client_of(controller)}"
         for user, groups in ((account, _OF_ACCOUNTS), (f"system:{ControllerProgram.CLOUD}", _GROUPS)):
             if not _written(policy, user, groups, verb, resource):
-                yield f"the audit policy leaves out what {controller} does as {user}: {verb} {resource}"
+                yield f"the audit policy omits writes of {controller} as {user}: {verb} {resource}"
 
 
 def _written(policy: Mapping[str, Any], user: str, groups: Sequence[str], verb: str, resource: str) -> bool:
-    """Whether it is sure to be in the log that this was answered."""
+    """Whether the response of such a request is certainly in the log."""
     if _ANSWERED in (policy.get("omitStages") or ()):
         return False
     for rule in policy.get("rules") or ():
@@ -63,7 +63,7 @@ def _written(policy: Mapping[str, Any], user: str, groups: Sequence[str], verb: 
 
 
 def _may_fit(rule: Mapping[str, Any], user: str, groups: Sequence[str], verb: str, resource: str) -> bool:
-    """Whether a rule is of such a request, at least for some names and namespaces."""
+    """Whether a rule matches such a request, at least for some names and namespaces."""
     users, theirs, verbs, resources = (rule.get(each) or () for each in ("users", "userGroups", "verbs", "resources"))
     spaces = rule.get("namespaces") or ()
     return (

@@ -1,4 +1,4 @@
-"""Who held which lock when, from what those who watched the locks wrote into the journal."""
+"""Tenures of locks: which process held which lock when, from the lock history in the journal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAKEN, LEFT = "LockTaken", "LockLeft"
 
 
 class TenureEntry(Protocol):
-    """An entry of a journal: what, when it was seen (seconds since the epoch), and what is said of it."""
+    """An entry of a journal: its kind, the time of the observation (seconds since the epoch), and its detail."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102
@@ -51,7 +51,7 @@ class Tenure:
 
     @property
     def process(self) -> tuple[str, str]:
-        """Who it is: of one replica one process runs at a time."""
+        """The process: one per replica runs at a time."""
         return (self.component, self.replica) if self.known else ("", self.holder)
 
     def is_another(self, other: Tenure) -> bool:
@@ -60,7 +60,7 @@ class Tenure:
 
     @property
     def known(self) -> bool:
-        """Whether it is known which replica's it is."""
+        """Whether its replica is known."""
         return bool(self.component and self.replica)
 
     @property
@@ -75,7 +75,7 @@ class Tenure:
 
 @dataclass(frozen=True, slots=True)
 class UnwatchedSpan:
-    """From ``begins`` to ``ends`` nobody saw who held ``lock``."""
+    """The holder of ``lock`` was not observed from ``begins`` to ``ends``."""
 
     lock: str
     begins: float
@@ -83,7 +83,7 @@ class UnwatchedSpan:
 
 
 def tenures_of(entries: Iterable[TenureEntry]) -> tuple[Tenure, ...]:
-    """All tenures by lock, and then in their order. Whoever tells of one that was told of before says the same."""
+    """All tenures by lock, in their order. Repeated entries of one tenure agree."""
     found: dict[tuple[str, int, str], Tenure] = {}
     for entry in sorted(entries, key=lambda each: each.time):
         if entry.kind in (TAKEN, LEFT):
@@ -134,7 +134,7 @@ def _told(entry: TenureEntry) -> Tenure:
 
 
 def _joined(before: Tenure, told: Tenure) -> Tenure:
-    """What is known of a tenure with what was told later."""
+    """A tenure joined with a later entry about it."""
     component, replica = before.component or told.component, before.replica or told.replica
     if told.ends is None:
         return replace(before, component=component, replica=replica)
@@ -189,7 +189,7 @@ class History:
 
     @property
     def owners(self) -> tuple[tuple[float, ControllerProgram], ...]:
-        """Whose the set was when this began, and is when it ends."""
+        """The owners of the set at the beginning and at the end."""
         first = () if self.before is None else ((self.since, self.before),)
         return (*first, (self.until, self.of.owner))
 
@@ -228,7 +228,7 @@ class History:
         return tuple(sorted(within, key=lambda each: (each.begins, each.until(self.until))))
 
     def _told(self, tenure: Tenure) -> str | None:
-        """Under which lock a process was to run the set when it took the one of its manager; None if not known."""
+        """The lock under which a process was configured to run the set when it took its main lock; None if unknown."""
         mine = [each for each in self.duties if (each.component, each.replica) == tenure.process]
         given = max((each for each in mine if each.since <= tenure.begins), key=lambda each: each.since, default=None)
         return None if given is None or given.locks is None else given.locks.get(self.of.name)

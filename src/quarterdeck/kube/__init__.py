@@ -1,1 +1,1 @@
-"""Apiservers and controllers, asked one by one."""
+"""Clients of single apiservers and controllers."""

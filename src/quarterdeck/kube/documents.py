@@ -1,4 +1,4 @@
-"""The parts that quarterdeck reads of what apiservers answer."""
+"""The parts of apiservers' answers that quarterdeck reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Document(BaseModel):
 
 
 class ManagedFields(_Document):
-    """Which fields a program wrote last, and when."""
+    """The fields that a program wrote last, and when."""
 
     manager: str = ""
     time: datetime = _FIRST
@@ -55,8 +55,9 @@ class LeaseDocument(_Document):
     spec: LeaseSpec = LeaseSpec()
 
     def lease(self, *, deleted: bool = False, answered_at: float | None = None) -> SeenLease:
-        """What the port gives. Who wrote the holder is who holds it: others keep fields that they wrote before it. The
-        times of managedFields are the apiserver's own (apimachinery: managedfields/internal/managedfieldsupdater.go).
+        """The port's form. The manager that wrote the holder holds it: other managers keep fields that they wrote
+        earlier. The times of managedFields are the apiserver's own (apimachinery:
+        managedfields/internal/managedfieldsupdater.go).
         """
         spec = self.spec
         wrote = [each for each in self.metadata.managed if each.has("spec", "holderIdentity")]
@@ -90,7 +91,7 @@ class LeaseListDocument(_Document):
 
 
 class WatchEvent(_Document):
-    """An event of a watch. What it is about is a Lease or, where it tells of an error, a Status."""
+    """An event of a watch. Its object is a Lease or, for an error, a Status."""
 
     type: str
     object: dict[str, JsonValue]

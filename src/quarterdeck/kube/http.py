@@ -31,8 +31,8 @@ from quarterdeck.kube.port import Address, HealthAnswer, SeenLease, Witness, Wri
 from quarterdeck.kube.witness import witness
 from quarterdeck.pki.tls import client_context
 
-#: Deadlines in seconds: for health checks, which are asked several times a second, for all else, and for a connection
-#: that nothing is asked over.
+#: Deadlines in seconds: for health checks, which run several times a second, for all other calls, and for an idle
+#: connection.
 HEALTH_DEADLINE = 1.0
 CALL_DEADLINE = 5.0
 _DIAL_DEADLINE = 0.5
@@ -49,9 +49,10 @@ _Document = TypeVar("_Document", bound=BaseModel)
 
 
 class HttpKube(HttpObjects):
-    """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is who asks.
+    """Real apiservers and controllers: ``authority`` (PEM) signed their certificates, ``client`` is the client
+    certificate.
 
-    Readiness is asked anonymously. ``health_deadline`` and ``call_deadline`` are in seconds: see ``Http.ask``.
+    Readiness is checked anonymously. ``health_deadline`` and ``call_deadline`` are in seconds: see ``Http.ask``.
     """
 
     def __init__(
@@ -79,11 +80,11 @@ class HttpKube(HttpObjects):
         return await self._health(self._manager, apiserver, "/livez/ping", self._health_deadline)
 
     async def livez(self, apiserver: Address, *, within: float | None = None) -> HealthAnswer:
-        """See the port. Asked anonymously."""
+        """See the port. Checked anonymously."""
         return await self._health(self._anonymous, apiserver, LIVEZ, within or self._health_deadline)
 
     async def healthz(self, controller: Address, *, within: float | None = None) -> HealthAnswer:
-        """See the port. Asked anonymously: no authorization is asked for that path."""
+        """See the port. Checked anonymously: that path needs no authorization."""
         return await self._health(self._anonymous, controller, "/healthz", within or self._health_deadline)
 
     async def listens(self, server: Address) -> bool | None:
@@ -100,7 +101,7 @@ class HttpKube(HttpObjects):
 
     def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
         """See the port."""
-        # Made here: planes that are only looked at, as nearly all are, need none.
+        # Created here: planes that are only observed, as nearly all are, need none.
         tls, tls_http2 = (client_context(self._authority, self._client) for _ in range(2))
         tls_http2.set_alpn_protocols(["h2"])
         return witness(apiserver, tls, tls_http2)
@@ -111,13 +112,13 @@ class HttpKube(HttpObjects):
         return _parsed(VersionDocument, answer, apiserver, "/version").release.removeprefix("v")
 
     async def loaded(self, apiserver: Address) -> str | None:
-        """See the port. Its metrics say so (kubernetes: authenticationconfig/metrics)."""
+        """See the port. From its metrics (kubernetes: authenticationconfig/metrics)."""
         answer = await self._call("GET", apiserver, "/metrics")
         found = _LOADED.search(answer.text)
         return found[1] if found is not None else None
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
-        """See the port. Its metric says so (client-go: leader_election_master_status)."""
+        """See the port. From its metric (client-go: leader_election_master_status)."""
         try:
             answer = await self._call("GET", controller, "/metrics")
         except Unavailable:
@@ -161,7 +162,7 @@ class HttpKube(HttpObjects):
         return _parsed(AccessReviewDocument, answer, apiserver, _REVIEWS).status.allowed
 
     async def try_lease(self, apiserver: Address, name: str, *, within: float) -> WriteTrial:
-        """See the port. An annotation is written, since a write that changes nothing might not be one."""
+        """See the port. An annotation is written, since a write without a change might be skipped."""
         where = url(apiserver.host, apiserver.port)
         change: dict[str, object] = {"metadata": {"annotations": {"quarterdeck.dev/trial": "now"}}}
         made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}, "spec": {}}
@@ -189,7 +190,7 @@ class HttpKube(HttpObjects):
         return WriteTrial(refusal="" if answer.status in (200, 201) else _refusal(answer))
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
-        """See the port. The resource version of what was read is the precondition of what is written."""
+        """See the port. The resource version of the read is the precondition of the write."""
         lease = await self.leader_lease(apiserver, name)
         if lease is None or lease.holder != holder or not holder:
             return False
@@ -220,7 +221,7 @@ class HttpKube(HttpObjects):
         return HealthAnswer(False, f"{answer.status}: {_failures(answer.text)}")
 
     async def _call(self, method: str, server: Address, path: str, patch: Mapping[str, object] | None = None) -> Answer:
-        """One request. Raises Unavailable; statuses are the caller's matter."""
+        """One request. Raises Unavailable; the caller handles statuses."""
         headers = {"Content-Type": "application/merge-patch+json"} if patch is not None else {}
         content = json.dumps(patch).encode() if patch is not None else b""
         return await self._request(method, server, path, headers, content)
@@ -234,7 +235,7 @@ class HttpKube(HttpObjects):
                 method, where, path, deadline=self._call_deadline, headers=headers, content=content
             )
         except NoAnswer as error:
-            doing = f"asking {where} for {method} {path}"
+            doing = f"calling {where} ({method} {path})"
             if error.late:
                 raise TimedOut(doing, f"no answer within {self._call_deadline:g} s") from None
             raise Unavailable(doing, _cause(error)) from error
@@ -243,14 +244,14 @@ class HttpKube(HttpObjects):
 def _parsed(kind: type[_Document], answer: Answer, server: Address, what: str) -> _Document:
     if answer.status not in (200, 201):
         raise Unavailable(
-            f"asking {url(server.host, server.port)} for {what}",
+            f"reading {what} from {url(server.host, server.port)}",
             f"it answered {answer.status}: {_first_failure(answer.text)}",
         )
     try:
         return kind.model_validate_json(answer.body)
     except ValidationError as error:
         raise Unavailable(
-            f"reading what {url(server.host, server.port)} answered for {what}",
+            f"parsing the answer of {url(server.host, server.port)} to {what}",
             str(error).replace("\n", " "),
         ) from error
 
@@ -282,19 +283,19 @@ def _first_failure(text: str) -> str:
 
 # Every change of the Leases in kube-system, over HTTPS: a list, and from there one watch after another.
 
-#: Seconds for which one watch is open. An apiserver ends it then, so that one that does not is known to be silent.
+#: Seconds for which one watch is open. An apiserver ends it then, so a watch that does not end is known to be silent.
 WATCHED = 5
 _EXPIRED = 410
 
 
 class _Expired(Exception):
-    """What is watched from is too old for the apiserver."""
+    """The start of the watch is too old for the apiserver."""
 
 
 @dataclass(kw_only=True)
 class LeaseWatch:
-    """Of one apiserver, ``where`` in words. ``listed`` asks for all of them, ``lines`` for those of a watch from a
-    resource version on for so many seconds; ``deadline`` (s) is how much later than that a line may come.
+    """The watch of one apiserver; ``where`` names it. ``listed`` lists all of them, ``lines`` watches them from a
+    resource version on for that many seconds; ``deadline`` (s) is how much later than that a line may come.
     """
 
     where: str
@@ -322,7 +323,7 @@ class LeaseWatch:
             except _Expired:
                 version = ""
             if version == before:
-                version = ""  # a watch is served by an apiserver without its etcd as well, a list is not
+                version = ""  # an apiserver without its etcd serves watches, but no lists
 
     def _as_listed(self, found: LeaseListDocument) -> list[SeenLease]:
         there = {each.metadata.name: each.lease() for each in found.items}
@@ -331,7 +332,7 @@ class LeaseWatch:
         return [*gone, *there.values()]
 
     async def _lines(self, version: str) -> AsyncGenerator[bytes, None]:
-        """The lines of one watch; nothing is read ahead of who asks for them."""
+        """The lines of one watch, read only on demand."""
         lines = self.lines(version, WATCHED)
         try:
             while True:
@@ -349,7 +350,7 @@ class LeaseWatch:
             await lines.aclose()
 
     def _event(self, line: bytes) -> SeenLease:
-        """What an event tells. Raises _Expired, Unavailable."""
+        """The content of an event. Raises _Expired, Unavailable."""
         try:
             event = WatchEvent.model_validate_json(line)
             if event.type == "ERROR":
@@ -368,4 +369,4 @@ class LeaseWatch:
 
     @property
     def _doing(self) -> str:
-        return f"watching the leases that {self.where} has"
+        return f"watching the leases of {self.where}"

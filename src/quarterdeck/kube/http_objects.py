@@ -1,5 +1,5 @@
-"""Objects of any kind over HTTPS. No client library: what is needed are five requests, over the connections, with the
-deadlines and the certificates in memory that all other calls to apiservers have.
+"""Objects of any kind over HTTPS. No client library: only five requests are needed, over the connections, with the
+deadlines and the in-memory certificates of all other calls to apiservers.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from quarterdeck.http import Answer
 from quarterdeck.kube.port import Address, ApiResource, Discovered, Meta, Refusal, Refused
 
 _DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-#: An aggregated apiserver may know none of these: then it answers with whole objects, and the rest is not looked at.
+#: An aggregated apiserver may support none of these: then it answers with whole objects, and the rest is ignored.
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 _APPLY = "application/apply-patch+yaml"
 _LISTED = 500  # objects of a page
 _LONGEST = 300
-#: What an apiserver says of a precondition that is not met, of what a policy or webhook denies, and (as an error of its
-#: own) of an object that has what its kind does not.
+#: An apiserver's errors for a failed precondition, for a denial by a policy or webhook, and (as a separate error) for
+#: an object with fields that its kind does not have.
 _OTHER_UID = "the UID in the precondition"
 _DENIED = re.compile(r"ValidatingAdmissionPolicy '|admission webhook \"")
 _NO_SUCH_FIELD = "failed to create typed patch object"
 
-#: How one request is made: method, server, path, headers, content.
+#: The function that makes one request: method, server, path, headers, content.
 Ask = Callable[[str, Address, str, Mapping[str, str], bytes], Awaitable[Answer]]
 
 
@@ -82,7 +82,7 @@ class HttpObjects:
         """See the port."""
         asked = f"{path}?fieldManager={quote(manager)}&force={str(force).lower()}&fieldValidation=Strict"
         headers = {"Accept": _METADATA, "Content-Type": _APPLY}
-        # JSON is YAML; of text that is no Unicode the apiserver says so.
+        # JSON is YAML; the apiserver reports text that is not Unicode.
         content = json.dumps(manifest).encode()
         answer = await self._ask("PATCH", apiserver, asked, headers, content)
         if answer.status not in (200, 201):
@@ -97,7 +97,7 @@ class HttpObjects:
         if answer.status == 404:
             return False
         if answer.status == 409 and _OTHER_UID in answer.text:
-            return False  # another one of its name by now, which is nobody's to delete
+            return False  # another object of that name by now, which must not be deleted
         if answer.status not in (200, 202):
             raise _refused(answer, "deleting", path)
         return True
@@ -108,7 +108,7 @@ def _resource(group: str, version: str) -> Callable[[Mapping[str, JsonValue]], A
         kind = _text(_mapping(said.get("responseKind")).get("kind"))
         verbs = said.get("verbs")
         if not kind or not isinstance(verbs, list) or "patch" not in verbs:
-            return None  # what cannot be applied: reviews, what is read only
+            return None  # kinds that cannot be applied: reviews, read-only ones
         return ApiResource(group, version, kind, _text(said.get("resource")), said.get("scope") == "Namespaced")
 
     return made
@@ -128,7 +128,7 @@ def _meta(said: Mapping[str, JsonValue]) -> Meta:
 
 
 def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
-    """What may be told of a message about a Secret: that of a policy or a webhook that denies it, without the Secret's
+    """The safe part of a message about a Secret: that of a denial by a policy or a webhook, without the Secret's
     values. Validation quotes what it finds invalid.
     """
     if not _DENIED.search(message):
@@ -144,7 +144,7 @@ def _told_of_secret(message: str, manifest: Mapping[str, JsonValue]) -> str:
 
 
 def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, JsonValue] | None = None) -> Refused:
-    """What an answer that is no yes means. What is said of a Secret (``manifest``) may tell what is in it."""
+    """The meaning of an answer that is not a success. An error about a Secret (``manifest``) may contain its values."""
     status = _said(answer)
     details = _mapping(status.get("details"))
     causes = _items(details.get("causes"))
@@ -166,13 +166,13 @@ def _refused(answer: Answer, doing: str, path: str, *, manifest: Mapping[str, Js
 
 
 def _document(answer: Answer, what: str) -> Mapping[str, JsonValue]:
-    """An answer that must be a yes. Raises Unavailable."""
+    """An answer that must be a success. Raises Unavailable."""
     if answer.status not in (200, 201):
         message = " ".join(_text(_said(answer).get("message")).split())[:_LONGEST]
-        raise Unavailable(f"asking an apiserver for {what}", f"it answered {answer.status}: {message}")
+        raise Unavailable(f"reading {what} from an apiserver", f"it answered {answer.status}: {message}")
     found = _said(answer)
     if not found:
-        raise Unavailable(f"asking an apiserver for {what}", "what it answered is no object")
+        raise Unavailable(f"reading {what} from an apiserver", "its answer is not an object")
     return found
 
 

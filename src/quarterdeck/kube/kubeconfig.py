@@ -1,4 +1,4 @@
-"""What a kubeconfig says of its current context, to whoever only needs an apiserver and a client that it knows."""
+"""The current context of a kubeconfig, for programs that need an apiserver and a client certificate or token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quarterdeck.kube.locks import KubeLocks
 from quarterdeck.pki.tls import client_context
 from quarterdeck.yaml_text.streams import first_document
 
-#: Larger files are no kubeconfigs, certificates or tokens.
+#: Larger files are not kubeconfigs, certificates or tokens.
 _LARGEST_BYTES = 16 * 2**20
 
 
@@ -25,7 +25,7 @@ class _Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _without_null(cls, given: object) -> object:
-        """As for Kubernetes' clients, a field of null is one that is not there."""
+        """As for Kubernetes' clients, a field of null is absent."""
         if not isinstance(given, dict):
             return given
         return {name: value for name, value in given.items() if value is not None}
@@ -74,10 +74,10 @@ class _Config(_Part):
 
 
 def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
-    """The locks of the cluster that a kubeconfig's current context names; nothing is asked of it yet.
+    """The locks of the cluster in a kubeconfig's current context; no request is sent yet.
 
-    Raises NotFound; InvalidInput for one that cannot be read, or whose user is known by other means than a certificate
-    or a token (a program that is run, a password).
+    Raises NotFound; InvalidInput for one that cannot be read, or whose user authenticates by other means than a
+    certificate or a token (a program, a password).
     """
     doing = f"reading the kubeconfig {path}"
     try:
@@ -93,7 +93,7 @@ def locks_of(path: Path, namespace: str = "kube-system") -> KubeLocks:
     except UnreadableFileError as error:
         raise InvalidInput(doing, str(error)) from error
     except StopIteration:
-        raise InvalidInput(doing, "its current context names what it does not have") from None
+        raise InvalidInput(doing, "its current context names an entry that does not exist") from None
     except (ValidationError, ValueError) as error:
         raise InvalidInput(doing, str(error).replace("\n", " ")) from error
     if not known:
@@ -117,7 +117,7 @@ def _token(path: Path, user: _User) -> Callable[[], str]:
 
 def _read(path: Path, doing: str) -> bytes:
     if not path.exists():
-        raise NotFound(doing, f"there is no {path}")
+        raise NotFound(doing, f"{path} does not exist")
     try:
         return read_bytes(path, _LARGEST_BYTES)
     except UnreadableFileError as error:

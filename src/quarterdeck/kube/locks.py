@@ -1,4 +1,4 @@
-"""Locks in the Lease API (coordination.k8s.io/v1), beside those of client-go's leader election."""
+"""Locks in the Lease API (coordination.k8s.io/v1), compatible with client-go's leader election."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quarterdeck.http import Answer, Http, NoAnswer
 from quarterdeck.leases.record import Record
 from quarterdeck.leases.store import LockStore
 
-#: Seconds: for a call, and for which one watch is open before it is made anew, so that none hangs on a dead connection.
+#: Seconds: for a call, and for one watch before it is reopened, so that none hangs on a dead connection.
 _DEADLINE = 4.0
 _WATCHED = 30
 _EXPIRED = 410
@@ -38,7 +38,7 @@ class KubeLocks(LockStore):
         namespace: str = "kube-system",
         token: Callable[[], str] = lambda: "",
     ) -> None:
-        """``server``: ``https://host:port``. ``token``: asked before each call, since those of pods are renewed."""
+        """``server``: ``https://host:port``. ``token``: read before each call, since those of pods are renewed."""
         self._server = server
         self._http = Http(tls)
         self._token = token
@@ -46,7 +46,7 @@ class KubeLocks(LockStore):
 
     @override
     async def read(self, name: str) -> Record | None:
-        """See ``LockStore``. Without a resource version the apiserver asks etcd for the newest."""
+        """See ``LockStore``. Without a resource version the apiserver reads the newest from etcd."""
         answer = await self.ask("GET", f"{self._leases}/{quote(name)}")
         return None if answer.status == 404 else self._record(answer, name)
 
@@ -55,15 +55,15 @@ class KubeLocks(LockStore):
         body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease(name, record)}
         answer = await self.ask("POST", self._leases, body)
         if answer.status == 409:
-            raise Conflict(f"creating lease {name!r}", "it is there already")
+            raise Conflict(f"creating lease {name!r}", "it exists already")
         return self._record(answer, name)
 
     @override
     async def update(self, name: str, record: Record) -> Record:
-        """See ``LockStore``. What others have written beside our fields stays."""
+        """See ``LockStore``. Fields of other writers stay."""
         answer = await self.ask("PATCH", f"{self._leases}/{quote(name)}", lease(name, record))
         if answer.status in (404, 409):
-            raise Conflict(f"writing lease {name!r}", "somebody else wrote it first, or deleted it")
+            raise Conflict(f"writing lease {name!r}", "another process wrote it first, or deleted it")
         return self._record(answer, name)
 
     @override
@@ -87,8 +87,8 @@ class KubeLocks(LockStore):
                 return found
 
     async def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
-        """One call of the apiserver, with what else a controller may need; a PATCH merges. Raises Unavailable;
-        statuses are the caller's matter.
+        """One call of the apiserver, for other needs of a controller, too; a PATCH merges. Raises Unavailable; the
+        caller handles statuses.
         """
         content = json.dumps(body).encode() if body is not None else b""
         headers = self._headers(_PATCH if method == "PATCH" else _JSON)
@@ -97,7 +97,7 @@ class KubeLocks(LockStore):
                 method, self._server, path, deadline=_DEADLINE, headers=headers, content=content
             )
         except NoAnswer as error:
-            doing = f"asking {self._server} for {method} {path}"
+            doing = f"calling {self._server} ({method} {path})"
             if error.late:
                 raise TimedOut(doing, str(error)) from error
             raise Unavailable(doing, "connection refused" if error.refused else str(error)) from error
@@ -125,7 +125,7 @@ class KubeLocks(LockStore):
         return {**headers, "Authorization": f"Bearer {token}"} if token else headers
 
     def _record(self, answer: Answer, name: str) -> Record:
-        doing = f"asking {self._server} for lease {name!r}"
+        doing = f"reading or writing lease {name!r} at {self._server}"
         if answer.status == 422:
             raise InvalidInput(doing, f"it answered 422: {answer.text[:300]}")
         if answer.status not in (200, 201):
@@ -137,7 +137,7 @@ class KubeLocks(LockStore):
             raise Unavailable(doing, str(error).replace("\n", " ")) from error
 
 
-# How a lock is written as a Lease: its spec as client-go writes it, and all else in annotations, which that leaves.
+# The Lease of a lock: its spec as client-go writes it, and all else in annotations, which client-go leaves unchanged.
 
 _ABOUT = "leases.quarterdeck.dev"
 CONTROLLERS = f"{_ABOUT}/controllers"
@@ -153,7 +153,7 @@ class _LockPart(BaseModel):
 
 
 class LockMeta(_LockPart):
-    """What is read of the metadata."""
+    """The fields that are read of the metadata."""
 
     name: str = ""
     version: str = Field(default="", alias="resourceVersion")
@@ -192,12 +192,12 @@ class WatchedLock(_LockPart):
 
     @property
     def message(self) -> str:
-        """Of an error: what is said about it."""
+        """Of an error: its message."""
         return self.object.message
 
 
 def record(document: LockDocument) -> Record:
-    """The record that a Lease is."""
+    """The record of a Lease."""
     spec, annotations = document.spec, document.metadata.annotations
     precedence = annotations.get(PRECEDENCE, "")
     return Record(
@@ -217,7 +217,7 @@ def record(document: LockDocument) -> Record:
 def lease(name: str, record: Record) -> dict[str, object]:
     """The metadata and the spec of a Lease, to create it, or to merge into the one of the record's version.
 
-    Raises InvalidInput for a duration that is no whole number of seconds.
+    Raises InvalidInput for a duration that is not a whole number of seconds.
     """
     if record.duration != int(record.duration):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""The parts of nodes, bootstrap tokens and requests for certificates that quarterdeck reads."""
+"""The parts of nodes, bootstrap tokens and certificate signing requests that quarterdeck reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quarterdeck.kube.port import Address, Objects
 from quarterdeck.pki.requests import Requested
 
 _NODES = "/api/v1/nodes"
-_PAGE = 200  # nodes tell of all their images: some tens of KiB each
+_PAGE = 200  # nodes list all their images: some tens of KiB each
 
 _Item = TypeVar("_Item", bound="_NodeDocument")
 
@@ -49,7 +49,7 @@ class NodeCondition(_NodeDocument):
 
 
 class NodeAddress(_NodeDocument):
-    """Where a node is reached, or what it is called. ``type``: Hostname, or Internal or External with IP or DNS."""
+    """An address or name of a node. ``type``: Hostname, or Internal or External with IP or DNS."""
 
     type: str
     address: str
@@ -78,12 +78,12 @@ class Node(_NodeDocument):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Its name."""
         return self.metadata.name
 
     @property
     def ready(self) -> bool | None:
-        """Whether its kubelet says that it works; None: it says nothing any more, or has not said anything yet."""
+        """Whether its kubelet reports ready; None: it reports nothing any more, or has not reported anything yet."""
         said = next((each.status for each in self.status.conditions if each.type == "Ready"), "Unknown")
         return {"True": True, "False": False}.get(said)
 
@@ -95,7 +95,7 @@ class TokenSecret(_NodeDocument):
     data: dict[str, str] = Field(default_factory=dict, repr=False)
 
     def text(self, key: str) -> str:
-        """One of its values; "" for one that is not there, or is no text."""
+        """One of its values; "" for one that is missing, or is not text."""
         try:
             return base64.b64decode(self.data.get(key, "")).decode()
         except (binascii.Error, UnicodeDecodeError):
@@ -123,12 +123,12 @@ class SigningRequest(_NodeDocument):
 
     @property
     def pending(self) -> bool:
-        """Whether nobody has decided on it."""
+        """Whether it is still undecided."""
         return not self.status.conditions
 
     @property
     def pem(self) -> bytes:
-        """The request itself (PKCS #10); empty for what is none."""
+        """The request itself (PKCS #10); empty if it is invalid."""
         try:
             return base64.b64decode(self.spec.request, validate=True)
         except binascii.Error:
@@ -147,7 +147,7 @@ async def token_secrets(kube: Objects, apiserver: Address) -> tuple[TokenSecret,
 
 
 async def serving_requests(kube: Objects, apiserver: Address) -> tuple[SigningRequest, ...]:
-    """All requests for certificates that kubelets serve with. Raises Unavailable."""
+    """All signing requests for kubelets' serving certificates. Raises Unavailable."""
     path = (
         "/apis/certificates.k8s.io/v1/certificatesigningrequests"
         "?fieldSelector=spec.signerName%3Dkubernetes.io%2Fkubelet-serving"
@@ -170,26 +170,25 @@ async def _all(kube: Objects, apiserver: Address, path: str, kind: type[_Page[_I
 def _parsed(answer: JsonValue, path: str, kind: type[_Page[_Item]]) -> _Page[_Item]:
     try:
         return kind.model_validate(answer if answer is not None else {})
-    except ValidationError:  # it may hold what nobody is to read
-        raise Unavailable(f"reading {path.partition('?')[0]}", "what an apiserver answered is no such list") from None
+    except ValidationError:  # it may contain secrets
+        raise Unavailable(f"reading {path.partition('?')[0]}", "an apiserver's answer is not such a list") from None
 
 
-# Whether a kubelet gets the certificate that it asks for, to serve logs and exec with.
-#
-# Upstream approves none of these by itself: the plane's authority would say of whoever has the certificate that he is
-# whatever it names, and a kubelet decides by itself which addresses its node has.
+# Whether a kubelet gets the certificate that it requests, to serve logs and exec. Upstream approves none of these by
+# itself: with such a certificate anyone could serve under any name in it, and a kubelet decides by itself which
+# addresses its node has.
 
 _GROUP = "system:nodes"
 _USER = "system:node:"
 _SERVES = "server auth"
-#: What else a request may say that it is for (kubernetes: pkg/apis/certificates/helpers.go).
+#: The other usages that a request may have (kubernetes: pkg/apis/certificates/helpers.go).
 _USAGES = frozenset({_SERVES, "digital signature", "key encipherment"})
 _IPS = ("InternalIP", "ExternalIP")
 
 
 @dataclass(frozen=True, slots=True)
 class ReservedNames:
-    """Names and addresses that no node has: the plane's own. ``domain``: no name below it is a node's, either."""
+    """Names and addresses that no node may have: the plane's own. ``domain``: no name below it is a node's, either."""
 
     names: frozenset[str]
     domains: tuple[str, ...] = ()
@@ -201,22 +200,22 @@ class ReservedNames:
 
 
 def objection(request: SigningRequest, asked: Requested | None, nodes: Sequence[Node], taken: ReservedNames) -> str:
-    """Why a request is not to be approved, in words; "" if it is: it comes from a node, which asks for itself, for no
-    more than the names and addresses that it has in the plane, which nobody else has.
+    """Why a request must not be approved, as text; "" if it may: it comes from a node, for itself alone, with no more
+    than the names and addresses that it has in the plane, which no other node has.
     """
     spec = request.spec
     name = spec.username.removeprefix(_USER)
     if not spec.username.startswith(_USER) or _GROUP not in spec.groups:
-        return f"{spec.username or 'who asks'} is no node"
+        return f"{spec.username or 'the requester'} is not a node"
     if _SERVES not in spec.usages or not _USAGES.issuperset(spec.usages):
-        return f"it is to be used for {', '.join(spec.usages) or 'nothing'}"
+        return f"it is for use as {', '.join(spec.usages) or 'nothing'}"
     if asked is None:
-        return "it is no valid request"
+        return "it is not a valid request"
     if asked.common_name != spec.username or asked.organizations != (_GROUP,) or asked.others:
         return f"it is not for {spec.username} alone"
     node = next((each for each in nodes if each.name == name), None)
     if node is None:
-        return f"there is no node {name}"
+        return f"node {name} does not exist"
     wanted = (*asked.dns_names, *asked.ip_addresses)
     if not wanted:
         return "it names no address"

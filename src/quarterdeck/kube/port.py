@@ -1,4 +1,4 @@
-"""The kube port: what quarterdeck asks apiservers and controllers, one named process at a time."""
+"""The kube port: calls of apiservers and controllers, one named process at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from quarterdeck.errors import QuarterdeckError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """Where a process listens."""
+    """The address of a process."""
 
     host: str
     port: int
 
 
-# Objects of any kind, asked of one apiserver: the half of the kube port that add-ons need.
+# Objects of any kind, over one apiserver: the half of the kube port that add-ons need.
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ApiResource:
     namespaced: bool
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """Of one object, or without a ``name`` of all: those of one namespace, or of all of them."""
+        """The path of one object, or without a ``name`` of all: those of one namespace, or of all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         return f"{root}{within}/{self.plural}" + (f"/{name}" if name else "")
@@ -43,8 +43,8 @@ class ApiResource:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """All that is served, the preferred version of each group first. ``silent``: groups (with their version) whose own
-    apiserver does not answer: of these nothing is known, and nothing else suffers from that.
+    """All kinds that are served, the preferred version of each group first. ``silent``: groups (with their version)
+    whose own apiserver does not answer: their kinds are unknown, and the others are not affected.
     """
 
     resources: Sequence[ApiResource]
@@ -53,7 +53,7 @@ class Discovered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meta:
-    """The metadata of an object, and nothing of what it holds. ``managed``: its ``managedFields``."""
+    """The metadata of an object, without its content. ``managed``: its ``managedFields``."""
 
     namespace: str
     name: str
@@ -65,15 +65,15 @@ class Meta:
 
 
 class Refusal(Enum):
-    """Why an apiserver does not take something."""
+    """Why an apiserver refuses something."""
 
-    OWNED = auto()  # somebody else owns fields that say something else
-    INVALID = auto()  # it never will: what is said makes no sense, or cannot be changed
-    LATER = auto()  # it may when something else is there, or gone
+    OWNED = auto()  # another manager owns fields with other values
+    INVALID = auto()  # for good: the content is invalid, or cannot be changed
+    LATER = auto()  # for now: something else must exist, or be deleted, first
 
 
 class Refused(QuarterdeckError):
-    """An apiserver answered that it does not do what was asked. ``fields`` are those that ``owners`` own."""
+    """An apiserver refused the request. ``fields`` are those that ``owners`` own."""
 
     def __init__(self, doing: str, seen: str, why: Refusal, *, fields: Sequence[str] = (), owners: str = "") -> None:
         super().__init__(doing, seen)
@@ -84,7 +84,7 @@ class Objects(Protocol):
     """Objects of one plane. Every call has its own deadline and never retries. All raise Unavailable."""
 
     async def discover(self, apiserver: Address) -> Discovered:
-        """What is served now."""
+        """The kinds that are served now."""
         ...
 
     async def read(self, apiserver: Address, path: str) -> JsonValue:
@@ -92,22 +92,22 @@ class Objects(Protocol):
         ...
 
     async def metadata(self, apiserver: Address, resource: ApiResource, selector: str) -> tuple[Meta, ...]:
-        """The metadata of all objects of a kind, in all namespaces, whose labels a selector takes; none when
-        the kind is not served.
+        """The metadata of all objects of a kind, in all namespaces, that a label selector matches; none when the kind
+        is not served.
         """
         ...
 
     async def apply(
         self, apiserver: Address, path: str, manifest: Mapping[str, JsonValue], *, manager: str, force: bool = False
     ) -> Meta:
-        """Server-side apply: the object has what the manifest says, and ``manager`` owns these fields; those that it
-        owned before and does not name any more go. ``force``: also those that somebody else owns. Raises Refused.
+        """Server-side apply: the object gets the manifest's fields, and ``manager`` owns them; fields that it owned
+        before and no longer names are removed. ``force``: also fields that another manager owns. Raises Refused.
         """
         ...
 
     async def delete(self, apiserver: Address, path: str, *, uid: str) -> bool:
-        """Have an object deleted, with what depends on it in the background, if it still is the one with that ``uid``.
-        False when it is gone already. Raises Refused.
+        """Delete an object, and its dependents in the background, if it still is the one with that ``uid``. False when
+        it is deleted already. Raises Refused.
         """
         ...
 
@@ -117,17 +117,17 @@ class Witness(Protocol):
 
     @property
     def told(self) -> bool:
-        """Whether all of them were told that the apiserver ends. True too of one that answered nothing when they were
-        made.
+        """Whether all of them learned that the apiserver shuts down. True too for an apiserver that answered nothing
+        when they were opened.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """What a health path said. ``ok`` is None when nothing is known: no answer within the deadline.
+    """The answer of a health path. ``ok`` is None when it is unknown: no answer within the deadline.
 
-    A refused connection is a plain no: nothing listens there. ``detail`` is one line for a person.
+    A refused connection counts as False: nothing listens there. ``detail`` is one line for people.
     """
 
     ok: bool | None
@@ -138,8 +138,8 @@ class HealthAnswer:
 class LeaderLease:
     """A coordination.k8s.io Lease in kube-system that a leader holds.
 
-    ``holder`` is "" when it was released. ``renewed`` is when the holder last renewed it (seconds since the epoch,
-    by the holder's clock; None if never), ``duration`` for how long that counts, in seconds.
+    ``holder`` is "" when it was released. ``renewed`` is when the holder last renewed it (seconds since the epoch, by
+    the holder's clock; None if never), ``duration`` for how long that counts, in seconds.
     """
 
     name: str
@@ -151,19 +151,19 @@ class LeaderLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLease(LeaderLease):
-    """The same, with what tells one tenure from the next. ``transitions`` grows with each holder, ``acquired`` is when
-    this one began (seconds since the epoch, by the holder's clock; None if never). ``manager``: the program that wrote
-    who holds it, as it calls itself ("" unknown). ``deleted``: there is no such lease any more, this is its last word.
+    """The same, with the identity of a tenure."""
 
-    By the apiserver's clock (seconds since the epoch; None: not known): ``written_at`` is when the renewal was written,
-    ``answered_at`` when this was read. Neither depends on the clock of the holder.
-    """
-
+    #: When this tenure began (seconds since the epoch, by the holder's clock; None if never).
     acquired: float | None = None
+    #: Grows with each holder.
     transitions: int = 0
+    #: The program that wrote the holder, by its field manager; "": unknown.
     manager: str = ""
+    #: Whether the lease was deleted; this is its last state.
     deleted: bool = False
+    #: When the renewal was written, by the apiserver's clock (seconds since the epoch; None: not known).
     written_at: float | None = None
+    #: When this was read, by the apiserver's clock.
     answered_at: float | None = None
 
     @property
@@ -176,7 +176,7 @@ class SeenLease(LeaderLease):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTrial:
-    """What came of a trial write of a lease, of which nothing was stored. ``refusal``: why it was refused ("": it was
+    """The result of a trial write of a lease, of which nothing was stored. ``refusal``: why it was refused ("": it was
     not); ``late``: there was no answer within the deadline.
     """
 
@@ -185,28 +185,28 @@ class WriteTrial:
 
 
 class Kube(Objects, Protocol):
-    """The apiservers and controllers of one plane, and the objects that apiservers keep. Every call has its own
-    deadline and never retries.
+    """The apiservers and controllers of one plane, and the objects of its API. Every call has its own deadline and
+    never retries.
     """
 
     async def readyz(self, apiserver: Address, *, founded: bool = False, within: float | None = None) -> HealthAnswer:
-        """Whether the apiserver would serve. Asked anonymously; never raises for what the apiserver does.
+        """Whether the apiserver is ready to serve. Checked anonymously; never raises for what the apiserver does.
 
-        ``founded``: another apiserver of the plane was ready before, so that the default roles are there; saves the
-        second that an apiserver waits before it looks after them. ``within`` is a shorter deadline in seconds, for one
-        that may be just starting: it accepts connections and answers none.
+        ``founded``: another apiserver of the plane was ready before, so that the default roles exist; saves the second
+        for which an apiserver waits before it checks them. ``within`` is a shorter deadline in seconds, for one that
+        may be just starting: it accepts connections and does not answer.
         """
         ...
 
     async def ping(self, apiserver: Address) -> HealthAnswer:
-        """Whether the apiserver answers at all, also during its graceful shutdown. Asked over a connection that is
-        kept, so that a second one takes next to no time. Never raises for what the apiserver does.
+        """Whether the apiserver answers at all, also during its graceful shutdown. Over a kept connection, so that a
+        second one takes hardly any time. Never raises for what the apiserver does.
         """
         ...
 
     async def livez(self, apiserver: Address, *, within: float | None = None) -> HealthAnswer:
-        """Whether the apiserver works, ready or not, as whoever would start it anew asks. Never raises for what the
-        apiserver does. ``within`` is a shorter deadline in seconds.
+        """Whether the apiserver works, ready or not, by the check that decides about a restart. Never raises for what
+        the apiserver does. ``within`` is a shorter deadline in seconds.
         """
         ...
 
@@ -215,14 +215,14 @@ class Kube(Objects, Protocol):
         ...
 
     async def listens(self, server: Address) -> bool | None:
-        """Whether anything accepts connections there, ready or not; None when half a second does not tell. Never
+        """Whether anything accepts connections there, ready or not; None when half a second does not show it. Never
         raises.
         """
         ...
 
     def witness(self, apiserver: Address) -> AbstractAsyncContextManager[Witness]:
-        """Within the block connections stand as clients have them, which see when the apiserver has told its clients
-        that it ends. Never raises for what the apiserver does.
+        """Within the block, connections stand like those of clients, which see when the apiserver has announced its
+        shutdown to its clients. Never raises for what the apiserver does.
         """
         ...
 
@@ -231,13 +231,13 @@ class Kube(Objects, Protocol):
         ...
 
     async def loaded(self, apiserver: Address) -> str | None:
-        """The hash of the authentication file that the apiserver goes by, as it says (``sha256:...``); None if it does
-        not say. Raises Unavailable.
+        """The hash of the authentication file that the apiserver uses, as it reports it (``sha256:...``); None if it
+        does not. Raises Unavailable.
         """
         ...
 
     async def leads(self, controller: Address, lease: str) -> bool | None:
-        """Whether this controller manager or scheduler itself says that it holds ``lease``; None if unknown."""
+        """Whether this controller manager or scheduler itself reports that it holds ``lease``; None if unknown."""
         ...
 
     async def leader_lease(self, apiserver: Address, name: str) -> SeenLease | None:
@@ -245,28 +245,27 @@ class Kube(Objects, Protocol):
         ...
 
     def lease_changes(self, apiserver: Address) -> AsyncGenerator[SeenLease, None]:
-        """All leases in kube-system as they are, and then each change of any of them, in the order in which they came
-        about, for as long as the apiserver answers; close it. Where it does not know any more what came since, or
-        nothing did for some seconds, all are told again as they are. Raises Unavailable, also when it is silent for
-        some 10 s.
+        """All leases in kube-system, and then each change of any of them, in the order in which they occurred, for as
+        long as the apiserver answers; close it. After a gap in its history, or some seconds without changes, all are
+        reported again. Raises Unavailable, also when it is silent for some 10 s.
         """
         ...
 
     async def may_hold(self, apiserver: Address, user: str, lease: str) -> bool:
-        """Whether an apiserver lets a user write the lease ``lease`` in kube-system. Raises Unavailable."""
+        """Whether an apiserver authorizes a user to write the lease ``lease`` in kube-system. Raises Unavailable."""
         ...
 
     async def try_lease(self, apiserver: Address, name: str, *, within: float) -> WriteTrial:
-        """Write the lease ``name`` in kube-system as a holder does, or create it, as a dry run: admission is asked,
-        nothing is stored. ``within``: seconds that it may take. Raises Unavailable.
+        """Write the lease ``name`` in kube-system as a holder does, or create it, as a dry run: admission runs, nothing
+        is stored. ``within``: seconds that it may take. Raises Unavailable.
         """
         ...
 
     async def release_lease(self, apiserver: Address, name: str, holder: str) -> bool:
-        """Empty the lease if ``holder`` still has it, so that a standby need not wait until it runs out.
+        """Empty the lease if ``holder`` still has it, so that a standby need not wait until it expires.
 
-        Only for a holder whose process is seen to be gone. False, and nothing changed, if somebody else has it or
-        it changed meanwhile. Raises Unavailable.
+        Only for a holder whose process is known to have ended. False, and nothing changed, if another process has it or
+        it has changed since. Raises Unavailable.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Connections to an apiserver that are like its clients', to see when it has told these that it ends."""
+"""Connections to an apiserver that are like its clients', to see when it has announced its shutdown to these."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ import h2.exceptions
 
 from quarterdeck.kube.port import Address
 
-#: Seconds for a connection to stand, and for its first answer.
+#: Seconds for a connection to open, and for its first answer.
 _DEADLINE = 1.0
 _PIECE = 16 * 1024
-#: An object that there need not be: a watch of it stays open, and costs nothing.
+#: An object that need not exist: a watch of it stays open, and costs nothing.
 _WATCHED = "/api/v1/namespaces/default/configmaps?watch=true&fieldSelector=metadata.name%3Dquarterdeck-witness"
 
 
 class ConnectionWitness:
-    """What connections of a client's kinds were told so far."""
+    """What connections of a client's kinds have learned so far."""
 
     def __init__(self) -> None:
         self._waiting: list[asyncio.Task[None]] = []
 
     @property
     def told(self) -> bool:
-        """Whether all of them were told that the apiserver ends: one that is idle was closed, one with a request under
-        way over HTTP/2 got its GOAWAY. True too of an apiserver that did not answer.
+        """Whether all of them learned that the apiserver shuts down: the idle one was closed, the one with a request in
+        flight over HTTP/2 got its GOAWAY. True too for an apiserver that did not answer.
         """
         return all(each.done() for each in self._waiting)
 
@@ -40,7 +40,7 @@ class ConnectionWitness:
         self._waiting.append(asyncio.create_task(told))
 
     async def end(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         for each in self._waiting:
             each.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
@@ -52,9 +52,9 @@ async def witness(
 ) -> AsyncIterator[ConnectionWitness]:
     """Within the block two connections stand to an apiserver, if it answers.
 
-    One is idle (HTTP/1.1), the other has a watch open (HTTP/2). An apiserver that ends closes its listener first, then
-    the connections that are idle, and tells all others to go away (net/http: Server.Shutdown); these are different
-    moments on a machine that is busy.
+    One is idle (HTTP/1.1), the other has a watch open (HTTP/2). An apiserver that shuts down closes its listener first,
+    then the idle connections, and sends GOAWAY to all others (net/http: Server.Shutdown); these are different moments
+    on a busy machine.
     """
     async with AsyncExitStack() as stack:
         made = ConnectionWitness()
@@ -63,7 +63,9 @@ async def witness(
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, h2.exceptions.H2Error):
                 async with asyncio.timeout(_DEADLINE):
                     reader, writer = await asyncio.open_connection(apiserver.host, apiserver.port, ssl=context)
-                    stack.callback(_drop, writer)  # which also keeps it from being collected: that would close it
+                    stack.callback(
+                        _drop, writer
+                    )  # this also keeps it from being garbage-collected, which would close it
                     made.wait(await opened(reader, writer, apiserver))
         yield made
 
@@ -104,7 +106,7 @@ async def _until(
     state: h2.connection.H2Connection,
     ends: tuple[type[h2.events.Event], ...],
 ) -> None:
-    """Return after one of these events, or when the connection is closed or nothing that can be read comes."""
+    """Return after one of these events, or when the connection is closed or nothing readable comes."""
     with suppress(OSError, h2.exceptions.H2Error):
         while data := await reader.read(_PIECE):
             if any(isinstance(each, ends) for each in state.receive_data(data)):

@@ -1,4 +1,5 @@
-"""Controllers that run in one process at a time: a primary lock, and locks for what moves from one program to another.
+"""Controllers that run in one process at a time: a primary lock, and locks for controllers that move from one program
+to another.
 
 The pattern of the proposal "Cloud Controller Manager Migration" (kubernetes/enhancements), as a library:
 docs/leases.md.

@@ -1,4 +1,4 @@
-"""One lock of a manager: carries out what the protocol says, and tells it what came of that."""
+"""One lock of a manager: carries out the protocol's moves, and reports their outcome to it."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ CALL_DEADLINE = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Means:
-    """What all locks of a manager use. ``clock`` is monotonic, ``wall`` since 1970, both in seconds; ``fatal`` ends the
-    process; ``tell`` is told what a person may want to know.
+    """Shared by all locks of a manager. ``clock`` is monotonic, ``wall`` since 1970, both in seconds; ``fatal`` ends
+    the process; ``tell`` receives messages for people.
     """
 
     store: LockStore
@@ -54,9 +54,9 @@ class Means:
 
 @dataclass(kw_only=True)
 class LockKeeper:
-    """Keeps one lock, for as long as ``wanted``. ``under`` says what it stands under; ``news`` is called with each
-    change of it. ``error``: what a controller has failed with, which ends all of them. ``writes`` counts what was
-    written, by kind and by what came of it.
+    """Holds one lock, as long as it is ``wanted``. ``under`` returns the state it depends on; ``news`` is called with
+    each change of the lock. ``error``: the failure of a controller, which ends all of them. ``writes`` counts writes by
+    kind and outcome.
     """
 
     runs: ControllerSet
@@ -81,25 +81,25 @@ class LockKeeper:
 
     @property
     def left(self) -> float:
-        """Seconds for which nobody else may act under the lock."""
+        """Seconds for which no other process may act under the lock."""
         now = self.means.clock()
         return protocol.may_act_until(self.lock, self._stands_under(now)) - now
 
     @property
     def is_blocked(self) -> bool:
-        """Whether somebody of a lower precedence holds the lock."""
+        """Whether a holder of a lower precedence has the lock."""
         return protocol.in_the_way(self.lock, self.terms)
 
     def poke(self) -> None:
-        """Something has changed: look again."""
+        """Something has changed: evaluate again."""
         self._poked.set()
 
     async def run(self) -> None:
-        """Keep it until it is not wanted any more, and was let go."""
+        """Hold it until it is not wanted any more, and was released."""
         try:
             while self.wanted or not self._is_gone():
                 self._look_at_controllers()
-                self._expect()  # what it stands under may have changed
+                self._expect()  # the state it depends on may have changed
                 now = self.means.clock()
                 await self._do(protocol.next_move(self.lock, self.terms, self._stands_under(now), now))
         finally:
@@ -153,13 +153,13 @@ class LockKeeper:
         self._now(protocol.stopping(self.lock, self.means.clock()))
 
     def _now(self, lock: LockView) -> None:
-        """The lock is another one: all who go by it look again."""
+        """The lock has changed: all that depend on it evaluate again."""
         self.lock = lock
         self.news()
         self._expect()
 
     def _expect(self) -> None:
-        """Have the watchdog know until when the controllers may go on."""
+        """Set the watchdog's deadline for the controllers."""
         if self.lock.running is Running.OFF:
             self.means.watchdog.forget(self.name)
             return
@@ -198,14 +198,14 @@ class LockKeeper:
             self._now(protocol.wrote(self.lock, self.terms, write, record, sent, self.means.clock()))
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """What the store answers. Raises QuarterdeckError; nobody waits for an answer when it is time to stop."""
+        """The store's answer. Raises QuarterdeckError; when it is time to stop, the call is not waited for."""
         now = self.means.clock()
         safe = protocol.next_safety(self.lock, self.terms, self._stands_under(now))
         try:
             async with asyncio.timeout(max(0.0, min(CALL_DEADLINE, safe - now))):
                 return await call
         except TimeoutError:
-            raise TimedOut(f"asking for lock {self.name!r}", "the store did not answer in time") from None
+            raise TimedOut(f"reading or writing lock {self.name!r}", "the store did not answer in time") from None
 
     def _fail(self, doing: str, error: QuarterdeckError) -> None:
         self._say(doing, str(error))
@@ -214,8 +214,8 @@ class LockKeeper:
     # waiting
 
     async def _wait(self, until: float) -> None:
-        """Until then, or until something has changed. News of a watch are heard here alone, when nothing is under way:
-        what a write came to may be older than they are.
+        """Wait until then, or until something has changed. Results of a watch are handled only here, when no write is
+        in flight: the result of a write may be older than they are.
         """
         if self.lock.known:
             self._watch_on()
@@ -241,7 +241,7 @@ class LockKeeper:
 
     def _watch_ended(self, watch: asyncio.Future[Record | None]) -> None:
         if not watch.cancelled():
-            watch.exception()  # of one that nobody hears any more it is not told
+            watch.exception()  # a call that was abandoned gets no result
             self.poke()
 
     def _hear(self, watch: asyncio.Future[Record | None]) -> None:
@@ -259,7 +259,7 @@ class LockKeeper:
             self._watch.cancel()
         self._watch = None
 
-    # telling
+    # messages
 
     def _tell_what_is_odd(self) -> None:
         record, terms = self.lock.record, self.terms
@@ -268,14 +268,16 @@ class LockKeeper:
             self._say("set", f"lock {self.name!r} is for {has}, not for {would}: it is not taken; use another name")
         if protocol.overdue(self.lock, terms, self.means.clock()) and record is not None:
             since = self.means.wall() - (self.means.clock() - self.lock.asked)
-            how = f"was asked to let go at {_time(since)}" if record.can_be_asked else "cannot be asked to let go"
+            how = (
+                f"was asked to release it at {_time(since)}" if record.can_be_asked else "cannot be asked to release it"
+            )
             held = f"{record.holder} since {_time(record.acquired / MICROSECONDS)}"
             self._say("holder", f"lock {self.name!r} is held by {held}, which {how}")
         elif not protocol.in_the_way(self.lock, terms):
             self._said.pop("holder", None)
 
     def _say(self, about: str, text: str) -> None:
-        """Tell it once."""
+        """Report it once."""
         if self._said.get(about) != text:
             self._said[about] = text
             self.means.tell(text)

@@ -1,4 +1,4 @@
-"""A controller manager: a primary lock, and migration locks that are held while it is."""
+"""A controller manager: a primary lock, and migration locks that are held together with it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def end_process(why: str) -> NoReturn:
-    """End this process at once, as client-go does (klog.Fatal): somebody else may act from now on."""
+    """End this process at once, as client-go does (klog.Fatal): another process may act from now on."""
     sys.stderr.write(f"ended: {why}\n")
     sys.stderr.flush()
     os._exit(1)
@@ -37,8 +37,9 @@ def end_process(why: str) -> NoReturn:
 class Manager:
     """Runs the controllers of its sets, each while it holds the set's lock. Call ``run``.
 
-    ``primary``: held before all others, and let go after them; it may have no controllers. ``precedence``: the manager
-    asks holders of a lower one to let go, so that a newer version takes over from an older one, and never back.
+    ``primary``: acquired before all others, and released after them; it may have no controllers. ``precedence``: the
+    manager asks holders of a lower one to release, so that a newer version takes over from an older one, and never
+    back.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class Manager:
         watchdog: bool = True,
     ) -> None:
         """``name``: of this program, for people ("": the host's). ``clock`` is monotonic, in seconds, and counts the
-        time that the host sleeps; ``wall`` is in seconds since 1970. ``fatal`` ends the process; ``tell`` gets what a
-        person may want to know, once. ``watchdog``: a thread calls ``fatal`` too, where the event loop does not get
-        to. Raises InvalidInput for sets that cannot be.
+        time that the host sleeps; ``wall`` is in seconds since 1970. ``fatal`` ends the process; ``tell`` receives
+        messages for people, each once. ``watchdog``: a thread calls ``fatal`` too, if the event loop is blocked. Raises
+        InvalidInput for invalid sets.
         """
         timing = timing or Timing()
-        #: Of this run of it alone, as client-go's: nobody takes another run's record for his own.
+        #: Of this run alone, as client-go's: no process mistakes another run's record for its own.
         self.identity = f"{name or socket.gethostname()}_{uuid.uuid4()}"
         dog = Watchdog(clock=clock, fatal=fatal, stop_within=timing.stop_within)
         self._means = Means(store=store, clock=clock, wall=wall, fatal=fatal, tell=tell, watchdog=dog)
@@ -83,15 +84,15 @@ class Manager:
         return {self._primary.name: self._primary, **self._migration}
 
     def holds(self, lock: str) -> bool:
-        """Whether the controllers of a lock run here, and may act. Raises KeyError for a lock that is not its own."""
+        """Whether the controllers of a lock run here, and may act. Raises KeyError for an unknown lock."""
         keeper = self.locks[lock]
         return keeper.lock.running is not protocol.Running.OFF and keeper.left > 0
 
     async def run(self) -> None:
-        """Keep the locks until this is cancelled; then stop the controllers, and let all locks go.
+        """Hold the locks until this is cancelled; then stop the controllers, and release all locks.
 
-        Raises what a controller raises, after the same. A lock that cannot be let go since the store does not answer
-        runs out by itself.
+        Raises a controller's error, after the same. A lock that cannot be released since the store does not answer
+        expires by itself.
         """
         self._wanted = True
         if self._watched:
@@ -111,10 +112,10 @@ class Manager:
         precedence: int | None = None,
         timing: Timing | None = None,
     ) -> None:
-        """Go by other migration locks, another precedence or other times from now on; what is None stays.
+        """Use other migration locks, another precedence or other times from now on; None keeps a value.
 
-        Returns when locks that are not among them any more have been let go. All others are kept meanwhile. Raises
-        InvalidInput, and changes nothing, for sets that cannot be, and for controllers other than a lock was used with.
+        Returns when locks that were removed have been released. All others are held all the time. Raises InvalidInput,
+        without any change, for invalid sets, and for a lock with other controllers than before.
         """
         async with self._changing:
             wanted = [each.runs for each in self._migration.values()] if migration is None else list(migration)
@@ -185,7 +186,7 @@ class Manager:
             await self._news.wait()
 
     async def _drop(self, keepers: Sequence[LockKeeper]) -> None:
-        """Wait until locks were let go, or until they cannot be."""
+        """Wait until locks were released, or until they cannot be."""
         tasks = [self._tasks.pop(each.name) for each in keepers if each.name in self._tasks]
         if tasks:
             done, late = await asyncio.wait(tasks, timeout=self._timing.duration + CALL_DEADLINE)

@@ -1,4 +1,4 @@
-"""The locks of managers in numbers, for Prometheus."""
+"""Metrics of managers' locks, for Prometheus."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quarterdeck.leases.manager import Manager
 
 
 class LockMetrics(Collector):
-    """A collector for a ``prometheus_client`` registry. What is told is worked out when it is asked for."""
+    """A collector for a ``prometheus_client`` registry. Values are computed at each scrape."""
 
     def __init__(self, *managers: Manager) -> None:
         self._managers: Sequence[Manager] = managers
@@ -25,21 +25,21 @@ class LockMetrics(Collector):
             "quarterdeck_lock_held", "Whether this process holds a lock and its controllers may act.", labels=("lock",)
         )
         master = GaugeMetricFamily(
-            "leader_election_master_status", "The same, by the name that client-go gives it.", labels=("name",)
+            "leader_election_master_status", "The same, under client-go's name.", labels=("name",)
         )
         left = GaugeMetricFamily(
             "quarterdeck_lock_left_seconds",
-            "For how long yet nobody else may act under a lock that this process holds, if it is not renewed.",
+            "Seconds for which no other process may act under a lock that this process holds, if it is not renewed.",
             labels=("lock",),
         )
         token = GaugeMetricFamily(
             "quarterdeck_lock_token",
-            "The fencing token of whoever holds a lock, as last seen: it grows with each holder.",
+            "The fencing token of the holder of a lock, as last seen: it grows with each holder.",
             labels=("lock",),
         )
         blocked = GaugeMetricFamily(
             "quarterdeck_lock_in_the_way",
-            "Whether a lock has a holder of a lower precedence, which has not let go of it.",
+            "Whether a lock has a holder of a lower precedence, which has not released it.",
             labels=("lock",),
         )
         writes = CounterMetricFamily(

@@ -1,7 +1,7 @@
-"""PURE: what one process knows of one lock, what changes that, and what it does next.
+"""PURE: one process's knowledge of one lock, the events that change it, and the next move.
 
-Nothing here reads a clock or asks a store: time comes as an argument, in seconds by the process's own monotonic clock,
-which no other process's is compared with. ``tests/model`` searches every course of it.
+Nothing here reads a clock or the store: time comes as an argument, in seconds by the process's own monotonic clock,
+which is never compared with another process's. ``tests/model`` searches every sequence of it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ class Running(Enum):
 
     OFF = auto()
     ON = auto()
-    STOPPING = auto()  # they were told to end, and may still act
+    STOPPING = auto()  # they were told to stop, and may still act
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What one process wants of one lock. ``identity`` is of this run of it alone: no other process, and no earlier
-    run, has ever written it. A process asks a holder of a lower ``precedence`` to let go.
+    """One process's requirements of one lock. ``identity`` is of this run alone: no other process, and no earlier run,
+    has ever written it. A process asks a holder of a lower ``precedence`` to release.
     """
 
     identity: str
@@ -37,44 +37,47 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Under:
-    """What a lock stands under. ``wanted``: it is to be held, if it can be. ``until``: nothing may be done under it
-    after that, whatever becomes of the lock itself. ``clear``: nothing stands under this lock any more.
-    """
+    """The state that a lock depends on."""
 
+    #: Whether it must be held, if possible.
     wanted: bool
+    #: Nothing may be done under it after that time, whatever becomes of the lock itself.
     until: float = math.inf
+    #: Whether nothing depends on this lock any more.
     clear: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockView:
-    """What one process knows of one lock.
+    """One process's knowledge of one lock."""
 
-    ``record``: as it was last seen, unchanged ``since`` it was received; without a version if it was deleted after
-    that, None if there was none. ``known``: nothing says that it is another one by now. ``until``: before that nobody
-    else takes the lock. ``renewed``: when the last renewal that was acknowledged was sent. ``asked``: when the last
-    request of this process that was acknowledged was sent. ``failed``: when something last failed. ``token``: of those
-    controllers that run, or ran last; ``stopped``: when they were told to end.
-    """
-
+    #: As last seen, unchanged ``since`` it was received; without a version if it was deleted after that, None if there
+    #: was none.
     record: Record | None = None
+    #: Whether nothing suggests that it has changed since.
     known: bool = False
     since: float = _NEVER
+    #: No other process acquires the lock before that.
     until: float = _NEVER
+    #: When the last acknowledged renewal was sent.
     renewed: float = _NEVER
+    #: When the last acknowledged request of this process was sent.
     asked: float = _NEVER
+    #: The time of the last failure.
     failed: float = _NEVER
     running: Running = Running.OFF
+    #: That of the controllers that run, or ran last.
     token: int = 0
+    #: When they were told to stop.
     stopped: float = _NEVER
 
     def holds(self, now: float) -> bool:
-        """Whether nobody else can have the lock."""
+        """Whether no other process can have the lock."""
         return now < self.until
 
 
 class WriteKind(Enum):
-    """What a write does."""
+    """The purpose of a write."""
 
     CREATE = auto()
     TAKE = auto()
@@ -85,12 +88,12 @@ class WriteKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Look what is stored."""
+    """Read the stored record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Store ``record`` in the place of the one of its ``version``; its times are not set yet (``stamped``)."""
+    """Store ``record`` in place of the one of its ``version``; its times are not set yet (``stamped``)."""
 
     kind: WriteKind
     record: Record
@@ -98,24 +101,24 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Have the controllers begin."""
+    """Start the controllers."""
 
     token: int
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Tell the controllers to end."""
+    """Tell the controllers to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The controllers have not ended, and the lock is not held any more: nothing but the end of the process helps."""
+    """The controllers have not stopped, and the lock is not held any more: only the end of the process helps."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Nothing is to be done before this time, or before something is told."""
+    """Nothing to do before this time, or before an event."""
 
     until: float
 
@@ -123,15 +126,13 @@ class WaitUntil:
 Move = Read | Write | Start | Stop | End | WaitUntil
 
 
-# what is told
+# events
 
 
 def saw(lock: LockView, terms: Terms, record: Record | None, now: float) -> LockView:
-    """What is stored was received; ``now`` is the time after that."""
+    """The stored record was received; ``now`` is the time after that."""
     if record is None and lock.record is not None:
-        record = replace(
-            lock.record, version=""
-        )  # somebody deleted it: its holder may not know yet, and its token counts
+        record = replace(lock.record, version="")  # it was deleted: its holder may not know yet, and its token counts
     same = record is not None and lock.record is not None and record.term == lock.record.term
     return replace(
         lock,
@@ -139,18 +140,20 @@ def saw(lock: LockView, terms: Terms, record: Record | None, now: float) -> Lock
         known=True,
         since=lock.since if same else now,
         failed=_NEVER,
-        # Nobody takes it from us in time, but a person may.
+        # No process takes it from us in time, but a person may.
         until=lock.until if _mine(record, terms) else _NEVER,
     )
 
 
 def stamped(lock: LockView, write: Write, wall: float) -> Write:
-    """A write with its times, by the wall clock (seconds). A request is no sign of life of the holder: it has none."""
+    """A write with its times, by the wall clock (seconds). A request is no sign of life of the holder: its renewal time
+    stays.
+    """
     return write if write.kind is WriteKind.ASK else replace(write, record=dated(write.record, lock.record, wall))
 
 
 def sending(lock: LockView, terms: Terms, write: Write, now: float) -> LockView:
-    """A write is about to be sent. Whether it counts may never be known: what it takes away is gone from now on."""
+    """A write is about to be sent. Its outcome may never be known: what it gives up is lost from now on."""
     if write.kind is WriteKind.RELEASE:
         return replace(lock, until=_NEVER)
     if write.kind is WriteKind.RENEW:
@@ -168,22 +171,22 @@ def wrote(lock: LockView, terms: Terms, write: Write, record: Record, sent: floa
 
 
 def refused(lock: LockView) -> LockView:
-    """The store has another record than the write was to replace."""
+    """The store has another record than the write expected."""
     return replace(lock, known=False, failed=_NEVER)
 
 
 def failed(lock: LockView, now: float) -> LockView:
-    """Nobody knows what came of a call: a write may have been stored, or may be yet."""
+    """The outcome of a call is unknown: a write may have been stored, or may be stored later."""
     return replace(lock, known=False, failed=now)
 
 
 def started(lock: LockView, token: int) -> LockView:
-    """The controllers begin."""
+    """The controllers start."""
     return replace(lock, running=Running.ON, token=token)
 
 
 def stopping(lock: LockView, now: float) -> LockView:
-    """The controllers were told to end."""
+    """The controllers were told to stop."""
     return replace(lock, running=Running.STOPPING, stopped=now)
 
 
@@ -192,16 +195,18 @@ def ended(lock: LockView) -> LockView:
     return replace(lock, running=Running.OFF)
 
 
-# what a lock stands under
+# the state that a lock depends on
 
 
 def above(children: tuple[LockView, ...], now: float, *, wanted: bool) -> Under:
-    """What the primary lock of a process stands under. It is not let go before all that needs it is."""
+    """The state that the primary lock of a process depends on. It is released after all that needs it."""
     return Under(wanted=wanted, clear=not any(each.running is not Running.OFF or each.holds(now) for each in children))
 
 
 def below(primary: LockView, *, wanted: bool) -> Under:
-    """What a migration lock stands under: it is wanted while the primary one is held, and not being given up."""
+    """The state that a migration lock depends on: it is wanted while the primary one is held, and not being
+    released.
+    """
     return Under(wanted=wanted and primary.running is Running.ON, until=primary.until)
 
 
@@ -211,12 +216,12 @@ def may_act_until(lock: LockView, under: Under) -> float:
 
 
 def to_stop_at(lock: LockView, terms: Terms, under: Under) -> float:
-    """At this time controllers are told to end, if nothing else is told before."""
+    """At this time controllers are told to stop, unless an event comes before."""
     return may_act_until(lock, under) - terms.timing.stop_within
 
 
 def to_end_at(lock: LockView, terms: Terms, under: Under) -> float:
-    """At this time controllers that were told to end have to have done so. Who was frozen is late to tell them."""
+    """At this time controllers that were told to stop must have done so. A frozen process tells them late."""
     return max(may_act_until(lock, under), lock.stopped + terms.timing.stop_within)
 
 
@@ -227,11 +232,11 @@ def next_safety(lock: LockView, terms: Terms, under: Under) -> float:
     return (to_stop_at if lock.running is Running.ON else to_end_at)(lock, terms, under)
 
 
-# what is next
+# the next move
 
 
 def next_move(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
-    """What a process does now. First what keeps it from acting beside another one."""
+    """The next move of a process. First the moves that keep it from acting at the same time as another one."""
     if lock.running is Running.ON and _has_to_stop(lock, terms, under, now):
         return Stop()
     if lock.running is Running.STOPPING and now >= to_end_at(lock, terms, under):
@@ -276,23 +281,23 @@ def _waiting(lock: LockView, terms: Terms, under: Under, now: float) -> Move:
         return Write(WriteKind.TAKE if record.version else WriteKind.CREATE, _held(taken, terms))
     if _wants_more(record, terms) and now >= lock.asked + record.duration:
         return Write(WriteKind.ASK, replace(record, asked_by=terms.identity))
-    # Once more at the end of the time in which whoever was asked lets go: what is odd is told then.
+    # Once more at the end of the holder's time to release: problems are reported then.
     patience = lock.asked + record.duration
     return _wait(lock, terms, under, min(free, patience) if now < patience else free)
 
 
 def _wait(lock: LockView, terms: Terms, under: Under, until: float) -> WaitUntil:
-    """Until then, or until the controllers have to be told to end, or have to have ended."""
+    """Wait until then, or until the controllers must be told to stop, or must have stopped."""
     return WaitUntil(min(until, next_safety(lock, terms, under)))
 
 
 def mismatch(record: Record | None, terms: Terms) -> bool:
-    """Whether something else runs under the lock than is to: then it is nobody's to take who thinks so."""
+    """Whether something else runs under the lock than expected: then this process must not take it."""
     return record is not None and bool(record.controllers) and record.controllers != terms.controllers
 
 
 def in_the_way(lock: LockView, terms: Terms) -> bool:
-    """Whether the lock has a holder which this process would replace, and that does not let go."""
+    """Whether the lock has a holder which this process would replace, and that does not release."""
     record = lock.record
     if record is None or record.holder in ("", terms.identity) or mismatch(record, terms):
         return False
@@ -300,7 +305,7 @@ def in_the_way(lock: LockView, terms: Terms) -> bool:
 
 
 def overdue(lock: LockView, terms: Terms, now: float) -> bool:
-    """Whether that holder has been asked for longer than it takes to let go, or cannot be asked."""
+    """Whether that holder was asked longer ago than a release takes, or cannot be asked."""
     record = lock.record
     if record is None or not in_the_way(lock, terms):
         return False
@@ -308,12 +313,12 @@ def overdue(lock: LockView, terms: Terms, now: float) -> bool:
 
 
 def _wants_more(record: Record, terms: Terms) -> bool:
-    """Whether to ask the holder. Who has been asked already lets go, for whomever."""
+    """Whether to ask the holder. A holder that was asked already releases, for whichever process."""
     return record.can_be_asked and bool(record.version) and not record.asked_by and terms.precedence > record.precedence
 
 
 def _behind(record: Record, terms: Terms) -> float:
-    """For how long a lock that nobody holds is left to whoever asked for it."""
+    """For how long a free lock is left to the process that asked for it."""
     return 0.0 if record.asked_by in ("", terms.identity) else terms.timing.first
 
 

@@ -1,4 +1,4 @@
-"""Controllers, the sets that they run in, and what each goes by while it runs."""
+"""Controllers, the sets that they run in, and the lock that each checks while it runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from quarterdeck.errors import InvalidInput, LeaseLost
 
 
 class Held:
-    """A lock that is held. ``token`` is of this holder alone, and grows with each one: send it with what is written,
-    and have whoever stores that refuse one that is lower than any it has seen.
+    """A held lock. ``token`` is of this holder alone, and grows with each one: send it with each write, and make the
+    receiver refuse one that is lower than any it has seen.
     """
 
     def __init__(self, lock: str, token: int, holder: str, left: Callable[[], float]) -> None:
-        """``left``: for how many seconds yet nobody else may act under the lock."""
+        """``left``: seconds for which no other process may act under the lock."""
         self.lock = lock
         self.token = token
         self.holder = holder
@@ -23,34 +23,34 @@ class Held:
 
     @property
     def left(self) -> float:
-        """For how many seconds yet nobody else may act, if the lock is not renewed; none when it may be lost."""
+        """Seconds for which no other process may act, if the lock is not renewed; 0 when it may be lost."""
         return max(0.0, self._left())
 
     def check(self) -> None:
-        """Return only if nobody else may act under the lock now. Call it right before each thing that is done.
+        """Return only if no other process may act under the lock now. Call it right before each action.
 
-        Raises LeaseLost, also when this process was frozen and has just been woken. It can still be frozen right after
+        Raises LeaseLost, also when this process was frozen and has just resumed. It can still be frozen right after
         this: against that only the token helps.
         """
         if self._left() <= 0:
             raise LeaseLost(
                 f"acting under lock {self.lock!r} as {self.holder}",
-                "it was not renewed in time, or given up",
-                "end this; it begins again when the lock is held again",
+                "it was not renewed in time, or released",
+                "stop; it starts again when the lock is held again",
             )
 
 
-#: What runs while a lock is held, until it is cancelled. It calls ``Held.check`` before each thing that it does.
+#: Runs while a lock is held, until it is cancelled. It calls ``Held.check`` before each action.
 Controller = Callable[[Held], Awaitable[None]]
 
-#: So many migration locks a manager is recommended to have at most (the source's proposal: "for performance reasons").
+#: The recommended number of migration locks of a manager (the source's proposal: "for performance reasons").
 RECOMMENDED = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControllerSet:
-    """The controllers that run under one lock, by name. Which they are is written down with the lock, for ever: whoever
-    has others under that name never takes it.
+    """The controllers that run under one lock, by name. Their names are stored with the lock and never change: a
+    process with other controllers for that name never takes it.
     """
 
     lock: str
@@ -63,7 +63,7 @@ class ControllerSet:
 
 
 def check_sets(primary: ControllerSet, migration: Sequence[ControllerSet]) -> tuple[str, ...]:
-    """What is unwise about the sets of a manager, in sentences. The primary one may have no controllers of its own.
+    """Warnings about the sets of a manager, in sentences. The primary one may have no controllers of its own.
 
     Raises InvalidInput for what the proposal rules out: two locks of one name, a controller in two sets; and for a
     migration lock under which nothing would run.
@@ -73,7 +73,7 @@ def check_sets(primary: ControllerSet, migration: Sequence[ControllerSet]) -> tu
     owners: dict[str, str] = {}
     for each in (primary, *migration):
         if not each.lock or each.lock in locks:
-            raise InvalidInput(doing, f"two locks are called {each.lock!r}" if each.lock else "a lock has no name")
+            raise InvalidInput(doing, f"two locks have the name {each.lock!r}" if each.lock else "a lock has no name")
         locks.add(each.lock)
         if each is not primary and not each.controllers:
             raise InvalidInput(doing, f"nothing runs under {each.lock!r}", "give it a controller, or leave it out")
@@ -83,12 +83,12 @@ def check_sets(primary: ControllerSet, migration: Sequence[ControllerSet]) -> tu
                 raise InvalidInput(doing, seen, "a controller belongs to one set")
             owners[name] = each.lock
     if len(migration) > RECOMMENDED:
-        return (f"{len(migration)} migration locks are held at once; no more than {RECOMMENDED} are recommended",)
+        return (f"{len(migration)} migration locks are held at once; at most {RECOMMENDED} are recommended",)
     return ()
 
 
 def check_unchanged(before: Sequence[ControllerSet], after: Sequence[ControllerSet]) -> None:
-    """Raises InvalidInput if a set would have other controllers than it was used with."""
+    """Raises InvalidInput if a set would have other controllers than before."""
     known = {each.lock: each.names for each in before}
     for each in after:
         if known.get(each.lock, each.names) != each.names:
@@ -111,7 +111,7 @@ class ControllerTasks:
             each.add_done_callback(lambda _: news())
 
     def stop(self) -> None:
-        """Tell them all to end."""
+        """Tell them all to stop."""
         for each in self._tasks:
             each.cancel()
 
@@ -127,7 +127,7 @@ class ControllerTasks:
 
     @property
     def error(self) -> BaseException | None:
-        """What one of them has failed with, if any has."""
+        """The error of one of them, if any."""
         return next((error for error in self._errors() if not isinstance(error, LeaseLost)), None)
 
     def _errors(self) -> list[BaseException]:

@@ -1,4 +1,4 @@
-"""The port to whatever keeps locks, and locks that are gone with their process."""
+"""The port to the store of locks, and locks in memory."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from quarterdeck.leases.record import Record
 
 
 class LockStore(Protocol):
-    """Where records are kept, by the name of their lock. It compares and swaps: that is all that is asked of it.
+    """The store of records, by the name of their lock. It compares and swaps: nothing else is needed.
 
-    All calls raise Unavailable when nobody knows what came of them: what was written may be stored, or may be yet. What
-    one process has seen stored, another one does not read without.
+    All calls raise Unavailable when their outcome is unknown: a write may be stored, or may be stored later. What one
+    process has read, every other one reads too.
     """
 
     async def read(self, name: str) -> Record | None:
-        """What is stored now, or was at some moment since the call was made; None if there is nothing."""
+        """The record that is stored now, or was at some moment since the call was made; None if there is none."""
         ...
 
     async def create(self, name: str, record: Record) -> Record:
-        """Store the first record of a lock; returns it with its version. Raises Conflict if there is one."""
+        """Store the first record of a lock; returns it with its version. Raises Conflict if it exists."""
         ...
 
     async def update(self, name: str, record: Record) -> Record:
-        """Store a record in the place of the one of its ``version``; returns it with its new version, which no other
-        record has ever had.
+        """Replace the record of its ``version``; returns it with its new version, which no other record has ever had.
 
-        Raises Conflict if another one is stored by now, or none.
+        Raises Conflict if it was changed or deleted.
         """
         ...
 
     async def changed(self, name: str, version: str) -> Record | None:
-        """What is stored, as soon as that is not of this ``version`` ("": none); never anything older than that."""
+        """The stored record, as soon as it is not of this ``version`` ("": none); never an older one."""
         ...
 
 
@@ -55,14 +54,14 @@ class MemoryLocks(LockStore):
     @override
     async def create(self, name: str, record: Record) -> Record:
         if name in self._records:
-            raise Conflict(f"creating lock {name!r}", "it is there already")
+            raise Conflict(f"creating lock {name!r}", "it exists already")
         return self._put(name, record)
 
     @override
     async def update(self, name: str, record: Record) -> Record:
         stored = self._records.get(name)
         if stored is None or stored.version != record.version:
-            raise Conflict(f"writing lock {name!r}", "somebody else wrote it first" if stored else "it was deleted")
+            raise Conflict(f"writing lock {name!r}", "another process wrote it first" if stored else "it was deleted")
         return self._put(name, record)
 
     @override

@@ -1,4 +1,4 @@
-"""A thread that ends the process when the event loop does not get to stop what may not go on."""
+"""A thread that ends the process when the event loop cannot stop controllers in time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import NoReturn
 
 @dataclass(slots=True)
 class _Expected:
-    """What runs under a lock is to be told to end at ``stop``, and nobody else acts before ``until``. ``noticed``:
-    when the thread saw that it was time to stop.
+    """The controllers under a lock must be told to stop at ``stop``, and no other process acts before ``until``.
+    ``noticed``: when the thread saw that it was time to stop.
     """
 
     stop: float
@@ -21,10 +21,11 @@ class _Expected:
 
 @dataclass(kw_only=True)
 class Watchdog:
-    """Of a manager. ``clock`` is monotonic, in seconds, and so is ``stop_within``: what controllers get to end.
+    """The watchdog of a manager. ``clock`` is monotonic, in seconds, and so is ``stop_within``: the time that
+    controllers have to stop.
 
-    A process that was frozen gets as long from when it is woken: it is the event loop that stops the controllers. One
-    whose event loop does not run, since a controller does not give way, is ended before somebody else acts.
+    A process that was frozen gets as long from its wake-up: the event loop stops the controllers. A process with a
+    blocked event loop, since a controller does not yield, is ended before another process acts.
     """
 
     clock: Callable[[], float]
@@ -35,7 +36,7 @@ class Watchdog:
     _ended: bool = False
 
     def expect(self, lock: str, stop: float, until: float) -> None:
-        """Controllers run under a lock: a later call counts instead of this one."""
+        """Controllers run under a lock: a later call replaces this one."""
         with self._news:
             self._expected[lock] = _Expected(stop, until)
             self._news.notify()
@@ -51,7 +52,7 @@ class Watchdog:
         threading.Thread(target=self._run, name="watchdog of locks", daemon=True).start()
 
     def end(self) -> None:
-        """Watch no longer."""
+        """Stop the thread."""
         with self._news:
             self._ended = True
             self._news.notify()
@@ -62,7 +63,7 @@ class Watchdog:
                 self._news.wait(self.look())
 
     def look(self) -> float | None:
-        """Seconds until it is time to look again, or None. Ends the process if it is too late for all else."""
+        """Seconds until the next check, or None. Ends the process if nothing else can help."""
         now = self.clock()
         again: list[float] = []
         for lock, each in self._expected.items():
@@ -72,6 +73,6 @@ class Watchdog:
             each.noticed = now if each.noticed is None else each.noticed
             late = max(each.until, each.noticed + self.stop_within)
             if now >= late:
-                self.fatal(f"lock {lock!r} is not held any more, and nothing here stops what runs under it")
+                self.fatal(f"lock {lock!r} is not held any more, and this process does not stop its controllers")
             again.append(late)
         return max(0.001, min(again) - now) if again else None

@@ -1,1 +1,1 @@
-"""What Python's standard library has no function for: system calls, and the kernel's table of processes."""
+"""System calls that Python's standard library does not wrap, and the kernel's process table."""

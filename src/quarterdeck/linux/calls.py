@@ -1,6 +1,6 @@
-"""System calls that Python 3.11 has no function for, and the kernel's table of processes.
+"""System calls that Python 3.11 does not wrap, and the kernel's process table.
 
-Calls raise OSError. Imports little: first processes of machines use it.
+Calls raise OSError. Few imports: first processes of machines use it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def setns(descriptor: int, kind: int) -> None:
 
 
 def signal_on_parents_death(number: int) -> None:
-    """Have the kernel send this process a signal when the thread that started it ends (0: never)."""
+    """Make the kernel send this process a signal when the thread that started it ends (0: never)."""
     _checked(_LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(number), 0, 0, 0), "prctl")
 
 
 def end_with_parent(parent: int, number: int) -> None:
-    """In a child: have the kernel send it a signal when ``parent`` ends. Ends this process if that is so already.
+    """In a child: make the kernel send it a signal when ``parent`` ends. Ends this process if it has ended already.
 
-    A change of user takes it back.
+    A change of user undoes it.
     """
     signal_on_parents_death(number)
     if os.getppid() != parent:
@@ -56,7 +56,7 @@ def inotify_instance() -> int:
 
 
 def kernel_call(number: int, *arguments: object) -> int:
-    """What the system call of that number gives: for those that the C library has no function for."""
+    """The result of the system call of that number, for calls that the C library does not wrap."""
     return _checked(_LIBC.syscall(number, *arguments), f"system call {number}")
 
 
@@ -66,10 +66,10 @@ def open_namespace(pid: int | str, kind: str) -> int:
 
 
 def map_users(pid: int) -> None:
-    """Give a process's new user namespace its users: as root, all that root has; otherwise root for oneself.
+    """Map the users of a process's new user namespace: as root, all that root has; otherwise root to the own user.
 
-    user_namespaces(7): one line with the writer's own id is all that a process without privileges may write, and
-    only after setgroups has been denied.
+    user_namespaces(7): one line with the writer's own id is all that a process without privileges may write, and only
+    after setgroups has been denied.
     """
     folder = Path("/proc") / str(pid)
     if os.geteuid() == 0:
@@ -91,20 +91,20 @@ def _checked(result: int, name: str) -> int:
 
 
 def pids() -> Iterator[int]:
-    """The numbers of all processes."""
+    """The ids of all processes."""
     return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())  # noqa: PTH208 - pathlib would double the time
 
 
 def stat_of(process: int | str) -> list[bytes] | None:
     """The fields of proc_pid_stat(5) from the state on (there field 3, here 0) of a process, or of a thread
-    (``PID/task/TID``); None when it has gone.
+    (``PID/task/TID``); None when it has ended.
     """
     try:
         with open(f"/proc/{process}/stat", "rb") as file:  # noqa: PTH123 - as above
             stat = file.read()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return stat[stat.rindex(b")") + 2 :].split()  # the name before may hold anything
+    return stat[stat.rindex(b")") + 2 :].split()  # the name before may contain anything
 
 
 def children() -> list[int]:

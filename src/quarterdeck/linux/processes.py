@@ -1,4 +1,4 @@
-"""Processes that cannot be mistaken for later ones with the same number, and how to end them."""
+"""Processes that cannot be confused with later ones of the same id, and their termination."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """The process with that number now; None if there is none, or if it has ended but is not yet reaped."""
+        """The current process with that id; None if there is none, or if it has ended but is not yet reaped."""
         found = Process.of(pid)
         return cls(pid, found.started) if found is not None and found.lives else None
 
@@ -56,7 +56,7 @@ class ProcessId:
         try:
             yield descriptor if self.alive() else None
         except ProcessLookupError:
-            return  # it ended meanwhile
+            return  # it has ended since
         finally:
             os.close(descriptor)
 
@@ -76,7 +76,7 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """The process as it is now; None when there is none."""
+        """The process as it is now; None when it does not exist."""
         fields = stat_of(pid)
         if fields is None:
             return None
@@ -91,12 +91,12 @@ class Process:
 
     @property
     def identity(self) -> ProcessId:
-        """What tells it from all others."""
+        """A value that no other process has."""
         return ProcessId(self.pid, self.started)
 
 
 def all_processes() -> list[Process]:
-    """All that there are, also those that have ended and are not yet reaped."""
+    """All processes, also those that have ended and are not yet reaped."""
     return [each for pid in pids() if (each := Process.of(pid)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""How long a turn on the processor a process takes, where several wait for one."""
+"""The scheduler's time slice of a process, where several wait for a processor."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class _Attributes(ctypes.Structure):
     )
 
 
-def take_short_turns() -> bool:
-    """Have this thread, and all threads and processes that it makes later, take short turns. Whether that is so now.
+def use_short_time_slices() -> bool:
+    """Give this thread, and all threads and processes that it starts later, short time slices. Whether that is now the
+    case.
 
-    A request passes through half a dozen programs, and waits in each for its turn: the shorter the turns of all, the
-    sooner it is through. What share of the processor each gets stays as it is, and no rights are needed (Linux 6.12:
-    a fair task's slice is its sched_runtime). Older kernels, and other machines, keep their own turns.
+    A request passes through half a dozen programs, and waits in each for its turn: shorter slices get it through
+    sooner. Each program's share of the processor stays the same, and no rights are needed (Linux 6.12: a fair task's
+    slice is its sched_runtime). Older kernels, and other machines, keep their own slices.
     """
     attributes = _read()
     if attributes is None or attributes.policy != _SCHED_OTHER:
@@ -45,7 +46,7 @@ def take_short_turns() -> bool:
 
 
 def turn() -> float | None:
-    """Seconds of a turn of this thread; None when the kernel does not tell."""
+    """The time slice of this thread in seconds; None when the kernel does not report it."""
     attributes = _read()
     return attributes.runtime / 1e9 if attributes is not None and attributes.runtime else None
 

@@ -1,1 +1,1 @@
-"""What is so of planes, in numbers, as Prometheus reads them."""
+"""The state of planes as Prometheus metrics."""

@@ -1,4 +1,4 @@
-"""Every metric that there is: docs/metrics.md is written from it, and nothing else may be told."""
+"""Every metric: docs/reference/metrics.md is generated from it, and no other metric may be served."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class MetricKind(StrEnum):
-    """Prometheus' kinds of metrics that are used."""
+    """The kinds of Prometheus metrics in use."""
 
     GAUGE = "gauge"
     COUNTER = "counter"
@@ -16,7 +16,7 @@ class MetricKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric as Prometheus knows it, by its whole name. ``unit`` is for people; ``says`` is its help."""
+    """A Prometheus metric, by its full name. ``unit`` is for people; ``says`` is its help text."""
 
     name: str
     kind: MetricKind
@@ -30,19 +30,19 @@ def _gauge(name: str, labels: str, unit: str, says: str) -> Metric:
 
 
 _MEMBER = "plane cluster replica"
-SETTLED = _gauge("plane_settled", "plane", "0 or 1", "Whether all of the plane is as wanted.")
+SETTLED = _gauge("plane_settled", "plane", "0 or 1", "Whether the whole plane is up to date.")
 AVAILABLE = _gauge(
     "plane_available", "plane", "0 or 1", "Whether the plane's name leads to a ready apiserver, once it ever did."
 )
-WAITING = _gauge("plane_waiting", "plane", "reasons", "What is waited for before the plane can be as wanted.")
+WAITING = _gauge("plane_waiting", "plane", "reasons", "Conditions that the plane waits for before it is up to date.")
 WARNINGS = _gauge(
-    "plane_warnings", "plane reason", "warnings", "What is not well now, by the reason of the event that tells of it."
+    "plane_warnings", "plane reason", "warnings", "Current problems of the plane, by the reason of their event."
 )
 SURVIVED = _gauge(
     "plane_failure_survived",
     "plane failure answer",
     "0 or 1",
-    "Whether the plane survives any one failure of a kind right now: 1 for the answer (yes, no, unknown) that holds.",
+    "Whether the plane survives any one failure of a kind now: 1 for the answer (yes, no, unknown) that applies.",
 )
 LED = _gauge(
     "plane_controllers_led",
@@ -50,20 +50,24 @@ LED = _gauge(
     "0 or 1",
     "Whether a process of the plane leads these controllers: it renewed their lease within the last 30 seconds.",
 )
-REPLICAS = _gauge("plane_replicas", "plane state", "replicas", "Replicas that are wanted, missing and unwanted.")
-READY = _gauge("plane_apiservers_ready", "plane", "replicas", "Replicas whose apiserver says that it is ready.")
+REPLICAS = _gauge("plane_replicas", "plane state", "replicas", "Replicas by state: wanted, missing or unwanted.")
+READY = _gauge("plane_apiservers_ready", "plane", "replicas", "Replicas whose apiserver reports ready.")
 MEMBERSHIP = _gauge(
-    "etcd_membership_known", "plane cluster", "0 or 1", "Whether a quorum confirmed who the members of etcd are."
+    "etcd_membership_known", "plane cluster", "0 or 1", "Whether a quorum confirmed the list of etcd members."
 )
 MEMBERS = _gauge("etcd_members", "plane cluster role health", "members", "Members of etcd, by role and health.")
 MARGIN = _gauge(
-    "etcd_quorum_margin", "plane cluster", "members", "How many healthy voters more may fail; negative: none leads."
+    "etcd_quorum_margin",
+    "plane cluster",
+    "members",
+    "How many more healthy voters may fail; negative: the cluster has no leader.",
 )
 UNKNOWN_MEMBERS = _gauge(
     "etcd_unknown_members",
     "plane cluster",
     "members",
-    "Members that belong to no replica: somebody else added them, and each voter among them counts in the quorum.",
+    "Members that belong to no replica: another user or program added them, and each voter among them counts in "
+    "the quorum.",
 )
 LAG = _gauge("etcd_member_lag_entries", _MEMBER, "entries", "How far a member is behind the leader's log.")
 LAGGING = _gauge(
@@ -81,7 +85,7 @@ COMMIT = _gauge(
 DATABASE = _gauge("etcd_member_database_bytes", _MEMBER, "bytes", "The size of a member's database file.")
 IN_USE = _gauge("etcd_member_database_in_use_bytes", _MEMBER, "bytes", "How much of that is in use.")
 QUOTA = _gauge(
-    "etcd_member_database_quota_bytes", _MEMBER, "bytes", "The size past which a member takes no writes any more."
+    "etcd_member_database_quota_bytes", _MEMBER, "bytes", "The size beyond which a member accepts no writes."
 )
 ALARM = _gauge(
     "etcd_alarm",
@@ -93,46 +97,44 @@ BACKENDS = _gauge(
     "load_balancer_backends",
     "plane site state",
     "replicas",
-    "Replicas that a load balancer was told to send to, and those of them that pass its check.",
+    "Replicas that a load balancer is configured with, and those of them that pass its check.",
 )
-CONNECTIONS = _gauge("load_balancer_connections", "plane site", "connections", "Connections of clients open now.")
+CONNECTIONS = _gauge("load_balancer_connections", "plane site", "connections", "Open connections of clients.")
 CERTIFICATE = _gauge(
     "certificate_expiry_timestamp_seconds",
     "plane",
     "seconds since the epoch",
-    "When the first of all certificates that the plane's programs use ends.",
+    "When the first of all certificates of the plane's programs expires.",
 )
-OPERATIONS = _gauge("operations", "plane phase", "operations", "What was asked of a plane, by how far it has come.")
+OPERATIONS = _gauge("operations", "plane phase", "operations", "Operations of a plane, by phase.")
 ANSWERED = _gauge(
     "network_answered",
     "network",
     "0 or 1",
-    "Whether the process that keeps the planes on a network of their own tells of them.",
+    "Whether the process that manages the planes on a network of their own reports them.",
 )
-LOOKED = _gauge(
-    "plane_look_timestamp_seconds", "plane", "seconds since the epoch", "When the plane was last looked at."
-)
-LOOK = _gauge("plane_look_duration_seconds", "plane", "seconds", "How long that look took.")
+LOOKED = _gauge("plane_look_timestamp_seconds", "plane", "seconds since the epoch", "When the plane was last observed.")
+LOOK = _gauge("plane_look_duration_seconds", "plane", "seconds", "How long that observation took.")
 STEPS = Metric(
     "quarterdeck_steps_total",
     MetricKind.COUNTER,
     ("plane", "step", "outcome"),
     "steps",
-    "Steps that were taken, by what came of them (done, failed).",
+    "Steps that were taken, by outcome (done, failed).",
 )
 TROUBLES = Metric(
     "quarterdeck_troubles_total",
     MetricKind.COUNTER,
     ("plane",),
     "troubles",
-    "What failed beside steps; each is told once as long as it lasts.",
+    "Failures outside of steps; each is counted once as long as it lasts.",
 )
 SECONDS = Metric(
     "quarterdeck_step_duration_seconds",
     MetricKind.HISTOGRAM,
     ("step",),
     "seconds",
-    "How long steps took that were done.",
+    "How long completed steps took.",
 )
 #: In the order in which people read them.
 METRICS = (

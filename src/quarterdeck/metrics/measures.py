@@ -1,4 +1,4 @@
-"""What costs too much to be read in each look: etcd's own words on its disks, certificates."""
+"""Measurements that are too expensive for each observation: etcd's disk metrics, certificates."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from quarterdeck.model.memory import Replica
 from quarterdeck.model.world import World
 from quarterdeck.pki.validity import certificates, expiry
 
-#: Seconds between two readings.
+#: Seconds between two measurements.
 EVERY = 60.0
 _SHARE = 0.99
 
 
 @dataclass(kw_only=True)
 class Measures:
-    """A duty for one plane that reads them, and gives them to ``metrics``. ``steady``: a clock that nobody sets.
+    """A background task of one plane that measures them, and passes them to ``metrics``. ``steady``: a monotonic clock.
 
-    It remembers what disks had taken by the last reading: what they took since is what counts now.
+    It remembers the previous disk times: only the time since then counts.
     """
 
     metrics: Metrics
@@ -39,7 +39,7 @@ class Measures:
     _disks: dict[tuple[Cluster, str], MemberTimes] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """Read them, if it is time. Nothing is changed, nobody who may be down is asked."""
+        """Measure, if it is due. Nothing is changed, and members that may be down are skipped."""
         if self.steady() - self._read < EVERY:
             return
         asked = [
@@ -48,7 +48,7 @@ class Measures:
             for record in plane.memory.replicas
             if _answers(world, cluster, record)
         ]
-        if asked:  # else as soon as there is anybody to be asked
+        if asked:  # else as soon as a member can be reached
             self._read = self.steady()
         found = [sample for found in await asyncio.gather(*asked) for sample in found]
         self.metrics.measured(plane.name, (*found, *await asyncio.to_thread(_certificates, plane)))
@@ -58,7 +58,7 @@ class Measures:
         return tuple(self._disk(cluster, record.name, times)) if times is not None else ()
 
     def _disk(self, cluster: Cluster, name: str, now: MemberTimes) -> Iterator[Sample]:
-        """What a disk took since the last reading; since it was started, in the first one."""
+        """The disk times since the last measurement; in the first one since the member's start."""
         before = self._disks.get((cluster, name))
         self._disks[cluster, name] = now
         fsync = now.fsync.since(before.fsync) if before is not None else now.fsync

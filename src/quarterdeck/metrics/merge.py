@@ -1,4 +1,4 @@
-"""The metrics of several processes, told as those of one."""
+"""The metrics of several processes, merged into those of one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing_extensions import override
 
 
 def merged(texts: Sequence[bytes]) -> bytes:
-    """One text of several. What two processes count alike is added up; of all else the first one's word counts."""
+    """One text of several. Counters of the same series are added; of all others the first one counts."""
     families: dict[str, Family] = {}
     for text in texts:
         for found in text_string_to_metric_families(text.decode()):
@@ -41,7 +41,7 @@ def _series(sample: Sample) -> tuple[str, frozenset[tuple[str, str]]]:
 
 
 class _Told(Collector):
-    """Families as they were told."""
+    """Families as they were parsed."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         self._families = tuple(families)

@@ -1,4 +1,4 @@
-"""The metrics of all planes that a process looks after, kept in one place that belongs to whoever made it."""
+"""The metrics of all planes that a process manages; its creator owns them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 
-#: Seconds: most steps take less than one, a joiner's copy minutes.
+#: Seconds: most steps take less than one, the copy to a joining member takes minutes.
 _BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 Rows = dict[Metric, list[tuple[tuple[str, ...], float]]]
@@ -30,7 +30,9 @@ Rows = dict[Metric, list[tuple[tuple[str, ...], float]]]
 
 @dataclass(kw_only=True)
 class _Plane:
-    """What is known of one plane. ``at``: when it was looked at; ``measured``: what is read now and then."""
+    """The facts of one plane. ``at``: the time of its observation; ``measured``: values that are measured
+    less often.
+    """
 
     world: World
     plan: Plan
@@ -40,7 +42,9 @@ class _Plane:
 
 
 class Metrics(Collector):
-    """All of them. What a look tells is worked out when it is asked for; a plane that is gone leaves nothing behind."""
+    """All metrics. Those of an observation are computed when they are scraped; a deleted plane leaves nothing
+    behind.
+    """
 
     def __init__(
         self,
@@ -49,7 +53,7 @@ class Metrics(Collector):
         steady: Callable[[], float] = clocks.steady,
         boot: Callable[[], str] = clocks.boot,
     ) -> None:
-        """``clock`` is that of the wall, ``steady`` that of this host's ``boot``, in seconds."""
+        """``clock`` is the wall clock, ``steady`` that of this host's ``boot``, in seconds."""
         self._clock = clock
         self._steady = steady
         self._boot = boot()
@@ -65,7 +69,7 @@ class Metrics(Collector):
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """All of them, as Prometheus reads them."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def of(self, plane: str) -> PlaneMetrics:
@@ -73,7 +77,7 @@ class Metrics(Collector):
         return PlaneMetrics(plane=plane, metrics=self)
 
     def observed(self, plane: str, world: World, plan: Plan) -> None:
-        """A plane was looked at."""
+        """A plane was observed."""
         if world.deleting and plan.done:
             self.forget(plane)
             return
@@ -84,16 +88,16 @@ class Metrics(Collector):
         )
 
     def measured(self, plane: str, found: Sequence[Sample]) -> None:
-        """What is read only now and then was read."""
+        """Values that are measured less often have arrived."""
         if plane in self._planes:
             self._planes[plane].measured = tuple(found)
 
     def asked(self, operations: Mapping[tuple[str, str], int]) -> None:
-        """How many operations there are, by plane and phase."""
+        """The numbers of operations, by plane and phase."""
         self._operations = dict(operations)
 
     def answered(self, networks: Mapping[str, bool]) -> None:
-        """Whether the processes that keep planes on other networks told theirs, by network."""
+        """Whether the processes that manage planes on other networks reported theirs, by network."""
         self._answered = dict(networks)
 
     def stepped(self, plane: str, step: Step, seconds: float, *, done: bool) -> None:
@@ -104,11 +108,11 @@ class Metrics(Collector):
             self._durations.labels(kind).observe(seconds)
 
     def troubled(self, plane: str) -> None:
-        """Something else failed."""
+        """Another failure."""
         self._troubles.labels(plane).inc()
 
     def forget(self, plane: str) -> None:
-        """A plane is gone, or is looked after by somebody else."""
+        """A plane is deleted, or another process manages it."""
         self._planes.pop(plane, None)
         for counter in (self._steps, self._troubles):
             counter.remove_by_labels({"plane": plane})
@@ -134,7 +138,7 @@ class Metrics(Collector):
             yield _counted(counted[metric]) if metric in counted else _family(metric, rows[metric])
 
     def _took(self, world: World) -> float | None:
-        """How long the look took that began at the world's ``now``, if that is told by this host's clock."""
+        """How long the observation took that began at the world's ``now``, if that is a time of this host's clock."""
         timeline = world.memory.timeline
         if timeline is None or timeline.boot != self._boot:
             return None
@@ -149,7 +153,7 @@ def _family(metric: Metric, rows: Sequence[tuple[tuple[str, ...], float]]) -> Fa
 
 
 def _counted(counter: Counter | Histogram) -> Family:
-    """What a counter of ours says, without when each of its series began: docs/metrics.md does not have that."""
+    """The samples of a counter, without the creation time of its series: the reference does not list that."""
     (family,) = counter.collect()
     family.samples = [each for each in family.samples if not each.name.endswith("_created")]
     return family

@@ -1,4 +1,4 @@
-"""What was asked of planes, counted: all of a store's at once, and not at every scrape."""
+"""The number of operations: counted for all of a store's at once, and not at every scrape."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.stores.port import Store
 
-#: Seconds between two readings.
+#: Seconds between two counts.
 EVERY = 30.0
 
 
 @dataclass(kw_only=True)
 class OperationCounter:
-    """Counts the operations of a store. ``steady``: a clock that nobody sets."""
+    """Counts the operations of a store. ``steady``: a monotonic clock."""
 
     store: Store
     metrics: Metrics
@@ -27,7 +27,7 @@ class OperationCounter:
     _read: float = -math.inf
 
     async def count(self) -> None:
-        """Count them, if it is time. Where the store does not say, that is not known, and all else is told."""
+        """Count them, if it is due. If the store fails, the numbers are unknown, and all other metrics are served."""
         if self.steady() - self._read < EVERY:
             return
         self._read = self.steady()

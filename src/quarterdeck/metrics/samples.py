@@ -1,4 +1,4 @@
-"""The numbers of one look at a plane. Pure."""
+"""The numbers of one observation of a plane. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quarterdeck.stores.port import EventType
 
 
 class Sample(NamedTuple):
-    """A number with the labels that it has besides the plane's."""
+    """A number with its labels besides the plane's."""
 
     metric: Metric
     labels: tuple[str, ...]
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 def samples(world: World, plan: Plan) -> Iterator[Sample]:
-    """All that one look tells."""
+    """All samples of one observation."""
     yield Sample(catalogue.SETTLED, (), plan.done)
     yield Sample(catalogue.WAITING, (), len(plan.waiting))
     available = _available(world)
@@ -53,7 +53,7 @@ def samples(world: World, plan: Plan) -> Iterator[Sample]:
 
 
 def _available(world: World) -> bool | None:
-    """Whether clients are led to a ready apiserver; None when that is not known, or was never promised."""
+    """Whether clients are led to a ready apiserver; None when that is not known, or the plane was never available."""
     if world.deleting or world.memory.served_site is None or not world.record_known:
         return None
     if world.record is None:
@@ -72,7 +72,7 @@ def _of_view(world: World) -> Iterator[Sample]:
 
 
 def _of_etcd(world: World, cluster: str) -> Iterator[Sample]:
-    """Of the cluster that stands where the main one does."""
+    """Those of the cluster in the place of the main one."""
     membership = world.membership
     if membership is None and not world.memory.created:
         return  # it was never there
@@ -87,7 +87,7 @@ def _of_etcd(world: World, cluster: str) -> Iterator[Sample]:
 
 
 def _members(membership: Membership, cluster: str) -> Iterator[Sample]:
-    """Every role with every health, so that a number that was seen goes to 0 rather than away."""
+    """Every role with every health, so that a number goes to 0 instead of disappearing."""
     counts = Counter((each.learner, each.health) for each in membership.members)
     for learner in (False, True):
         for health in Health:

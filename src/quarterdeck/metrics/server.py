@@ -1,4 +1,4 @@
-"""The metrics, and whether the process is well, over HTTP: for Prometheus, and for whoever restarts what hangs."""
+"""The metrics, and the health of the process, over HTTP: for Prometheus, and for a supervisor that restarts it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quarterdeck.metrics.metrics import Metrics
 from quarterdeck.metrics.operation_counter import OperationCounter
 from quarterdeck.stores.port import Store
 
-#: Seconds that a client has for its request, and for taking the answer.
+#: Seconds that a client has for its request, and for reading the answer.
 _PATIENCE = 10.0
 _MOST_CLIENTS = 32
 _LONGEST_REQUEST = 16 * 1024
@@ -30,14 +30,14 @@ HERE = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where it listens. Port 0: any that is free."""
+    """An address to listen on. Port 0: any that is free."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> ListenAddress:
-        """``ADDRESS:PORT``, ``[ADDRESS]:PORT``, ``:PORT`` or ``PORT``: without an address this host alone reaches it.
+        """``ADDRESS:PORT``, ``[ADDRESS]:PORT``, ``:PORT`` or ``PORT``: without an address only this host can reach it.
 
         Raises InvalidInput.
         """
@@ -50,7 +50,7 @@ class ListenAddress:
             found = cls(host, -1)
         if not 0 <= found.port <= 65_535:
             step = f"give an address and a port, such as {HERE}:9477 or [::1]:9477"
-            raise InvalidInput("reading where metrics are told", f"{text!r} is no address and port", step)
+            raise InvalidInput("reading the metrics address", f"{text!r} is not an address and a port", step)
         return found
 
     @override
@@ -63,7 +63,7 @@ async def _none() -> tuple[bytes, ...]:
 
 
 @asynccontextmanager
-async def telling(
+async def serve_metrics(
     metrics: Metrics,
     address: ListenAddress,
     *,
@@ -71,8 +71,8 @@ async def telling(
     ready: Callable[[], str] = lambda: "",
     others: Callable[[], Awaitable[Sequence[bytes]]] = _none,
 ) -> AsyncIterator[ListenAddress]:
-    """Have them told for the block; gives where. What was asked of planes is in ``store``. ``ready``: why this process
-    does not do its work yet ("": it does). ``others``: what other processes tell.
+    """Serve them for the block; yields the address. ``store`` has the operations. ``ready``: why this process is not
+    ready ("": it is). ``others``: the metrics of other processes.
 
     Raises PreconditionFailed when nothing can listen there.
     """
@@ -81,7 +81,7 @@ async def telling(
         server = await asyncio.start_server(teller.serve, address.host, address.port)
     except OSError as error:
         step = "stop what listens there, or give another address with --metrics"
-        raise PreconditionFailed(f"telling metrics at {address}", error.strerror or str(error), step) from error
+        raise PreconditionFailed(f"serving metrics at {address}", error.strerror or str(error), step) from error
     try:
         async with server:
             yield ListenAddress(*server.sockets[0].getsockname()[:2])
@@ -113,12 +113,12 @@ class _Teller:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection. What goes wrong with it ends it."""
+        """One connection. An error ends it."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            with suppress(OSError, TimeoutError, h11.RemoteProtocolError):  # the client's own trouble
+            with suppress(OSError, TimeoutError, h11.RemoteProtocolError):  # the client's own problem
                 if len(self._tasks) <= _MOST_CLIENTS:
                     async with asyncio.timeout(_PATIENCE):
                         await self._answer(reader, writer)
@@ -127,7 +127,7 @@ class _Teller:
             writer.close()
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End all connections."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

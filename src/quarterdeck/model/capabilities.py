@@ -1,4 +1,4 @@
-"""What a site can do besides running units: its capabilities, programs that run to their end, measures, searches."""
+"""What a site can do besides running units: its capabilities, jobs, measurements, searches."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from quarterdeck.errors import InvalidInput
 
 
 class Capability(StrEnum):
-    """One thing that not every driver can do: asked for before it is relied on."""
+    """A feature that not every driver has: checked before it is used."""
 
-    HOLDS = "holds"  # units can be held where they stand, and are let go by themselves (``Holds``)
+    HOLDS = "holds"  # units can be paused, and resume by themselves (``Holds``)
     FLOATS = "floats"  # its edges take over each other's addresses (``Floats``)
-    LEADS = "leads"  # an address can be led from machine to machine (``Leads``)
-    ONE_ADDRESS = "one-address"  # replicas may have the address of load balancers, and so no port that these have
-    FAULTS = "faults"  # things can be made to fail, for tests and drills (``Faults``)
+    LEADS = "leads"  # an address can be moved from machine to machine (``Leads``)
+    ONE_ADDRESS = "one-address"  # replicas may share the address of load balancers, not their ports
+    FAULTS = "faults"  # faults can be injected, for tests and drills (``Faults``)
 
 
-#: What a plane needs of a site that it moves to: clients wait while it hands over.
+#: What a plane needs of a site that it moves to: clients are paused during the leadership transfer.
 NEEDED = frozenset({Capability.HOLDS})
 
 
-#: Bytes: what is kept of what a job says.
+#: Bytes of a job's output that are kept.
 MOST_OUTPUT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A program with what it is given. ``argv[0]`` is what ``SitePort.install`` returned, or an absolute path that each
-    machine has. ``name`` is for people. ``deadline``: seconds that it may take. Of what it writes to stdout and stderr
-    the last ``most_output`` bytes are kept.
+    """A program that runs to its end, with its arguments. ``argv[0]`` is what ``SitePort.install`` returned, or an
+    absolute path on each machine. ``name`` is for people. ``deadline``: seconds that it may take. The last
+    ``most_output`` bytes of its stdout and stderr are kept.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResult:
-    """How a job ended: ``exit_code`` is negative for the signal that ended it. ``cut``: it said more than was kept."""
+    """The result of a job: ``exit_code`` is negative for the signal that ended it. ``cut``: output is missing."""
 
     exit_code: int
     output: str
@@ -52,9 +52,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """Seconds that a TCP connection to something that listens takes: the median of a few. Unavailable if nothing
-    answers there.
-    """
+    """Seconds that a TCP connection to a listener takes: the median of a few. Unavailable if nothing answers there."""
 
     address: str
     port: int
@@ -62,7 +60,7 @@ class RoundTrip:
 
 @dataclass(frozen=True, slots=True)
 class DiskSync:
-    """Seconds until a small write to a disk of that storage class will survive a loss of power: the median of a few."""
+    """Seconds until a small write to a disk of that storage class is durable: the median of a few."""
 
     storage_class: str
 
@@ -74,7 +72,7 @@ class ClockOffset:
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Bytes of memory that new units may take there, and on all other machines of the same host (``Machine.host``)
+    """Bytes of memory that new units may use on the machine and all other machines of the same host (``Machine.host``)
     together.
     """
 
@@ -82,16 +80,16 @@ class FreeMemory:
 Measure = RoundTrip | DiskSync | ClockOffset | FreeMemory
 
 
-#: Bytes: what is kept of what was found on a machine.
+#: Bytes of found lines that are kept per machine.
 MOST_FOUND = 16 * 2**20
 _FILES = re.compile(r"[A-Za-z0-9._*-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """All lines that have any of ``texts`` in them, as they stand, of the files right in the volume whose names are of
-    the form ``files`` (``*``: anything), and that were written to at ``since`` (seconds since the epoch) or later. Of
-    more than ``most`` bytes the last are kept. Raises InvalidInput for texts that no line can have.
+    """All lines that contain any of ``texts`` literally, in the files directly in the volume whose names match
+    ``files`` (``*``: anything), and that were written at ``since`` (seconds since the epoch) or later. At most the last
+    ``most`` bytes are kept. Raises InvalidInput for texts that no line can have.
     """
 
     files: str
@@ -102,15 +100,15 @@ class Search:
     def __post_init__(self) -> None:
         doing = f"looking for lines in {self.files}"
         if not _FILES.fullmatch(self.files):
-            raise InvalidInput(doing, "that names no files", "use letters, digits and . _ - *")
+            raise InvalidInput(doing, "it is not a pattern of file names", "use letters, digits and . _ - *")
         if not self.texts or any(not each or "\n" in each for each in self.texts):
-            raise InvalidInput(doing, f"no line has {self.texts!r} in it", "name texts of one line")
+            raise InvalidInput(doing, f"no line can contain {self.texts!r}", "give texts without line breaks")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The ``lines`` that were found, file by file in the order of their names; ``cut``: the first ones are not there,
-    since there were too many.
+    """The ``lines`` that were found, file by file in the order of their names; ``cut``: there were too many, and the
+    first ones are missing.
     """
 
     lines: tuple[str, ...]
@@ -118,7 +116,7 @@ class Found:
 
 
 def found(said: bytes, most: int) -> Found:
-    """The last whole lines of ``said`` that are no more than ``most`` bytes."""
+    """The last whole lines of ``said`` within ``most`` bytes."""
     cut = len(said) > most
     if cut:
         said = said[len(said) - most - 1 :].partition(b"\n")[2]

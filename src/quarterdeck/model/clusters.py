@@ -1,7 +1,7 @@
-"""The etcd clusters of a plane: the main one, and on some planes one that has the events alone.
+"""The etcd clusters of a plane: the main one, and on some planes one for the events alone.
 
-Each is known by itself: who founded it, who its members are, what data is its own. All rules about members are asked
-for one cluster at a time, on a world in which that one stands where the main one does (``of``).
+Each has its own founders, members and data. All rules about members are evaluated for one cluster at a time, on a world
+in which that cluster is in place of the main one (``of``).
 """
 
 from __future__ import annotations
@@ -20,38 +20,39 @@ class Cluster(StrEnum):
     EVENTS = "events"  # kube-apiserver's /events: kept for an hour, and never worth an outage
 
 
-#: What people call a cluster.
+#: The name of a cluster for people.
 CALLED: Mapping[Cluster, str] = {Cluster.MAIN: "etcd", Cluster.EVENTS: "the events' etcd"}
-#: The field that says how large its database may become.
+#: The field of the spec that limits its database.
 QUOTA: Mapping[Cluster, str] = {
     Cluster.MAIN: "spec.etcd.quotaBytes",
     Cluster.EVENTS: "spec.etcd.events.quotaBytes",
 }
-#: The program that is a member.
+#: The program that is a member of the cluster.
 MEMBER: Mapping[Cluster, Component] = {Cluster.MAIN: Component.ETCD, Cluster.EVENTS: Component.EVENTS_ETCD}
-#: The cluster that a program is a member of; others are of none.
+#: The cluster of which a program is a member; other programs have none.
 CLUSTER: Mapping[Component, Cluster] = {component: cluster for cluster, component in MEMBER.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Full:
-    """A cluster whose database has no room left (its alarm NOSPACE): ``since`` when that was seen, and the ``revision``
-    that all its members had then. ``compacted``: the history before that was forgotten, ``since`` then;
-    ``defragmented``: the replicas whose members gave free room back after it.
-    """
+    """A cluster whose database has no room left (its alarm NOSPACE)."""
 
+    #: When that was observed, or when history was compacted.
     since: float
+    #: The etcd revision that all its members had then.
     revision: int
+    #: The history before that revision was compacted.
     compacted: bool = False
+    #: The replicas whose members were defragmented after that.
     defragmented: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterMemory:
-    """What is remembered of a cluster; ``Memory`` says the same of the main one.
+    """The memory of a cluster; ``Memory`` has the same fields for the main one.
 
-    ``epoch`` counts the clusters that there were of this name (0: none yet): a new one has nothing of the one before,
-    and volumes of its own. There is one as long as somebody founds it, or did (``bootstrap``).
+    ``epoch`` counts the clusters of this name (0: none yet): a new one shares nothing with the previous one, and has
+    its own volumes. A cluster exists while ``bootstrap`` names its founders.
     """
 
     epoch: int = 0
@@ -63,14 +64,14 @@ class ClusterMemory:
 
     @property
     def exists(self) -> bool:
-        """Whether there is one now."""
+        """Whether the cluster exists now."""
         return bool(self.bootstrap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberMemory:
-    """What is remembered of a replica's member of a cluster of that ``epoch``; ``Replica`` says the same of the main
-    one.
+    """The memory of a replica's member of a cluster of that ``epoch``; ``Replica`` has the same fields for the main
+    cluster.
     """
 
     epoch: int

@@ -1,4 +1,4 @@
-"""The programs of a replica, which of them the replicas of each revision have, and what a change of revision takes."""
+"""The programs of a replica, the programs of each revision, and the effect of a change of revision."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 
 
 class Component(str):
-    """The name of a program of a replica, with what the planner goes by. Equal names are the same program; all else of
-    it is in ``components.catalogue``, which has a row for each.
+    """The name of a program of a replica, with the facts that the planner uses. Equal names are the same program;
+    ``components.catalogue`` has a row with everything else for each.
 
-    ``depends``: what it asks on its own replica; an apiserver asks its own members of etcd only, and controllers their
-    own apiserver. ``optional``: not every revision has it. ``manages``: it can run controllers that another program of
-    this kind can run as well.
+    ``depends``: the programs of its own replica that it uses; an apiserver uses only its own members of etcd, and
+    controllers only their own apiserver. ``optional``: not every revision has it. ``manages``: it can run controllers
+    that another program of this kind can run as well.
     """
 
     __slots__ = ("depends", "manages", "optional")
@@ -39,7 +39,7 @@ class Component(str):
 
     @property
     def is_controller(self) -> bool:
-        """Whether it needs an apiserver, and does nothing for clients."""
+        """Whether it needs an apiserver, and does not serve clients."""
         return Component.APISERVER in self.depends
 
 
@@ -65,8 +65,8 @@ NAMED = (
 
 @dataclass(frozen=True, slots=True)
 class ReplicaPrograms:
-    """``every`` program that a replica may have, in the order in which they start, and those that replicas of each
-    revision have, in the same order. A revision that is not named has what all have.
+    """``every`` program that a replica may have, in start order, and the programs of each revision, in the same order.
+    A revision that is not named has all programs that are not optional.
     """
 
     every: tuple[Component, ...] = NAMED
@@ -85,12 +85,12 @@ class ReplicaPrograms:
 
     @property
     def controllers(self) -> tuple[Component, ...]:
-        """All that need an apiserver and do nothing for clients."""
+        """All programs that need an apiserver and do not serve clients."""
         return tuple(each for each in self.every if each.is_controller)
 
     @property
     def managers(self) -> frozenset[Component]:
-        """Those that can run the same controllers."""
+        """The programs that can run the same controllers."""
         return frozenset(each for each in self.every if each.manages)
 
     def with_dependents(self, components: Iterable[Component]) -> frozenset[Component]:
@@ -104,9 +104,9 @@ class ReplicaPrograms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaChange:
-    """What a replica of another revision needs to be as the wanted one says: all of it made anew (``exchange``: another
-    replica takes its place), some of its programs started anew, or no more than new files for programs that take these
-    up while they run (``reload``: none of those that stop).
+    """The change that brings a replica from one revision to another: a replacement (``exchange``: another replica takes
+    its place), restarts of programs, or only new files for programs that reload them while they run (``reload``: none
+    of those that stop).
     """
 
     exchange: bool = False

@@ -1,6 +1,4 @@
-"""A site's load balancer is on one machine or more: what is seen of each of these edges, joined to what the planner
-goes by. Pure.
-"""
+"""The load balancer of a site runs on one or more edges: the observed facts of each, joined for the planner. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +11,19 @@ from quarterdeck.model.world import BalancerFact, EdgeFact, ReplicaFact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeSeen:
-    """A load balancer on one machine of a site. ``status``: what it says of itself (None: it does not answer).
-    ``floats``: another edge can have its address; of those that share one, all but one stand by. ``has``: addresses of
-    others that lead to it meanwhile. ``may_be_used``: clients may be led to it; ``given_up``: it has been silent for so
-    long that nobody is to be led there.
-    """
+    """A load balancer on one machine of a site."""
 
     name: str
     address: str
+    #: None: it does not answer.
     status: BalancerStatus | None
+    #: Another edge can have its address; of those that share one, all but one stand by.
     floats: bool = False
+    #: Addresses of other edges that lead to it now.
     has: frozenset[str] = frozenset()
+    #: Clients may be led to it.
     may_be_used: bool = True
+    #: It has been silent for so long that no client must be led there.
     given_up: bool = False
 
     @property
@@ -43,8 +42,8 @@ class Where:
 
 
 def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
-    """The edges that clients may be led to, by their names; ``held`` are addresses that clients may hold. Where one of
-    these floats and is not seen to be with any edge, each of them may have it.
+    """The names of the edges that clients may be led to; ``held`` are addresses that clients may hold. Where one of
+    these floats and is observed at no edge, each edge may have it.
     """
     home = {each.address for each in edges if each.at_home}.union(*(each.has for each in edges))
     astray = any(each.floats and each.address in held and each.address not in home for each in edges)
@@ -52,7 +51,7 @@ def in_use(edges: Sequence[EdgeSeen], held: Collection[str]) -> frozenset[str]:
 
 
 def _used(edge: EdgeSeen, held: Collection[str], home: Collection[str]) -> bool:
-    """Whether it has an address that clients may hold. One that floats is seen where it is."""
+    """Whether it has an address that clients may hold. A floating one counts where it is observed."""
     if not edge.has.isdisjoint(held):
         return True
     return edge.address in held and (edge.at_home or not edge.floats or edge.address not in home)
@@ -61,7 +60,7 @@ def _used(edge: EdgeSeen, held: Collection[str], home: Collection[str]) -> bool:
 def joined(
     site: str, edges: Sequence[EdgeSeen], record: Collection[str], places: Mapping[str, Where] | None = None
 ) -> BalancerFact:
-    """A site's load balancer, by what each of its edges says; ``record`` are the addresses that the name has."""
+    """A site's load balancer, from the facts of its edges; ``record`` are the addresses that the name has."""
     heard = [each.status for each in edges if each.status is not None]
     running = [each for each in heard if each.running]
     backends = frozenset[str]().union(*(each.backends | each.unsure for each in running))
@@ -83,8 +82,8 @@ def joined(
 
 
 def _named(seen: EdgeSeen, edges: Sequence[EdgeSeen], backends: frozenset[str], record: Collection[str]) -> bool:
-    """Whether the name is to have an edge. It comes in when it leads to all that others do, and goes when it is given
-    up. A name that has none of them yet gets whoever leads somewhere.
+    """Whether the name must have an edge. It is added when it leads to the same backends as the others, and removed
+    when it is given up. A name without any of them gets every edge that leads to a ready apiserver.
     """
     if seen.given_up or seen.address in record:
         return not seen.given_up
@@ -107,20 +106,20 @@ def _edge(seen: EdgeSeen, where: Where, named: bool) -> EdgeFact:
 
 
 def amiss(name: NameFact, edges: Sequence[EdgeSeen], fact: BalancerFact | None) -> str:
-    """Why a name that leads to a site is to be set once more; "" if it is as it should be."""
+    """Why a name that leads to a site must be set again; "" if it is correct."""
     if name.uneven:
-        return "a DNS server that was away when it changed is to know it as well"
+        return "a DNS server that was unreachable at the last change must get it as well"
     if name.stray:
-        return "it is to lead to apiservers, and to nothing else"
+        return "it must lead to apiservers only"
     named = {each.name for each in fact.edges if each.named} if fact is not None else set[str]()
     wanted = {each.address for each in edges if each.name in named}
     if name.addresses is None or not wanted or wanted == {*name.addresses}:
         return ""
-    return f"it is to lead to {' and '.join(sorted(named))}, and to nothing else"
+    return f"it must lead to {' and '.join(sorted(named))} only"
 
 
 def by_itself(name: NameFact, replicas: Sequence[ReplicaFact]) -> BalancerFact:
-    """The name where it leads to apiservers themselves, as a load balancer: it asks nobody how its backends are."""
+    """The name that leads to apiservers themselves, in the form of a load balancer: it has no health check."""
     if not name.known or name.site != APISERVERS:
         return BalancerFact(site=APISERVERS, running=False, reachable=name.known)
     ready = {each.name for each in replicas if each.ready}

@@ -1,4 +1,4 @@
-"""What is true of a plane's endpoint: its backends, its load balancers, its DNS record."""
+"""Facts about a plane's endpoint: its backends, its load balancers, its DNS record."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TypeAlias
 
 from typing_extensions import override
 
-#: In the place of a site, where the name leads to the apiservers themselves. No site is called so.
+#: Stands for a site where the name leads to the apiservers themselves. No site has this name.
 APISERVERS = "the apiservers"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class BackendAddress:
-    """Where a replica's apiserver listens, or a load balancer does. ``ip`` is an IPv4 or IPv6 address."""
+    """Where the apiserver of a replica, or a load balancer, listens. ``ip`` is an IPv4 or IPv6 address."""
 
     ip: str
     port: int
@@ -22,30 +22,30 @@ class BackendAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerStatus:
-    """What a running load balancer says of itself. ``left``: it does not run, and its machine knows of it: a supervisor
-    may start it at any moment, or its files are there.
-
-    ``backends`` are the replicas that it was told to send new connections to, ``healthy`` those of them that
-    pass the active check (only these really get any), ``at`` where it looks for each, ``connections`` the connections
-    of clients open now (also those that still lead to a backend taken out), ``accepted_total`` all accepted since it
-    started. ``at_home``: its address leads to it; another edge can have one that floats. ``unrouted``: why none that
-    floats can come to it ("": it can, or none floats). ``unsure``: those of which it is not known whether it sends to
-    them, where it can be looked at from outside alone.
-    """
+    """The status of a load balancer on one edge."""
 
     running: bool
+    #: It does not run, but its unit or files are there: a supervisor may start it at any moment.
     left: bool = False
+    #: The replicas to which it is configured to send new connections.
     backends: frozenset[str] = frozenset()
+    #: The backends that pass the active health check; only these get connections.
     healthy: frozenset[str] = frozenset()
+    #: The address that it uses for each backend.
     at: tuple[tuple[str, BackendAddress], ...] = ()
+    #: Open connections of clients, also to removed backends.
     connections: int = 0
+    #: All connections accepted since it started.
     accepted_total: int = 0
+    #: Its address leads to it; another edge can have a floating one.
     at_home: bool = True
+    #: Why no floating address can move to it; "": one can, or none floats.
     unrouted: str = ""
+    #: Replicas that may or may not be backends, where it can only be observed from outside.
     unsure: frozenset[str] = frozenset()
 
     def without(self, names: Collection[str]) -> BalancerStatus:
-        """The same, as if it had not been told of some."""
+        """The same, without some replicas."""
         if not names:
             return self
         return replace(
@@ -58,7 +58,7 @@ class BalancerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ExternalLoadBalancer:
-    """One of the user's own: its ``addresses``, and the ``command`` that sets it (None: a person does)."""
+    """A load balancer of the user: its ``addresses``, and the ``command`` that configures it (None: a person does)."""
 
     addresses: tuple[str, ...]
     command: tuple[str, ...] | None = None
@@ -74,7 +74,7 @@ class DnsRecord:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """What is written beside a record: whose it is, and the token of the lease under which it was last changed."""
+    """The mark beside a record: its owner, and the token of the lease under which it was last changed."""
 
     owner: str
     token: int
@@ -82,8 +82,8 @@ class Ownership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordClaim:
-    """In whose name a record is changed. ``addresses`` are the claimer's own: an unclaimed record that leads to one of
-    them is taken for its own. ``take_over``: the user allows to take what is somebody else's.
+    """The owner for whom a record is changed. ``addresses`` are the owner's: an unmarked record that leads to one of
+    them counts as its own. ``take_over``: the user allows to take a record of another owner.
     """
 
     owner: str
@@ -93,47 +93,47 @@ class RecordClaim:
 
     @property
     def ownership(self) -> Ownership:
-        """What is written beside the record."""
+        """The mark beside the record."""
         return Ownership(self.owner, self.token)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What the DNS servers say of a name at one moment.
+    """The answers of the DNS servers for a name at one moment."""
 
-    ``record`` is the answer of the server that changes are sent to (None: no record). ``others`` are the answers of
-    further authoritative servers that differ from it, and ``torn`` says in words which those are, or which do not
-    answer ("" when all answer the same). ``uneven``: one that answers otherwise learns what it was not told from nobody
-    but us. ``by_hand``: a person changes it, who knows whose it is. ``servers``: how many
-    servers give clients an answer (None: not known, since clients ask others; 0: clients need none).
-    """
-
+    #: The answer of the server to which changes are sent; None: no record.
     record: DnsRecord | None
     ownership: Ownership | None = None
+    #: Different answers of further authoritative servers.
     others: tuple[DnsRecord | None, ...] = ()
+    #: Which servers differ, or do not answer, for people; "": all answer the same.
     torn: str = ""
+    #: A differing server gets missed changes only from quarterdeck.
     uneven: bool = False
+    #: A person changes the record, and knows its owner.
     by_hand: bool = False
+    #: How many servers answer clients; None: unknown, because clients use others; 0: clients need none.
     servers: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameFact:
-    """What is known of the name: mostly fields of ``model.world.World``. ``addresses`` are those of its record, if we
-    can change it (None: we cannot, or do not know); ``handed_out`` those that any DNS server hands out (None: of some
-    server that is not known). ``uneven`` as in ``Sighting``. ``replicas``: those whose own addresses its record has,
-    and ``stray``: whether it has others besides.
-    """
+    """The facts about the name: mostly fields of ``model.world.World``."""
 
     known: bool = True
     site: str | None = None
     trouble: str = ""
     foreign: str = ""
     torn: str = ""
+    #: As in ``Sighting``.
     uneven: bool = False
+    #: The replicas whose own addresses its record has.
     replicas: frozenset[str] = frozenset()
+    #: Its record has other addresses as well.
     stray: bool = False
+    #: The addresses of its record, if quarterdeck can change it; None: it cannot, or they are unknown.
     addresses: tuple[str, ...] | None = None
+    #: The addresses that any DNS server returns; None: unknown for some server.
     handed_out: frozenset[str] | None = None
     also: tuple[str, ...] = ()
     stamped: bool = True
@@ -143,7 +143,7 @@ class NameFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonMust:
-    """A change that only a person can make: what the name should resolve to, and what was seen instead."""
+    """A change that only a person can make: the wanted record of a name, and the record found instead."""
 
     name: str
     wanted: DnsRecord | None
@@ -156,19 +156,19 @@ class PersonMust:
 
     @property
     def asked(self) -> str:
-        """What the lines are."""
+        """The heading of the lines."""
         return "it waits for these records:"
 
     @property
     def wish(self) -> str:
-        """What is waited for, whatever is seen meanwhile."""
+        """What is waited for, without the present state."""
         if self.wanted is None:
             return f"waiting for the records of {self.name} to be deleted"
         return f"waiting for these records: {'; '.join(self.lines)}"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The records wanted, one line each, as a zone file has them."""
+        """The wanted records, one line each, in the format of a zone file."""
         if self.wanted is None:
             return ()
         return tuple(
@@ -179,8 +179,8 @@ class PersonMust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendsMust:
-    """A change that only a person can make: where a load balancer of the user's own, at the addresses ``at``, is to
-    send the clients of a plane (to nobody: it is not to lead to it any more). ``seen`` is what was seen instead.
+    """A change that only a person can make: the ``wanted`` backends of a load balancer of the user, at the addresses
+    ``at`` (empty: it must no longer lead to the plane). ``seen`` is the state found instead.
     """
 
     name: str
@@ -195,25 +195,25 @@ class BackendsMust:
 
     @property
     def asked(self) -> str:
-        """What the lines are."""
-        return "the load balancer is to have these backends, and no others:"
+        """The heading of the lines."""
+        return "the load balancer must have exactly these backends:"
 
     @property
     def wish(self) -> str:
-        """What is waited for, whatever is seen meanwhile."""
+        """What is waited for, without the present state."""
         where = " and ".join(f"{each.ip}:{each.port}" for each in self.at)
         if not self.wanted:
-            return f"waiting for the load balancer at {where} to lead to {self.name} no more"
+            return f"waiting for the load balancer at {where} to stop leading to {self.name}"
         names = " ".join(f"{name} {at.ip}:{at.port}" for name, at in self.wanted)
-        return f"waiting for the load balancer at {where} to have these backends alone: {names}"
+        return f"waiting for the load balancer at {where} to have exactly these backends: {names}"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The backends, one line each, and how each is to be asked whether it serves."""
+        """The backends, one line each, and the health check for each."""
         if not self.wanted:
             return ()
         return (*(f"{at.ip}:{at.port}  {name}" for name, at in self.wanted), self.check)
 
 
-#: What a person must do before a step can be carried out.
+#: A change that a person must make before a step can be carried out.
 Must: TypeAlias = PersonMust | BackendsMust

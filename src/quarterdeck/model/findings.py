@@ -1,4 +1,4 @@
-"""What a check says before anything is changed, and what is promised by what people write for quarterdeck."""
+"""Results of checks before a change, and of promises that users' own programs must keep."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from quarterdeck.errors import PreconditionFailed
 
-#: The checks of hosts that others tell apart: whether one can be logged in to, and those about storage classes.
+#: The checks of hosts that code refers to: whether login works, and those of storage classes.
 LOGIN = "login"
 CLASS_CHECKS = ("disk", "fsync")
 
 
 class Verdict(StrEnum):
-    """What a check says."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check's answer. ``seen`` and ``next_step`` are for a person."""
+    """The result of one check. ``seen`` and ``next_step`` are for people."""
 
     check: str
     verdict: Verdict
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HostFinding:
-    """What is to be said of a host, or of the way between two: ``host`` is "one", or "one -> two"."""
+    """A finding about a host, or about the path between two: ``host`` is "one", or "one -> two"."""
 
     host: str
     finding: Finding
@@ -46,20 +46,20 @@ class HostFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What is not well at the hosts of a site, and all in one line."""
+    """The problems of the hosts of a site, and a summary in one line."""
 
     findings: tuple[HostFinding, ...]
     summary: str
 
     @property
     def refused(self) -> bool:
-        """Whether anything stands in the way."""
+        """Whether any check refuses."""
         return any(each.finding.verdict is Verdict.REFUSE for each in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One promise, in ``words``, that was tried. ``seen``: what was seen instead; "" when it was kept."""
+    """One promise, in ``words``, that was tried. ``seen``: what was observed instead; "" when it was kept."""
 
     words: str
     seen: str = ""
@@ -76,12 +76,12 @@ def ok(check: str, seen: str) -> Finding:
 
 
 def refuse(check: str, seen: str, next_step: str) -> Finding:
-    """The check says no."""
+    """The check refuses."""
     return Finding(check, Verdict.REFUSE, seen, next_step)
 
 
 def enforce(findings: Sequence[Finding], doing: str) -> None:
-    """Raise PreconditionFailed that names every check that says no."""
+    """Raise PreconditionFailed that names every check that refuses."""
     bad = [each for each in findings if each.verdict is Verdict.REFUSE]
     if bad:
         raise PreconditionFailed(

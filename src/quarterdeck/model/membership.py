@@ -1,4 +1,4 @@
-"""What is known of the members of an etcd cluster. A fact that could not be read is ``None``, never a default."""
+"""Facts about the members of an etcd cluster. A fact that could not be read is ``None``, never a default."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from enum import StrEnum
 
 
 class Health(StrEnum):
-    """Whether a member answers and follows the leader (``engine/observation/silence.py`` says when which)."""
+    """Whether a member answers and follows the leader (``engine/observation/silence.py`` has the rules)."""
 
     HEALTHY = "healthy"
     SUSPECT = "suspect"  # failed to answer, but not for long enough to act on it
-    UNREACHABLE = "unreachable"  # does not answer us, but nothing says that it is down for others as well: waited for
-    DOWN = "down"  # has answered none of several looks, and the cluster itself hears nothing of it either
+    UNREACHABLE = "unreachable"  # does not answer this process, and nothing proves that it is down: waited for
+    DOWN = "down"  # did not answer several observations, and the cluster does not reach it either
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """The database of a member, in bytes: the ``size`` of its file, how much of that is ``in_use``, and the ``quota``
-    past which it takes no writes.
+    """The database of a member, in bytes: the ``size`` of its file, the part ``in_use``, and the ``quota`` above which
+    it takes no writes.
     """
 
     size: int
@@ -28,37 +28,38 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberFact:
-    """A member as etcd's membership, read from a quorum, lists it.
+    """A member in etcd's membership, as read from a quorum."""
 
-    Members are told apart by ``id``. ``replica`` is the recorded replica that the member belongs to, "" if it belongs
-    to none. ``name`` (which the member chose itself; "" until it starts) and ``peer_urls`` are only for people.
-    ``lag`` is the leader's raft index less this member's applied index (entries), or less what the leader knows it to
-    have, if it does not answer itself; None when unknown.
-    ``published``: etcd has known its name for a while. A member that starts serves clients as soon as it has applied
-    that. ``space`` and ``revision`` (of the newest key) are its own word on itself; None when it gave none.
-    ``misplaced``: the others look for it elsewhere than its replica is. ``displaced_by``: the id of the member that has
-    the peer URL of its replica instead (None: none has). ``lagging``: it is heard, has been far behind
-    the same leader for a while, and comes no nearer (None: not known; see
-    ``engine/observation/silence.py``).
-    """
-
+    #: Its only unique name.
     id: int
+    #: The recorded replica to which it belongs; "": none.
     replica: str
     learner: bool
     health: Health
+    #: The name that the member has chosen itself, for people; "" until it starts.
     name: str = ""
+    #: For people.
     peer_urls: tuple[str, ...] = ()
+    #: Entries: the leader's raft index less this member's applied index, or less its index as the leader knows it, if
+    #: it does not answer itself; None: unknown.
     lag: int | None = None
+    #: etcd has known its name for a while. A starting member serves clients as soon as it has applied that.
     published: bool = False
+    #: Reported by the member itself; None: it did not report it.
     space: Space | None = None
+    #: The revision of its newest key, reported by the member itself; None: it did not report it.
     revision: int | None = None
+    #: Its peer URL is not that of its replica.
     misplaced: bool = False
+    #: The id of the member that has the peer URL of its replica; None: none has.
     displaced_by: int | None = None
+    #: It answers, has been far behind the same leader for a while, and does not catch up; None: unknown (see
+    #: ``engine/observation/silence.py``).
     lagging: bool | None = None
 
     @property
     def key(self) -> str:
-        """What tells the member from all others: its replica, or its id as etcdctl prints it."""
+        """The unique key of the member: its replica, or its id as etcdctl prints it."""
         return self.replica or f"{self.id:x}"
 
     @property
@@ -97,19 +98,19 @@ class Membership:
 
     @property
     def learners(self) -> tuple[MemberFact, ...]:
-        """The members that only listen."""
+        """The members without a vote."""
         return tuple(member for member in self.members if member.learner)
 
     @property
     def at_rest(self) -> bool:
-        """Whether there is no alarm, nobody joins, and all members are well and let us in."""
+        """Whether there is no alarm and no learner, and all members are healthy and without authentication."""
         well = all(member.health is Health.HEALTHY for member in self.members) and not self.authenticates
         return well and not self.alarms and not self.learners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongData:
-    """A replica whose etcd answers with data that is not the plane's: ``seen`` says how that is known."""
+    """A replica whose etcd answers with data that is not the plane's: ``seen`` says how that was detected."""
 
     replica: str
     seen: str
@@ -117,7 +118,7 @@ class WrongData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberData:
-    """What was seen of a replica's member of the events' cluster where it runs; as in ``ReplicaFact``."""
+    """The facts about a replica's member of the events' cluster on its machine; as in ``ReplicaFact``."""
 
     peer_up: bool = False
     has_data: bool | None = None

@@ -1,4 +1,4 @@
-"""What cannot be observed, and so is kept in the plane's status (written with compare-and-swap)."""
+"""Facts that cannot be observed, and so are stored in the plane's status (written with compare-and-swap)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from quarterdeck.model.seats import Seat, Slot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """A replica that was given a name and a machine. Names are never used again.
+    """A replica with a name and a machine."""
 
-    ``slot`` is where it is, ``storage_class`` that of its volume. ``revision`` names what it is to run,
-    ``seat`` is its place on the machine (None only where nothing but the planner's rules is asked).
-    """
-
+    #: Never used again for another replica.
     name: str
     slot: Slot
     machine: str
+    #: The storage class of its volume.
     storage_class: str = ""
+    #: The revision that it must run.
     revision: str = ""
+    #: Its place on the machine; None only in tests of the planner's rules.
     seat: Seat | None = None
     listed: bool = False  # etcd has listed it as a member: once removed, it can never come back
-    member_id: int = 0  # what etcd calls that member, the only name that is surely its own (0: not known yet)
-    restarted: bool = False  # its etcd was restarted because what it waited for could not come any more
-    served: bool = False  # clients were led to it, now or before
-    started: bool = False  # it was seen healthy as a member: from then on an empty data folder is lost data
-    differs: bool = False  # its member was found to have other data than most
+    member_id: int = 0  # etcd's id of that member, its only unique name (0: not known yet)
+    restarted: bool = False  # its etcd was restarted because it missed its own publication
+    served: bool = False  # clients are, or were, led to it
+    started: bool = False  # it was a healthy member: from then on an empty data folder is lost data
+    differs: bool = False  # the data of its member differs from most
     events: MemberMemory | None = None  # its member of the events' cluster (None: it has none)
-    epoch: int = 0  # that of the main cluster in which it was placed
+    epoch: int = 0  # the epoch of the main cluster in which it was placed
 
     @property
     def site(self) -> str:
@@ -39,8 +39,8 @@ class Replica:
         return self.slot.site
 
     def programs(self, known: ReplicaPrograms) -> tuple[Component, ...]:
-        """The programs that it has: those of its revision, but a member of the events' cluster from when it gets that
-        until it loses it, whatever its revision says.
+        """Its programs: those of its revision; a member of the events' cluster counts from when it gets that until it
+        loses it, whatever its revision says.
         """
         has = {*known.of(self.revision)} - {Component.EVENTS_ETCD}
         if self.events is not None:
@@ -48,8 +48,8 @@ class Replica:
         return tuple(each for each in known.every if each in has)
 
     def of(self, cluster: Cluster, epoch: int | None) -> Replica:
-        """The same replica, with its member of that cluster where that of the main one stands. One of another epoch
-        than that of the cluster that there is now (None: there is none) is none.
+        """The same replica, with its member of that cluster in place of the main one. A member of another epoch than
+        the cluster's present one (None: the cluster does not exist) does not count.
         """
         if cluster is Cluster.MAIN:
             return self
@@ -68,39 +68,44 @@ class Replica:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberWord:
-    """What a member says of itself while no quorum answers. ``voters``: the replicas whose members vote, by what it has
-    applied (or the id of one that belongs to no replica); a learner does not tell. ``committed`` and ``applied`` are
-    indexes of raft's log, ``revision`` that of its newest key. ``follows``: it follows a leader, or leads.
-    """
+    """The report of a member about itself while no quorum answers."""
 
     replica: str
     term: int
+    #: Indexes of raft's log.
     committed: int
     applied: int
+    #: The etcd revision of its newest key.
     revision: int
     learner: bool
+    #: It follows a leader, or leads.
     follows: bool
+    #: The replicas whose members vote, by the log that it has applied (or the id of a voter that belongs to no
+    #: replica); a learner reports none.
     voters: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """What an epoch of the main cluster begins from: the data of the replica ``survivor``, which had ``revision``,
-    while the plane was once ``seen`` at another. The one ``founder`` gets a copy; ``restored``: it has it.
-    ``others``: what other members that were left said of themselves, the most complete first.
-    """
+    """The origin of an epoch of the main cluster: the data of one survivor."""
 
+    #: The replica whose data is copied.
     survivor: str
+    #: The replica that gets the copy.
     founder: str
+    #: The etcd revision of the survivor.
     revision: int
+    #: The last etcd revision that was observed of the plane.
     seen: int
+    #: The founder has the copy.
     restored: bool = False
+    #: The reports of the other remaining members, the most complete first.
     others: tuple[MemberWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptData:
-    """Data of a former epoch that is kept aside: that of a replica that was let go, on its machine."""
+    """Data of a former epoch: that of a released replica, which is kept on its machine."""
 
     site: str
     machine: str
@@ -109,7 +114,7 @@ class KeptData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftBehind:
-    """A machine that a replica was taken from with its data: its units, and its seat, are there still."""
+    """A machine from which a replica was moved with its data: its units, and its seat, are still there."""
 
     site: str
     machine: str
@@ -118,41 +123,41 @@ class LeftBehind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rejection:
-    """A revision that was given up, since a program of a replica that runs it ended again and again, or was not
-    ready for long; ``why`` has the reason that it gave.
+    """A revision that was rejected, because a program of a replica that runs it exited repeatedly, or was not ready for
+    long; ``why`` has the error that the program reported.
     """
 
     revision: str
     why: str
 
 
-#: For what a replica is condemned whose member is down: "" is its machine.
+#: The programs for which a replica is condemned whose member is down: "" is its machine.
 _OF_NO_USE = ("", Component.ETCD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condemned:
-    """A replica that is to be exchanged, as it is dead, or as a ``program`` of it does not get well: ``why`` says on
-    whose word, ``since`` is when that was decided. ``alone``: it keeps its place, and only the member of the events'
-    cluster that the program is gives way to another one.
-    """
+    """A replica that is marked for replacement, because it is dead, or because one of its programs stays unhealthy."""
 
     replica: str
     why: str
+    #: When that was decided.
     since: float
+    #: The unhealthy program; "": the machine is dead.
     program: str = ""
+    #: Only its member of the events' cluster is replaced; the replica stays.
     alone: bool = False
 
     @property
     def told(self) -> str:
-        """What is condemned, for people."""
+        """The thing that is marked for replacement, for people."""
         return f"{self.program} of {self.replica}" if self.alone else self.replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """A time to live (``ttl`` seconds), longer than the wanted one, with which addresses were handed out: last at
-    ``until`` (None: they still are).
+    """A time to live (``ttl`` seconds) of returned addresses that is longer than the one of the spec: last returned at
+    ``until`` (None: it still is).
     """
 
     ttl: float
@@ -161,8 +166,8 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
-    """The clock by which the times of a memory were taken: that of ``boot`` (of one host), which nobody sets, with
-    ``ahead`` seconds added so that they read like wall times of when the timeline began.
+    """The clock of the times of a memory: the steady clock of ``boot`` (of one host), plus ``ahead`` seconds, so that
+    they read like wall times of when the timeline began.
     """
 
     boot: str
@@ -170,84 +175,84 @@ class Timeline:
 
 
 def since(before: tuple[tuple[str, float], ...], names: tuple[str, ...], now: float) -> tuple[tuple[str, float], ...]:
-    """Since when something is so of each of these: from ``now`` on, but for those of whom it was so ``before``."""
+    """The names with the time since when a fact holds: ``now``, or the earlier time of those in ``before``."""
     known = dict(before)
     return tuple((name, known.get(name, now)) for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The plane's memory.
-
-    ``bootstrap``: the members of the initial cluster, decided before the first starts; ``created``: a quorum of
-    them was seen, so that an unreadable membership from now on means trouble, not an empty site.
-    ``cluster_id``: the id that etcd gave the cluster (0: not read yet), ``revision`` an etcd revision that it was seen
-    to have: what has another id, or a lower revision, is not the plane's data.
-    ``served_site``: where the plane's name was last seen to lead: a site, or ``APISERVERS``.
-    ``held``: sites (or that) whose address clients may still hold, with the time at which it was last handed out.
-    ``unsettled``: sites whose address some DNS server may have handed out while not all of them answered the same.
-    ``draining``: replicas that no load balancer sends new connections to, with the time since when.
-    ``unready``: programs of a revision that is rolled out which run without being ready, with the time since when.
-    ``down``: wanted replicas that are dead as far as is seen, with the time since when; ``condemned``: those that are
-    to be exchanged for it. ``ailing``: programs that hang or cannot be started, with the time since when, and
-    ``revived`` those that were started anew for it lately, each with when. ``healed``: the machines of those that were
-    condemned or revived lately, each with when.
-    ``rejected``: the last revision that was given up. ``proven``: a revision has once run with all programs well
-    (False: of a new plane none has yet, so that there is none to go back to). ``longer``: for how long addresses were
-    handed out before the time to live became shorter.
-    ``events``: the cluster that has the events alone; all that is said of a cluster here is said of the main one.
-    ``full``: since when the cluster has no room left (None: it has).
-    ``epoch`` counts how often the main cluster was begun anew, ``seed`` says from what the one that there is began
-    (None: from nothing), ``kept`` where data of former ones is. ``quorum_lost``: since when there is too little left
-    of it for a quorum (None: there is enough, or nobody knows).
-    ``left``: where replicas were that are on other machines now.
-    ``timeline``: the clock of those times (None: a wall clock, in a memory that nothing was timed in yet).
-    """
+    """The plane's memory. Times are in seconds on the ``timeline``; facts about a cluster are about the main one."""
 
     next_ordinal: int = 1
     replicas: tuple[Replica, ...] = ()
+    #: The members of the initial cluster, decided before the first one starts.
     bootstrap: tuple[str, ...] = ()
+    #: A quorum of them has answered: from now on an unreadable membership is a failure, not an empty site.
     created: bool = False
+    #: etcd's id of the cluster (0: not read yet). Data with another id is not the plane's.
     cluster_id: int = 0
+    #: An etcd revision that the cluster has reached. Data with a lower revision is not the plane's.
     revision: int = 0
+    #: Where the plane's name was last observed to lead: a site, or ``APISERVERS``.
     served_site: str | None = None
+    #: Sites (or ``APISERVERS``) whose address clients may still hold, with the time at which it was last returned.
     held: tuple[tuple[str, float], ...] = ()
+    #: Replicas to which no load balancer sends new connections, with the time since when.
     draining: tuple[tuple[str, float], ...] = ()
+    #: Programs of the revision in rollout that run without being ready, with the time since when.
     unready: tuple[tuple[str, float], ...] = ()
+    #: Wanted replicas that are dead as far as observed, with the time since when.
     down: tuple[tuple[str, float], ...] = ()
+    #: Replicas that are marked for replacement.
     condemned: tuple[Condemned, ...] = ()
+    #: The machines of replicas that were condemned or revived lately, each with the time.
     healed: tuple[tuple[str, float], ...] = ()
+    #: Programs that hang or cannot be started, with the time since when.
     ailing: tuple[tuple[str, float], ...] = ()
+    #: Unhealthy programs that were restarted lately, each with the time.
     revived: tuple[tuple[str, float], ...] = ()
+    #: None: a wall clock, in a memory without any times yet.
     timeline: Timeline | None = None
+    #: Sites whose address some DNS server may have returned while not all servers answered the same.
     unsettled: tuple[str, ...] = ()
+    #: The last revision that was rejected.
     rejected: Rejection | None = None
+    #: A revision has once run with all programs healthy; False: a new plane has none to go back to.
     proven: bool = True
+    #: The previous, longer time to live of addresses.
     longer: Lifetime | None = None
+    #: The events' cluster.
     events: ClusterMemory = field(default_factory=ClusterMemory)
+    #: Since when the cluster has no room left; None: it has room.
     full: Full | None = None
+    #: How often the main cluster began again from the data of one survivor.
     epoch: int = 0
+    #: The origin of the present epoch; None: the cluster was founded empty.
     seed: Seed | None = None
+    #: Where data of former epochs is.
     kept: tuple[KeptData, ...] = ()
+    #: Since when too few members are left for a quorum; None: there are enough, or it is unknown.
     quorum_lost: float | None = None
+    #: Previous machines of replicas that were moved to others.
     left: tuple[LeftBehind, ...] = ()
 
     def is_former(self, replica: Replica) -> bool:
-        """Whether a replica is of an epoch that is over: nothing of it is to run any more."""
+        """Whether a replica belongs to a former epoch: none of its programs may run."""
         return replica.epoch != self.epoch
 
     @property
     def seeding(self) -> Seed | None:
-        """What is still to be copied before the main cluster can begin anew; None if nothing is."""
+        """The origin that must still be copied before a new epoch can begin; None if there is none."""
         return self.seed if self.seed is not None and not self.seed.restored else None
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
-        """The clusters of etcd that the plane has: the main one, and the events' where there is one."""
+        """The etcd clusters of the plane: the main one, and the events' one where it exists."""
         return (Cluster.MAIN, Cluster.EVENTS) if self.events.exists else (Cluster.MAIN,)
 
     def of(self, cluster: Cluster) -> Memory:
-        """The same memory, with that cluster where the main one stands."""
+        """The same memory, with that cluster in place of the main one."""
         if cluster is Cluster.MAIN:
             return self
         known = self.events
@@ -263,25 +268,25 @@ class Memory:
 
     @property
     def given_up(self) -> frozenset[str]:
-        """The replicas that are condemned, and of no use any more: they fill no slot."""
+        """The condemned replicas that are of no use: they fill no slot."""
         return frozenset(each.replica for each in self.condemned if each.program in _OF_NO_USE)
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The replicas that are condemned, and vote until another one has come."""
+        """The condemned replicas that vote until their replacement has joined."""
         return frozenset(each.replica for each in self.condemned if each.program not in _OF_NO_USE) - self.renewed
 
     @property
     def renewed(self) -> frozenset[str]:
-        """The replicas of which nothing but their member of the events' cluster is condemned."""
+        """The replicas of which only the member of the events' cluster is condemned."""
         return frozenset(each.replica for each in self.condemned if each.alone)
 
     def healed_within(self, window: float, now: float) -> tuple[tuple[str, float], ...]:
-        """The machines of those that were condemned or revived within so many seconds before now."""
+        """The machines of replicas that were condemned or revived within ``window`` seconds before ``now``."""
         return tuple((machine, when) for machine, when in self.healed if now - when < window)
 
     def with_replica(self, name: str, change: Callable[[Replica], Replica]) -> Memory:
-        """The same memory with one record changed; unchanged if there is none of that name."""
+        """The same memory with one record changed; unchanged if no record has that name."""
         return replace(self, replicas=tuple(change(each) if each.name == name else each for each in self.replicas))
 
     def replica(self, name: str) -> Replica:

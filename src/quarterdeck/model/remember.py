@@ -1,7 +1,7 @@
-"""How the plane's memory changes: by a step, and with the time that passes. Pure.
+"""How the plane's memory changes: by a step, and with time. Pure.
 
-A step changes it alike for the real actions and in the simulated world. Times in it outlive the process that took them,
-and a wall clock that jumps.
+A step changes it in the same way for the real actions and in the simulated world. Its times outlive the process that
+took them, and jumps of the wall clock.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def remember(memory: Memory, step: Step, now: float) -> Memory:
 
 
 def _of_events(memory: Memory, step: Step, now: float) -> Memory:
-    """What is remembered of the events' cluster is what would be of the main one. A replica has a member of it from the
-    moment at which it is to found it, or was made known to it.
+    """The memory of the events' cluster changes like that of the main one. A replica has a member of it from the moment
+    when it is chosen as a founder, or is added to it.
     """
     epoch = memory.events.epoch + isinstance(step, DecideBootstrap)
     memory = replace(memory, events=replace(memory.events, epoch=epoch))
@@ -73,10 +73,10 @@ def _with_member(record: Replica, then: Replica) -> Replica:
 
 
 def adopted(memory: Memory, *, boot: str, steady: float, wall: float) -> Memory:
-    """The memory as a driver in ``boot`` counts by it, whose clocks show ``steady`` and ``wall`` (seconds) now.
+    """The memory for a driver in ``boot``, whose clocks show ``steady`` and ``wall`` (seconds) now.
 
-    Unchanged if its times were taken in the same boot. Otherwise they count from now, which is ``wall`` on the timeline
-    that begins. A time that lies ahead (of a host that was set back to an earlier state) counts from now as well.
+    Unchanged if its times were taken in the same boot. Otherwise they count from now, which is ``wall`` on the new
+    timeline. A time in the future (of a host that was reset to an earlier state) counts from now as well.
     """
     timeline = memory.timeline
     if timeline is None or timeline.boot != boot:
@@ -86,7 +86,7 @@ def adopted(memory: Memory, *, boot: str, steady: float, wall: float) -> Memory:
 
 
 def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
-    """All times that are after ``newest`` (None: all) become ``now``."""
+    """The memory in which all times after ``newest`` (None: all times) are ``now``."""
 
     def at_most(since: float) -> float:
         return since if newest is not None and since <= newest else now

@@ -1,4 +1,4 @@
-"""Slots, the places that the user wants replicas in, and seats, what a site gives a replica."""
+"""Slots, the places for replicas that the spec asks for, and seats, the places that a site assigns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PortName(StrEnum):
-    """The ports of seats that code names: what each is for. (``components.catalogue`` says which there are.)"""
+    """The names of the ports of seats. (``components.catalogue`` has all of them.)"""
 
     ETCD_CLIENT = "etcd-client"
     ETCD_PEER = "etcd-peer"
@@ -16,7 +16,7 @@ class PortName(StrEnum):
     CONTROLLER_MANAGER = "kube-controller-manager"
     SCHEDULER = "kube-scheduler"
     CLOUD_CONTROLLER_MANAGER = "cloud-controller-manager"
-    EVENTS_CLIENT = "events-client"  # of an etcd that has the events alone
+    EVENTS_CLIENT = "events-client"  # of the events' etcd
     EVENTS_PEER = "events-peer"
     EVENTS_METRICS = "events-metrics"
 
@@ -36,7 +36,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class SeatPort:
-    """One port of a seat: what it is for, where the program listens, and where all others reach it."""
+    """One port of a seat: its name, where the program listens, and where all others reach it."""
 
     name: str
     listen: HostPort
@@ -45,7 +45,7 @@ class SeatPort:
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Seat:
-    """A replica's place on a machine, with ports of its own: several replicas may sit on one machine."""
+    """A replica's place on a machine, with its own ports: several replicas may share one machine."""
 
     machine: str
     ports: tuple[SeatPort, ...]
@@ -67,13 +67,13 @@ class Seat:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every host that a port listens at or is reached by, once each."""
+        """Every host at which a port listens or is reached, once each."""
         return tuple(dict.fromkeys(end.host for each in self.ports for end in (each.listen, each.advertised)))
 
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class TakenSeat:
-    """Who has a seat: a replica of a plane (by its uid: names of planes come again)."""
+    """The owner of a seat: a replica of a plane (by its uid: names of planes can be used again)."""
 
     plane: str
     replica: str
@@ -82,7 +82,7 @@ class TakenSeat:
 
 @dataclass(frozen=True, slots=True, order=True, kw_only=True)
 class Slot:
-    """A place for one replica. ``zone`` "": any zone of the site. There may be several equal ones."""
+    """A place for one replica. ``zone`` "": any zone of the site. There may be several equal slots."""
 
     site: str
     zone: str

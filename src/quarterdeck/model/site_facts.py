@@ -1,4 +1,4 @@
-"""What one look at a site tells of all that is there, whoever's it is."""
+"""Facts from one observation of a site, about all planes there."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from quarterdeck.model.units import Machine, UnitState, UnitStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeFacts:
-    """A volume. ``entries`` are the names in that folder of it that the look was for; none where there is no such
-    folder. ``arriving``: it was taken from another machine, and nobody can use it before it is attached here.
+    """A volume. ``entries`` are the names in the requested folder of it; empty where the folder does not exist.
+    ``arriving``: it was detached from another machine, and cannot be used before it is attached here.
     """
 
     name: str
@@ -21,10 +21,9 @@ class VolumeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """A machine, its units and volumes; None: not known, since it does not answer.
+    """A machine, its units and volumes; None: unknown, because it does not answer.
 
-    ``away`` are storage classes that cannot be looked at now (a disk that is not mounted): what is not among the
-    volumes may be there.
+    ``away`` are storage classes that cannot be read now (a disk that is not mounted): they may have further volumes.
     """
 
     machine: Machine
@@ -33,14 +32,14 @@ class MachineFacts:
     away: tuple[str, ...] = ()
 
     def unit(self, name: str) -> UnitStatus:
-        """One unit; UNKNOWN where nothing is known of units, ABSENT where there is no such one."""
+        """One unit; UNKNOWN where the units are unknown, ABSENT where it does not exist."""
         if self.units is None:
             return UnitStatus(name=name, state=UnitState.UNKNOWN)
         found = (each for each in self.units if each.name == name)
         return next(found, UnitStatus(name=name, state=UnitState.ABSENT))
 
     def holds(self, volume: str) -> tuple[str, ...] | None:
-        """The entries of a volume: none where there is no such volume, None when that is not known."""
+        """The entries of a volume: empty where it does not exist, None where that is unknown."""
         if self.volumes is None:
             return None
         found = next((each for each in self.volumes if each.name == volume and not each.arriving), None)
@@ -51,9 +50,9 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteFacts:
-    """A site as it was seen. ``storage_classes``: the default first; ``reattachable``: those whose volumes can be taken
-    from a machine that does not answer, and attached to another one. What nothing is said of is not known: a machine
-    that is not among ``machines`` may be there.
+    """An observed site. ``storage_classes``: the default first; ``reattachable``: those whose volumes can be detached
+    from a machine that does not answer, and attached to another one. Missing facts are unknown: a machine that is not
+    among ``machines`` may exist.
     """
 
     name: str
@@ -62,14 +61,14 @@ class SiteFacts:
     reattachable: frozenset[str] = frozenset()
 
     def machine(self, name: str) -> MachineFacts | None:
-        """One machine; None when nothing is known of it."""
+        """One machine; None where it is unknown."""
         return next((each for each in self.machines if each.machine.name == name), None)
 
     def away_from(self, machine: str, volume: str) -> str:
-        """The machine that has a volume which is not, or not yet, that machine's; "" where none is known to."""
+        """The other machine that has a volume of ``machine``, or from which it is arriving; "" where none is known."""
         own = self.machine(machine)
         if own is not None and any(each.name == volume and not each.arriving for each in own.volumes or ()):
-            return ""  # as nearly always: no need to look through all that other planes have
+            return ""  # the usual case: the volumes of other planes need not be searched
         for each in self.machines:
             for found in each.volumes or ():
                 if found.name == volume and (found.arriving or each.machine.name != machine):

@@ -1,4 +1,4 @@
-"""Units, volumes and machines: what runs where, as data."""
+"""Units, volumes and machines, as data."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from pathlib import PurePosixPath
 
 
 class UnitState(StrEnum):
-    """What the machine's supervisor says of a unit."""
+    """The state of a unit, as the machine's supervisor reports it."""
 
-    ABSENT = "absent"  # the machine knows nothing of it
-    STOPPED = "stopped"  # known, if only by files that are there, not running, and not wanted to run
+    ABSENT = "absent"  # the machine does not know it
+    STOPPED = "stopped"  # known, if only by its files, not running, and not supposed to run
     RUNNING = "running"
     STOPPING = "stopping"
-    FAILED = "failed"  # wanted to run, but it exits again and again
+    FAILED = "failed"  # supposed to run, but it exits repeatedly
     UNKNOWN = "unknown"  # the machine did not answer
 
 
-#: A unit in one of these states does not run, and is not meant to.
+#: A unit in one of these states does not run, and is not supposed to.
 IDLE = (UnitState.ABSENT, UnitState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """In whose name something is changed on a machine: the token of the lease of ``plane``, which only grows."""
+    """The fencing token of a change on a machine: that of the lease of ``plane``, which only grows."""
 
     plane: str
     token: int
 
 
 class Priority(StrEnum):
-    """How a unit shares its machine with the others that are there."""
+    """How a unit shares its machine with others."""
 
     SERVING = "serving"  # others depend on it: its full share
-    BACKGROUND = "background"  # it gives way a little: requests go before reconciliation
+    BACKGROUND = "background"  # a smaller share: requests come before reconciliation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,48 +50,38 @@ class UnitFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitSpec:
-    """A program that a machine keeps running. ``argv[0]`` is an absolute path; times are in seconds.
-
-    ``boot_argv`` are arguments that matter only at the very first start (etcd's initial cluster): they are
-    not part of ``digest``, so that a change of them never looks like a change of the unit. Nor is ``priority``.
-
-    ``needs`` is an absolute path whose last part may have a ``*``: unless such a file is there, the machine does not
-    start the unit, neither again nor after a boot, except for a start that is asked for with ``fresh``, and that only
-    as long as there never was such a file. A start that ends soon, and before there is any, does not use that up.
-    Neither is part of the digest.
-
-    ``owns`` are folders that no other unit uses: a machine that can runs the unit as a user of its own, to whom they
-    belong then. No part of the digest either.
-
-    ``writes`` are folders besides that it writes to: whoever confines the unit lets it, and gives them to its user. No
-    part of the digest either.
-
-    ``restart_pause``: seconds that the machine lets pass before it starts the unit again when that ended by itself, so
-    that whoever leads clients to it has found it gone before it listens again. No part of the digest either.
-
-    ``after``: units of its machine that it depends on. Where these and it are stopped, or started, at once, as when the
-    machine boots, it ends before them and starts after them. No part of the digest either.
-
-    ``low_ports``: it listens at a port below 1024, and is let do so where it does not run as root. No part of the
-    digest either.
-
-    ``note``: a line of plain words that its machine tells in each look (``UnitStatus.note``), for whoever wrote it.
+    """A program that a machine keeps running. Times are in seconds. Only ``name``, ``argv``, ``files``, ``env``,
+    ``stop_timeout`` and ``note`` are part of the ``digest``: changes of the other fields do not change the unit.
     """
 
     name: str
+    #: The first one is an absolute path.
     argv: tuple[str, ...]
+    #: Arguments that matter only at the very first start (etcd's initial cluster).
     boot_argv: tuple[str, ...] = ()
     files: tuple[UnitFile, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     stop_timeout: float = 10.0
     priority: Priority = Priority.SERVING
+    #: An absolute path whose last part may have a ``*``: the machine does not start the unit without such a file,
+    #: neither again nor after a boot, except for a start with ``fresh``.
     needs: PurePosixPath | None = None
+    #: The unit may start without the file of ``needs`` as long as there never was one. A start that ends soon, and
+    #: before there is any, does not use that up.
     fresh: bool = False
+    #: Folders that no other unit uses: a machine that can runs the unit as a separate user, which then owns them.
     owns: tuple[PurePosixPath, ...] = ()
+    #: Further folders to which it writes: a sandbox allows that, and gives them to the unit's user.
     writes: tuple[PurePosixPath, ...] = ()
+    #: The pause before the machine starts the unit again after it exited by itself, so that load balancers have found
+    #: it gone before it listens again.
     restart_pause: float = 0.0
+    #: Units of its machine on which it depends. Where all are stopped, or started, at once, as when the machine boots,
+    #: it stops before them and starts after them.
     after: tuple[str, ...] = ()
+    #: It listens at a port below 1024, which must be allowed where it does not run as root.
     low_ports: bool = False
+    #: A line of plain text that its machine returns in each observation (``UnitStatus.note``).
     note: str = ""
 
     def differs_in_files_alone(self, other: UnitSpec) -> bool:
@@ -105,7 +95,7 @@ class UnitSpec:
 
     @property
     def digest(self) -> str:
-        """Equal for equal specs: tells a running unit from the one wanted."""
+        """Equal for equal specs: shows whether a running unit is up to date."""
         parts = [
             self.name,
             *self.argv,
@@ -126,34 +116,36 @@ def hashes_of(files: Iterable[UnitFile]) -> tuple[tuple[str, str], ...]:
 
 
 def without_flags(argv: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    """Arguments without those (``--flag=value``) of whose flags there are others."""
+    """Arguments without those (``--flag=value``) whose flag is in ``others`` as well."""
     flags = {each.partition("=")[0] for each in others}
     return tuple(each for each in argv if each.partition("=")[0] not in flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitStatus:
-    """What was seen of a unit. ``digest`` is that of the spec it was last started, or reloaded, with. ``refused``: why
-    its machine does not start it, in a sentence (it FAILED then; "" in any other state); see ``UnitSpec.needs``.
-    ``altered``: somebody else has changed its files, or how it is started, since. ``files_only``: it is STOPPED, and
-    its files are all that there is of it: it was never started, or not removed wholly. ``note``: that of its spec.
-    """
+    """The observed status of a unit."""
 
     name: str
     state: UnitState
+    #: The digest of the spec with which it was last started, or reloaded.
     digest: str = ""
     pid: int | None = None
     exit_code: int | None = None
     restarts: int = 0
+    #: Why its machine does not start it, in a sentence (its state is FAILED then; "" in any other state); see
+    #: ``UnitSpec.needs``.
     refused: str = ""
+    #: Its files, or the way it is started, were changed by hand since.
     altered: bool = False
+    #: It is STOPPED, and only its files exist: it was never started, or not removed completely.
     files_only: bool = False
+    #: The note of its spec.
     note: str = ""
 
 
 def with_files(known: Iterable[UnitStatus], folders: Iterable[str]) -> tuple[UnitStatus, ...]:
-    """The units of a machine: those that its supervisor knows, and those of which it has only files, in ``folders`` of
-    their names.
+    """The units of a machine: those that its supervisor knows, and those that have only files, in ``folders`` of their
+    names.
     """
     units = {each.name: each for each in known}
     for name in folders:
@@ -165,8 +157,8 @@ class MachineState(StrEnum):
     """Whether a machine answers."""
 
     UP = "up"
-    DOWN = "down"  # seen to be off
-    UNREACHABLE = "unreachable"  # does not answer: nothing is known of its units
+    DOWN = "down"  # observed to be off
+    UNREACHABLE = "unreachable"  # does not answer: its units are unknown
 
 
 class MachineRole(StrEnum):
@@ -179,20 +171,20 @@ class MachineRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A machine of a site. ``address`` is an IP address that clients and peers reach it by. ``declared``: the site is
-    meant to have it; one that it was taken from gets nothing new, and may have something left. Machines of one ``host``
-    share its processors and memory ("": it is a host of its own). ``why``: why one does not answer, or what made it
-    slow to, as far as that is known, for people.
-    """
+    """A machine of a site."""
 
     name: str
     site: str
     zone: str
+    #: The IP address at which clients and peers reach it.
     address: str
     role: MachineRole = MachineRole.CONTROL
     state: MachineState = MachineState.UP
+    #: The site's spec has it; one that was removed from the spec gets nothing new, and may have leftovers.
     declared: bool = True
+    #: Machines of one host share its processors and memory; "": it is a host of its own.
     host: str = ""
+    #: Why it does not answer, or is slow to, as far as known, for people.
     why: str = ""
 
 
@@ -200,7 +192,7 @@ class Machine:
 class Volume:
     """A named folder on a machine that outlives the units that use it.
 
-    ``changed``: when a file in it was last written (seconds since the epoch); None when that is not known, or never.
+    ``changed``: when a file in it was last written (seconds since the epoch); None if that is unknown, or never.
     """
 
     name: str
@@ -210,7 +202,7 @@ class Volume:
     changed: float | None = None
 
 
-# Programs that machines run, as they can be had.
+# Sources of the programs that machines run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +218,8 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a released program can be had by whoever needs it: at ``url``, whose content has the SHA-256 ``digest``
-    (hex; "": it is not known). ``member``: the name of its file in the gzipped tar there; "": it is what is there.
+    """The download of a released program: at ``url``, whose content has the SHA-256 ``digest`` (hex; "": unknown).
+    ``member``: the name of its file in the gzipped tar there; "": the content is the program itself.
     """
 
     url: str

@@ -21,56 +21,60 @@ from quarterdeck.model.units import MachineState, UnitState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """What the user says of a lost quorum: the ``epoch`` that may begin (None: none), also if others may live; and
-    whether one may begin without being asked for, after a while.
-    """
+    """The user's consent to a new epoch after a lost quorum."""
 
+    #: The epoch that may begin; None: none.
     epoch: int | None = None
+    #: Also while unreachable voters may still serve.
     even_if_others_live: bool = False
+    #: A new epoch may begin by itself, after ``Settings.patience``.
     automatic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFact:
-    """What was seen of one recorded replica.
-
-    ``units`` has a state for each component; ``peer_up`` says whether etcd's peer port answers; ``ready`` is the
-    apiserver's /readyz (None: unknown); ``has_data`` whether the member's data folder holds a write-ahead log (None:
-    unknown); ``refused`` why its machine does not start its etcd ("" : it does); ``restless``: programs that have
-    ended several times since they were started, ``endings`` why those that do not run ended, in their own words;
-    ``quiet``: those that run, are not well, and of which nothing new is seen, each with what it last
-    complained of (``engine/observation/quiet_programs.py``); ``silent``: those that run and are not well as far as
-    they say, and ``hung`` those of them that were as the very process that they are, or have been that one for long;
-    ``frozen`` the managers of sets of controllers among these whose locks will pass on to others. ``altered``: those
-    of which somebody else has changed files or flags since they were started. ``loaded``: the revisions as which its
-    apiserver says that it has its files (None: it was not asked, or does not say); ``given``: those whose files it was
-    given while it runs; ``stuck``: those that it was given and did not take up. What is said of its member is said of
-    that of the main cluster; ``events`` has the other one.
-    ``reattachable``: all of its volumes can be attached to other machines. ``volume_at``: the machine that one of them
-    is seen to be on, or on its way to, which is not its own. ``why``: why its machine does not answer, or
-    is slow to, for people.
-    """
+    """The observed facts about one recorded replica. Those about its member are about the main cluster."""
 
     name: str
     machine: MachineState
+    #: The state of the unit of each component.
     units: tuple[tuple[Component, UnitState], ...]
+    #: Whether etcd's peer port answers.
     peer_up: bool = False
+    #: The apiserver's /readyz; None: unknown.
     ready: bool | None = False
+    #: Whether the member's data folder holds a write-ahead log; None: unknown.
     has_data: bool | None = None
+    #: Why its machine does not start its etcd; "": it does.
     refused: str = ""
+    #: Programs that have exited several times since they were started.
     restless: frozenset[Component] = frozenset()
+    #: Why the programs that do not run exited, in their own words.
     endings: tuple[tuple[Component, str], ...] = ()
+    #: Programs that run, are unhealthy, and report nothing new, each with its last error
+    #: (``engine/observation/quiet_programs.py``).
     quiet: tuple[tuple[Component, str], ...] = ()
+    #: Programs that run and do not report that they are healthy.
     silent: frozenset[Component] = frozenset()
+    #: The silent ones that were healthy as the same process, or have been that process for long.
     hung: frozenset[Component] = frozenset()
+    #: The silent managers of controller sets whose locks are about to pass to others.
     frozen: frozenset[Component] = frozenset()
+    #: Programs whose files or flags were changed by hand since they were started.
     altered: frozenset[Component] = frozenset()
+    #: The revisions that match the files that its apiserver reports to have loaded; None: it did not report any.
     loaded: frozenset[str] | None = None
+    #: The revisions whose files its running apiserver was given.
     given: frozenset[str] = frozenset()
+    #: The given revisions whose files it did not load in time.
     stuck: frozenset[str] = frozenset()
+    #: The facts about its member of the events' cluster.
     events: MemberData = field(default_factory=MemberData)
+    #: Whether all of its volumes can be attached to other machines.
     reattachable: bool = False
+    #: Another machine that one of its volumes is observed on, or on its way to; "": none.
     volume_at: str = ""
+    #: Why its machine does not answer, or is slow to, for people.
     why: str = ""
 
     def unit(self, component: Component) -> UnitState:
@@ -78,11 +82,11 @@ class ReplicaFact:
         return dict(self.units).get(component, UnitState.ABSENT)
 
     def complaint(self, component: Component) -> str | None:
-        """What a program last complained of of which nothing new is seen ("": it wrote nothing); None if it is none."""
+        """The last error of a program that reports nothing new ("": it wrote none); None for other programs."""
         return dict(self.quiet).get(component) if self.quiet else None
 
     def of(self, cluster: Cluster) -> ReplicaFact:
-        """The same facts, with what was seen of its member of that cluster where that of the main one stands."""
+        """The same facts, with those of its member of that cluster in place of the main one."""
         if cluster is Cluster.MAIN:
             return self
         seen = self.events
@@ -91,60 +95,64 @@ class ReplicaFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeFact:
-    """One machine that a site's load balancer of this plane runs on. ``named``: clients are to be led to it.
-    ``leads``: whoever is led to it is led somewhere (None: it does not answer; ``why``, for people). ``unrouted``: why
-    nobody can be, though addresses float between it and others ("": clients can). ``zone`` and ``host``: "": of none,
-    or of its own.
-    """
+    """One machine that a site's load balancer of this plane runs on."""
 
     name: str
+    #: The plane's name must have its address.
     named: bool = True
+    #: It leads to a ready apiserver; None: it does not answer.
     leads: bool | None = True
+    #: Why no floating address can move to it; "": one can, or there are none.
     unrouted: str = ""
+    #: "": none.
     zone: str = ""
+    #: "": it is a host of its own.
     host: str = ""
+    #: Why it does not answer, for people.
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFact:
-    """A site's load balancer for this plane, on all of its ``edges`` (none: it is on one, of which no more is known).
-    ``backends`` are the replicas that any edge which answers sends new connections to, ``healthy`` those that pass the
-    health check of each; one that does not run has neither. ``alike``: all of them run, and send to the same; where
-    not, ``common`` is what every edge that answers sends to.
-    ``reachable``: every edge that a client may be led to answers, so that it can be told something. ``left``: the
-    machine of an edge knows of it, though it does not run there: its supervisor may start it at any moment.
-    """
+    """A site's load balancer for this plane, on all of its edges. One that does not run has no backends."""
 
     site: str
     running: bool
+    #: It does not run on an edge, but its unit or files are there: the supervisor may start it at any moment.
     left: bool = False
+    #: Every edge that a client may be led to answers, so that all can be configured.
     reachable: bool = True
+    #: The replicas to which any answering edge sends new connections.
     backends: frozenset[str] = frozenset()
+    #: The replicas that pass the health check of every edge.
     healthy: frozenset[str] = frozenset()
+    #: All edges run, and send to the same replicas.
     alike: bool = True
+    #: The replicas to which every answering edge sends.
     common: frozenset[str] = frozenset()
+    #: Open connections of clients.
     connections: int = 0
+    #: Empty: it runs on one edge, of which no more is known.
     edges: tuple[EdgeFact, ...] = ()
 
     @property
     def there(self) -> bool:
-        """Whether anything of it is on a machine: only what is not there is gone."""
+        """Whether any part of it is still on a machine."""
         return self.running or self.left
 
     @property
     def ready(self) -> bool:
-        """Whether it leads somewhere."""
+        """Whether it leads to a ready apiserver."""
         return bool(self.healthy)
 
     @property
     def everywhere(self) -> frozenset[str]:
-        """The replicas that it is seen to send to wherever clients may be led to."""
+        """The replicas to which every edge that clients may use is observed to send."""
         return self.backends if self.alike and self.reachable else frozenset()
 
     @property
     def listed(self) -> frozenset[str]:
-        """The replicas that every edge which answers sends to."""
+        """The replicas to which every answering edge sends."""
         return self.backends if self.alike else self.common
 
     @property
@@ -154,35 +162,35 @@ class BalancerFact:
 
     @property
     def unrouted(self) -> tuple[str, ...]:
-        """Its edges to which no address can come that floats between them."""
+        """Its edges to which no floating address can move."""
         return tuple(each.name for each in self.edges if each.unrouted)
 
     @property
     def on(self) -> tuple[EdgeFact, ...]:
-        """Its edges; where no more is known of them there is one."""
+        """Its edges; one that stands for the site where none are known."""
         return self.edges or (EdgeFact(name=self.site, leads=self.ready if self.reachable else None),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFact:
-    """A machine that can host replicas. ``host``: machines of one share its fate ("": it is a host of its own).
-    ``cordoned``: a person wants it to be given no new one. ``why``: for people, why it does not answer ("": not known),
-    or that it is only to be cordoned, by a drain.
-    """
+    """A machine that can host replicas."""
 
     name: str
     site: str
     zone: str
     state: MachineState
+    #: Machines of one host fail together; "": it is a host of its own.
     host: str = ""
+    #: It gets no new replicas.
     cordoned: bool = False
+    #: For people: why it does not answer ("": unknown), or that a drain is about to cordon it.
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A step (without its reason) that fails again and again, and is put aside for a moment. ``told``: the step and its
-    last error, in one line for people.
+    """A step (without its reason) that keeps failing, and is in backoff. ``told``: the step and its last error, in one
+    line for people.
     """
 
     step: Step
@@ -191,104 +199,97 @@ class Failing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One plane, observed. ``now`` is when that began, in seconds on the memory's timeline, which no step of a wall
-    clock moves. ``plane_name`` is for commands that messages suggest.
+    """One plane, observed. Facts about etcd are about the main cluster, unless their name begins with ``events``."""
 
-    What is wanted: ``slots``, of ``revision``, with volumes of ``storage_class``. ``changes``: what it takes to bring a
-    replica from one revision (the first) to another. ``via`` are those that replicas may have to be of before, the one
-    nearest to the goal last; ``apart`` the pairs of revisions of which no controllers may run at the same time, but for
-    the scheduler. ``condemned``: replicas that a person wants exchanged, be they
-    well or not; ``cordoned``: those that a person wants left as they are.
-
-    ``membership`` is None when it could not be read from a quorum. ``record`` is the site whose load balancer
-    the plane's name resolves to (None: no record). ``wrong``: whose etcd has data that is not the plane's; nothing that
-    these say is part of ``membership``. ``front``: the site of the one load balancer at a fixed
-    address, for endpoints that have an address and no name. ``direct``: the name is to lead to apiservers themselves;
-    where it does, ``record`` is ``APISERVERS``, and ``apiservers`` says of them what is said of a load balancer and its
-    backends. ``elsewhere`` are the replicas whose apiserver is not where clients would come to. ``promoted``: the
-    address at ``front`` leads to the only replica of the plane itself, or to the load balancer there.
-
-    What else is to be said of the name, in words for people ("" if nothing): ``record_trouble``: why it is not known;
-    ``foreign``: why it is somebody else's, and must not be changed; ``torn``: which authoritative servers do not answer
-    as the first one does; ``amiss``: why it must be set once more, though it leads to the right site. ``also`` are the
-    sites that those lead to.
-    ``stamped``: the record carries this driver's token, so that no change of an older driver can come any more.
-    ``record_ttl``: for how many seconds its addresses
-    are handed out (None: not known, or as wanted). ``name_servers``: how many DNS servers hand them out (None: not
-    known; 0: clients need none).
-
-    ``programs``: which programs the replicas of each revision have. ``events_class`` is the storage class that the
-    wanted revision gives the events' cluster.
-    ``events_membership`` and ``events_wrong`` are that cluster's; all else
-    that is said of etcd is said of the main one.
-
-    ``words``: what the members of the main cluster say of themselves, if no quorum of it answers. ``consent``:
-    whether it may begin anew then.
-
-    ``leading``: who leads each kind of controllers, as far as an apiserver says. No step follows from it: no program
-    is started anew because of what keeps it from leading.
-
-    ``failing``: the steps that are put aside, as the driver remembers them: it is no time yet to try them again.
-    """
-
+    #: The slots that the spec asks for.
     slots: tuple[Slot, ...]
     memory: Memory
+    #: When the observation began, in seconds on the memory's timeline, which no jump of a wall clock moves.
     now: float
+    #: For commands that messages suggest.
     plane_name: str = ""
+    #: The wanted revision.
     revision: str = ""
+    #: Intermediate revisions that replicas may have to run first, the one nearest to the goal last.
     via: tuple[str, ...] = ()
+    #: Pairs of revisions whose controllers, except the scheduler, must not run at the same time.
     apart: frozenset[frozenset[str]] = frozenset()
+    #: The storage class of wanted volumes.
     storage_class: str = ""
+    #: The change that brings a replica from one revision (the first) to another.
     changes: tuple[tuple[str, str, ReplicaChange], ...] = ()
+    #: Replicas that a person wants replaced, healthy or not.
     condemned: tuple[str, ...] = ()
+    #: Replicas that a person excluded from healing and changes.
     cordoned: tuple[str, ...] = ()
+    #: None: it could not be read from a quorum.
     membership: Membership | None = None
+    #: Replicas whose etcd has data that is not the plane's; ``membership`` has nothing from their answers.
     wrong: tuple[WrongData, ...] = ()
     replicas: tuple[ReplicaFact, ...] = ()
     balancers: tuple[BalancerFact, ...] = ()
     machines: tuple[MachineFact, ...] = ()
+    #: The site to whose load balancer the plane's name resolves, or ``APISERVERS``; None: no record.
     record: str | None = None
     record_known: bool = True
+    #: Why the record is unknown, for people.
     record_trouble: str = ""
+    #: Why the record belongs to another owner and must not be changed, for people; "": it does not.
     foreign: str = ""
+    #: Which authoritative servers answer differently from the first one, for people; "": none.
     torn: str = ""
+    #: Why the record must be set again although it leads to the right site, for people; "": it is correct.
     amiss: str = ""
+    #: The sites to which the differing servers lead.
     also: tuple[str, ...] = ()
+    #: The record carries this driver's token, so no change by an older driver can still arrive.
     stamped: bool = True
+    #: The record's time to live in seconds; None: unknown, or the one of the spec.
     record_ttl: float | None = None
+    #: How many DNS servers return the record; None: unknown; 0: clients need none.
     name_servers: int | None = None
+    #: The site of the one load balancer at a fixed address, for endpoints with an address and no name.
     front: str | None = None
+    #: The name must lead to the apiservers themselves.
     direct: bool = False
+    #: The apiservers to which the name leads by itself, in the form of a load balancer.
     apiservers: BalancerFact = BalancerFact(site=APISERVERS, running=False)
+    #: Replicas whose apiserver listens at another port than clients of the name use.
     elsewhere: frozenset[str] = frozenset()
+    #: The address at ``front`` is promoted: it leads to the only replica itself, or to the load balancer there.
     promoted: bool = False
     deleting: bool = False
+    #: The programs that the replicas of each revision have.
     programs: ReplicaPrograms = field(default_factory=ReplicaPrograms)
+    #: The storage class of the events' cluster in the wanted revision.
     events_class: str = ""
     events_membership: Membership | None = None
     events_wrong: tuple[WrongData, ...] = ()
+    #: The members' reports about themselves, if no quorum answers.
     words: tuple[MemberWord, ...] = ()
+    #: Whether a new epoch may begin then.
     consent: Consent = field(default_factory=Consent)
+    #: The leader of each kind of controllers, as an apiserver reports it. No step follows from it: no program is
+    #: restarted because something keeps it from leading.
     leading: tuple[Leadership, ...] = ()
+    #: The steps in backoff.
     failing: tuple[Failing, ...] = ()
     settings: Settings = field(default_factory=Settings)
 
     def controllers(self, replica: Replica) -> tuple[Component, ...]:
-        """The programs of a replica that need an apiserver and do nothing for clients."""
+        """The programs of a replica that need an apiserver and do not serve clients."""
         return tuple(each for each in self.programs.of(replica.revision) if each.is_controller)
 
     def keeps_events_apart(self, revision: str) -> bool:
-        """Whether apiservers of a revision keep events in a cluster of their own."""
+        """Whether apiservers of a revision store events in a separate cluster."""
         return Component.EVENTS_ETCD in self.programs.of(revision)
 
     def stops(self, change: ReplicaChange) -> frozenset[Component]:
-        """The programs that must not run while a change is made: those that are started anew, and what depends on
-        them.
-        """
+        """The programs that must not run while a change is made: those that are restarted, and their dependents."""
         return self.programs.with_dependents(change.restart)
 
     def of(self, cluster: Cluster) -> World:
-        """The same world, with that cluster where the main one stands."""
+        """The same world, with that cluster in place of the main one."""
         if cluster is Cluster.MAIN:
             return self
         return replace(
@@ -301,7 +302,7 @@ class World:
         )
 
     def membership_of(self, cluster: Cluster) -> Membership | None:
-        """The membership of a cluster; None if it could not be read, or if there is no such cluster any more."""
+        """The membership of a cluster; None if it could not be read, or if the cluster does not exist."""
         if cluster is Cluster.MAIN:
             return self.membership
         return self.events_membership if self.memory.events.exists else None
@@ -313,8 +314,8 @@ class World:
 
     @property
     def led_straight(self) -> bool:
-        """Whether clients are to be led to apiservers themselves. An address that is promoted goes to a replica's
-        machine as long as only one is wanted, at its own site, and none there could not be reached at it.
+        """Whether the name or address must lead to apiservers themselves. A promoted address goes to a replica's
+        machine as long as only one replica is wanted, at the address's site, and each there can be reached at it.
         """
         if not self.promoted:
             return self.direct
@@ -325,8 +326,8 @@ class World:
 
     @property
     def lifetime(self) -> float:
-        """For how many seconds clients may hold an address: the wanted time, or a longer one as long as an answer of
-        before may be held.
+        """For how many seconds clients may hold an address: the time to live of the spec, or a longer one as long as
+        a previous answer may be held.
         """
         longer = self.memory.longer
         handed_out = [self.settings.ttl, self.record_ttl or 0.0]
@@ -336,28 +337,28 @@ class World:
 
     @property
     def doors(self) -> tuple[BalancerFact, ...]:
-        """All that leads clients to apiservers: the load balancers, and the name where it does so by itself."""
+        """The load balancers, and the name itself where it leads to apiservers."""
         return (*self.balancers, self.apiservers) if self.apiservers.running else self.balancers
 
     @property
     def unled(self) -> tuple[Leadership, ...]:
-        """The kinds of controllers that nobody leads; none of a plane that is to go."""
+        """The kinds of controllers without a leader; empty for a plane in deletion."""
         return () if self.deleting else tuple(each for each in self.leading if each.led is False)
 
     @property
     def controls(self) -> bool:
-        """Whether all kinds of controllers work, as far as it is known; also of a plane that is to go."""
+        """Whether all kinds of controllers work, as far as known; true for a plane in deletion."""
         return self.deleting or all(each.works for each in self.leading)
 
     def is_kept_from_leading(self, component: Component) -> bool:
-        """Whether something else than its programs keeps all of them from leading: they end then again and again, and
-        no other machine would help.
+        """Whether something outside the plane's programs keeps all of them from leading: they exit repeatedly then,
+        and no other machine would help.
         """
         return any(each.component == component and each.hindered for each in self.leading)
 
     @property
     def memberships(self) -> tuple[Membership, ...]:
-        """Those of all clusters that could be read."""
+        """The memberships of all clusters that could be read."""
         return tuple(each for each in map(self.membership_of, Cluster) if each is not None)
 
     def member(self, replica: str, cluster: Cluster = Cluster.MAIN) -> MemberFact | None:
@@ -366,11 +367,11 @@ class World:
         return membership.of(replica) if membership is not None else None
 
     def change(self, before: str, after: str) -> ReplicaChange:
-        """What it takes to bring a replica from one revision to another; nothing, if nothing else is known."""
+        """The change that brings a replica from one revision to another; an empty one if it is unknown."""
         return next((each for one, other, each in self.changes if (one, other) == (before, after)), ReplicaChange())
 
     def command(self, words: str, *arguments: str) -> str:
-        """A command of quarterdeck's on this plane, in quotes, as a person types it."""
+        """A quarterdeck command for this plane, in quotes, as a person types it."""
         return f"'{' '.join(('quarterdeck', words, self.plane_name or 'NAME', *arguments))}'"
 
     def may_run_beside(self, one: str, other: str) -> bool:
@@ -385,7 +386,7 @@ class World:
         raise KeyError(name)
 
     def balancer(self, site: str) -> BalancerFact:
-        """The load balancer of a site; one that does not run if nothing was seen."""
+        """The load balancer of a site; one that does not run if none was observed."""
         if site == APISERVERS:
             return self.apiservers
         for fact in self.balancers:

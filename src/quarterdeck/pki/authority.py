@@ -1,7 +1,6 @@
 """Certificate authorities and the certificates that they issue: ECDSA P-256, X.509 v3.
 
-They are made by ``x509``, whose library each call loads when it is the first: that takes long, and most commands issue
-nothing.
+``x509`` makes them; the first call loads its library, which takes long, and most commands issue nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from quarterdeck.pki.certificate import CA_LIFETIME, CertificateRequest
 
 
 def subject_of(pair: KeyPair) -> str:
-    """Whose certificate it is, as RFC 4514 writes it."""
+    """The subject of a certificate, as RFC 4514 writes it."""
     from quarterdeck.pki import x509
 
     return x509.subject_of(pair)
 
 
 def public_key_hash(certificate: bytes) -> str:
-    """The key of a certificate (PEM), as ``kubeadm join`` has it pinned: ``sha256:`` and 64 digits."""
+    """The hash of a certificate's (PEM) key, as ``kubeadm join`` pins it: ``sha256:`` and 64 digits."""
     from quarterdeck.pki import x509
 
     return x509.public_key_hash(certificate)

@@ -1,4 +1,4 @@
-"""What a certificate is to be."""
+"""The properties of a certificate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CA_LIFETIME = timedelta(days=3650)
 
 
 class Usage(Flag):
-    """What a certificate may be shown for."""
+    """The uses of a certificate."""
 
     SERVER = auto()
     CLIENT = auto()
@@ -20,7 +20,7 @@ class Usage(Flag):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateRequest:
-    """A certificate wanted. ``organizations`` are the groups of a Kubernetes user."""
+    """A certificate to issue. ``organizations`` are the groups of a Kubernetes user."""
 
     common_name: str
     usage: Usage

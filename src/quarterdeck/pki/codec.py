@@ -1,4 +1,4 @@
-"""Secrets of a plane as JSON, for a store that keeps them. The text holds private keys."""
+"""Secrets of a plane as JSON, for a store. The text holds private keys."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def encode(secrets: SharedSecrets) -> str:
 
 
 def decode(text: str) -> SharedSecrets:
-    """What ``encode`` wrote. Raises Corrupt for anything else, without showing any of it."""
+    """The output of ``encode``, parsed. Raises Corrupt for anything else, without showing any of it."""
     try:
         document = json.loads(text)
         if document["version"] != _VERSION:
@@ -74,10 +74,10 @@ def decode(text: str) -> SharedSecrets:
             generations=tuple((name, int(number)) for name, number in document["generations"].items()),
         )
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as broken:
-        # The message of the cause may quote a key: only its kind is told.
+        # The message of the cause may quote a key: only its type is shown.
         raise Corrupt(
             "reading the secrets of a plane",
-            f"they are not what was written ({type(broken).__name__})",
+            f"they are damaged ({type(broken).__name__})",
             "restore the store from a backup",
         ) from None
 
@@ -103,7 +103,7 @@ def _texts_in(document: Mapping[str, Any]) -> tuple[bytes, ...]:
 
 
 def _replica_in(document: Mapping[str, Mapping[str, str]]) -> ReplicaSecrets:
-    """The certificates of every replica are there; those of optional programs need not be."""
+    """Every replica has its certificates; those of optional programs may be missing."""
     needed = (each.name for each in _certificates(optional=False))
     known = (each.name for each in _certificates(optional=True) if each.name in document)
     return ReplicaSecrets({name: _pair_in(document[name]) for name in (*needed, *known)})

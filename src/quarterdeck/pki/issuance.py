@@ -1,4 +1,4 @@
-"""The secrets of a plane: made once, and added to as replicas come."""
+"""The secrets of a plane: created once, and extended as replicas join."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from quarterdeck.pki.certificate import CertificateRequest, Usage
 LEAF_LIFETIME = timedelta(days=365)
 ADMIN_LIFETIME = timedelta(days=30)
 ADMIN = "kubernetes-admin"
-#: The name of the key that a plane begins to encrypt with.
+#: The name of the first encryption key of a plane.
 FIRST_KEY = "key1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaNames:
-    """What the certificates of a replica answer for.
-
-    ``addresses`` are its seat's and its machine's. ``endpoint_names`` and ``endpoint_addresses`` are what clients may
-    reach the plane by: its DNS name, and the addresses of the load balancers that are known. ``service_ip`` is the
-    address of the Service ``kubernetes``. ``programs`` are those that it has.
-    """
+    """The names in the certificates of a replica."""
 
     replica: str
+    #: Those of its seat and its machine.
     addresses: tuple[str, ...]
+    #: The address of the Service ``kubernetes``.
     service_ip: str
+    #: The programs of the replica.
     programs: tuple[Component, ...]
+    #: The plane's DNS name.
     endpoint_names: tuple[str, ...] = ()
+    #: The addresses of the known load balancers.
     endpoint_addresses: tuple[str, ...] = ()
 
     @property
     def certificates(self) -> Mapping[str, CertificateSpec]:
-        """Those that its programs have, by name."""
+        """The certificates of its programs, by name."""
         return {each.name: each for program in self.programs for each in CATALOGUE[program].certificates}
 
 
@@ -73,7 +73,7 @@ def create_plane_secrets(plane: str, now: datetime, *, lifetime: timedelta = LEA
 def _managers(
     kubernetes_ca: Authority, etcd_ca: Authority, now: datetime, lifetime: timedelta
 ) -> tuple[KeyPair, KeyPair]:
-    """Quarterdeck's own: towards the apiservers, and towards etcd."""
+    """Quarterdeck's own certificates: for the apiservers, and for etcd."""
     manager = CertificateRequest(
         common_name="quarterdeck", organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime
     )
@@ -84,8 +84,8 @@ def _managers(
 def with_manager(
     plane: SharedSecrets, generation: int, now: datetime, *, lifetime: timedelta = LEAF_LIFETIME
 ) -> SharedSecrets:
-    """``plane`` with certificates of quarterdeck's own of that generation; ``plane`` itself if they are. The
-    authorities stay, so that those of before are accepted as well, until they end.
+    """``plane`` with quarterdeck's own certificates of that generation; unchanged if it has them. The authorities stay,
+    so that the previous certificates are accepted as well, until they expire.
     """
     if plane.generation() >= generation:
         return plane
@@ -101,8 +101,8 @@ def with_replica(
     generation: int = 0,
     lifetime: timedelta = LEAF_LIFETIME,
 ) -> SharedSecrets:
-    """``plane`` with certificates for a replica; ``plane`` itself if the replica has some of that generation already,
-    or of a later one. Those of a program that comes to it later are issued then.
+    """``plane`` with certificates for a replica; unchanged if the replica has some of that generation already, or of a
+    later one. Those of a program that is added later are issued then.
 
     So a replica's unit specs never change by themselves. Store the result before a unit is started with it.
     """
@@ -126,7 +126,7 @@ def has_all(plane: SharedSecrets, names: ReplicaNames, generation: int = 0) -> b
 
 
 def without_program(plane: SharedSecrets, replica: str, program: Component) -> SharedSecrets:
-    """``plane`` without what was issued for a program alone that a replica has no more."""
+    """``plane`` without the certificates of a program that a replica no longer has."""
     others = {each.name for spec in CATALOGUE.values() if spec.component != program for each in spec.certificates}
     issued, gone = plane.replica(replica), {each.name for each in CATALOGUE[program].certificates} - others
     if issued is None or not gone & issued.pairs.keys():
@@ -140,13 +140,13 @@ def _with_issued(plane: SharedSecrets, name: str, issued: Mapping[str, KeyPair])
 
 
 def _counted(plane: SharedSecrets, name: str, generation: int) -> tuple[tuple[str, int], ...]:
-    """The generations, with one of them changed; 0 need not be said."""
+    """The generations, with one of them changed; 0 is omitted."""
     kept = tuple(each for each in plane.generations if each[0] != name)
     return (*kept, (name, generation)) if generation else kept
 
 
 def without_replica(plane: SharedSecrets, replica: str) -> SharedSecrets:
-    """``plane`` without what was issued for a replica that is gone: names are never used again."""
+    """``plane`` without the certificates of a deleted replica: names are never used again."""
     replicas = tuple(each for each in plane.replicas if each[0] != replica)
     return replace(plane, replicas=replicas, generations=_counted(plane, replica, 0))
 
@@ -154,7 +154,7 @@ def without_replica(plane: SharedSecrets, replica: str) -> SharedSecrets:
 def issue_admin(
     plane: SharedSecrets, now: datetime, *, name: str = ADMIN, lifetime: timedelta = ADMIN_LIFETIME
 ) -> KeyPair:
-    """A client certificate for a person who may do everything. Certificates cannot be withdrawn: keep them short."""
+    """A client certificate for an administrator. Certificates cannot be revoked: keep their lifetime short."""
     request = CertificateRequest(common_name=name, organizations=(MASTERS,), usage=Usage.CLIENT, lifetime=lifetime)
     return issue(plane.kubernetes_ca.issuer, request, now)
 
@@ -166,7 +166,7 @@ def issue_etcd_user(plane: SharedSecrets, user: str, now: datetime, *, lifetime:
 
 @dataclass(frozen=True, slots=True)
 class _Issuer:
-    """Issues what one replica has."""
+    """Issues the certificates of one replica."""
 
     plane: SharedSecrets
     names: ReplicaNames
@@ -228,6 +228,8 @@ def _apiserver(names: ReplicaNames, lifetime: timedelta) -> CertificateRequest:
 
 
 def _own_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """Where a replica's connections come from: on loopback the kernel takes 127.0.0.1, whatever it listens on."""
+    """The source addresses of a replica's connections: on loopback the kernel takes 127.0.0.1, whatever it
+    listens on.
+    """
     loopback = [each for each in map(ipaddress.ip_address, addresses) if each.is_loopback]
     return (*addresses, *dict.fromkeys("127.0.0.1" if each.version == 4 else "::1" for each in loopback))

@@ -1,4 +1,4 @@
-"""Requests for certificates (PKCS #10), as far as somebody has to decide on them."""
+"""Certificate signing requests (PKCS #10), as far as an approver needs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
-    """What a request asks a certificate for. ``others``: whether it asks for anything besides."""
+    """The content of a request. ``others``: whether it asks for anything else."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -24,7 +24,7 @@ class Requested:
 
 
 def requested(pem: bytes) -> Requested | None:
-    """What a request (PEM) asks for; None for what is none, or is not signed by the key that it is for."""
+    """The content of a request (PEM); None if it is invalid, or not signed by its own key."""
     try:
         found = x509.load_pem_x509_csr(pem)
         if not found.is_signature_valid:
@@ -54,7 +54,7 @@ def _alternative_names(request: x509.CertificateSigningRequest) -> tuple[x509.Ge
         return ()
 
 
-# Bootstrap tokens: what a node shows before it has a certificate.
+# Bootstrap tokens: what a node presents before it has a certificate.
 
 _ALPHABET = string.ascii_lowercase + string.digits
 _ID, _SECRET = 6, 16  # kubernetes: cluster-bootstrap/token/api
@@ -62,14 +62,14 @@ _ID, _SECRET = 6, 16  # kubernetes: cluster-bootstrap/token/api
 
 @dataclass(frozen=True, slots=True)
 class BootstrapToken:
-    """A token: its ``id``, by which everybody may call it, and what nobody else may know."""
+    """A token: its public ``id``, and its secret."""
 
     id: str
     secret: str = field(repr=False)
 
     @property
     def text(self) -> str:
-        """As a node shows it: for the one who asked for it alone."""
+        """The token as a node presents it; contains the secret."""
         return f"{self.id}.{self.secret}"
 
 
@@ -79,7 +79,7 @@ def create_token() -> BootstrapToken:
 
 
 def is_token_id(text: str) -> bool:
-    """Whether that may be the id of a token."""
+    """Whether that is a valid id of a token."""
     return re.fullmatch(rf"[a-z0-9]{{{_ID}}}", text) is not None
 
 

@@ -13,24 +13,24 @@ from quarterdeck.errors import PreconditionFailed
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """From when to when a certificate is valid (aware datetimes, UTC)."""
+    """The validity period of a certificate (aware datetimes, UTC)."""
 
     not_before: datetime
     not_after: datetime
 
     def due(self, now: datetime) -> bool:
-        """Whether less than a third of its life is left."""
+        """Whether less than a third of its lifetime is left."""
         return self.not_after - now < (self.not_after - self.not_before) / 3
 
 
 def validity(certificate: bytes) -> Validity:
-    """When a certificate (PEM) is valid."""
+    """The validity period of a certificate (PEM)."""
     parsed = x509.load_pem_x509_certificate(certificate)
     return Validity(parsed.not_valid_before_utc, parsed.not_valid_after_utc)
 
 
 def expiry(certificate: bytes) -> datetime:
-    """When a certificate (PEM) ends to be valid."""
+    """When a certificate (PEM) expires."""
     return validity(certificate).not_after
 
 
@@ -64,7 +64,7 @@ def certificates(secrets: SharedSecrets) -> tuple[tuple[str, bytes], ...]:
         name, value = shown_as(each.name), getattr(secrets, each.name)
         if isinstance(value, Authority):
             found.append((name, value.issuer.certificate))
-            found += [(f"{name} (trusted besides, {number})", other) for number, other in enumerate(value.also, 1)]
+            found += [(f"{name} (additionally trusted, {number})", other) for number, other in enumerate(value.also, 1)]
         elif isinstance(value, KeyPair):
             found.append((name, value.certificate))
     for replica, issued in secrets.replicas:

@@ -1,4 +1,4 @@
-"""How ``authority`` makes keys and certificates, by the library cryptography."""
+"""The implementation of ``authority`` with the library cryptography."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quarterdeck.pki.certificate import BACKDATED, CA_LIFETIME, CertificateReque
 
 
 def subject_of(pair: KeyPair) -> str:
-    """Whose certificate it is, as RFC 4514 writes it."""
+    """The subject of a certificate, as RFC 4514 writes it."""
     return x509.load_pem_x509_certificate(pair.certificate).subject.rfc4514_string()
 
 

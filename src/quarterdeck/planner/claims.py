@@ -1,7 +1,7 @@
-"""What steps claim: where a step is put aside since it fails again and again, no later rule touches what it claims.
+"""Claims of steps: while a failing step is in backoff, no later rule touches the thing that it claims.
 
-No rule assumes that an earlier one has done its work, so that this makes nothing safe that was not. It keeps order:
-what an earlier rule wants done to a thing is done before what a later one wants done to it.
+No rule assumes that an earlier one has done its work, so safety does not depend on this. It keeps the order: the change
+of an earlier rule to a thing comes before the change of a later rule to it.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import Failing
 from quarterdeck.planner.outcome import RuleOutcome
 
-#: What follows on a step that failed.
-_AGAIN = "quarterdeck tries it again by itself within seconds; if it goes on failing, mend what the error names"
+#: The next step of a person after a failed step.
+_AGAIN = "quarterdeck retries it within seconds; if it keeps failing, fix what the error names"
 
 
 def bare(step: Step) -> Step:
-    """A step without its reason: the same one is the same, whatever it is planned for."""
+    """A step without its reason, for comparison: the reason does not make it another step."""
     if isinstance(step, Swap):
         return replace(step, why="", changes=tuple(replace(change, why="") for change in step.changes))
     return replace(step, why="")
@@ -27,19 +27,19 @@ def bare(step: Step) -> Step:
 
 @dataclass(frozen=True, slots=True)
 class BlockedClaims:
-    """The steps that are put aside, and what is ``held`` back for those of the rules that were asked so far."""
+    """The steps in backoff, and the claims ``held`` for those of the rules evaluated so far."""
 
     failing: tuple[Failing, ...] = ()
     held: frozenset[Claim] = frozenset()
 
     def told(self, step: Step) -> str | None:
-        """Why a step is put aside; None if it is not."""
+        """The error for which a step is in backoff; None if it is not."""
         same = bare(step)
         return next((each.told for each in self.failing if each.step == same), None)
 
     def sort(self, outcome: RuleOutcome) -> tuple[RuleOutcome, BlockedClaims]:
-        """What a rule says without the steps that are put aside, and without those that would touch what is held back;
-        and what is held back from then on. Steps of one rule do not wait for one another.
+        """The outcome of a rule without steps in backoff, and without those that would touch a held claim; and the
+        claims held from then on. Steps of one rule do not wait for one another.
         """
         if not self.failing:
             return outcome, self

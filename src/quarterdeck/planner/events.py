@@ -1,6 +1,4 @@
-"""The etcd cluster that has the events alone: when there is to be one, how it goes, and how a replica gets another
-member of it.
-"""
+"""The etcd cluster for events alone: when it is removed, and how a replica gets another member of it."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from quarterdeck.planner.reading import Reading
 
 
 def dissolve(view: Reading) -> RuleOutcome:
-    """The events' cluster goes once nothing that runs keeps events there; nobody misses what it has."""
+    """The events' cluster is removed once no running apiserver stores events there; its data is not needed."""
     world = view.world
     used = any(
         view.keeps_events_apart(record) and not view.apiserver_off(record)
@@ -28,22 +26,22 @@ def dissolve(view: Reading) -> RuleOutcome:
         if record.name not in view.lost
     )
     if world.memory.events.exists and not view.wants_events and not used:
-        why = "no apiserver keeps events there any more"
+        why = "no apiserver stores events there any longer"
         return RuleOutcome((ForgetCluster(site="", why=why, cluster=Cluster.EVENTS),))
     stale = [each for each in world.memory.replicas if is_stale(world, each)]
-    why = "there is no such cluster any more"
+    why = "that cluster no longer exists"
     return RuleOutcome(tuple(step for record in stale for step in _release(view, record, why)))
 
 
 def renew(view: Reading) -> RuleOutcome:
-    """A replica whose member of the events' cluster is lost, and was taken out, gets another one where it is: what it
-    had of the one before goes first. Nobody misses that: a quorum of the others has the events.
+    """A replica whose member of the events' cluster is lost, and was removed, gets another one on its machine: the
+    leftovers of the previous one are removed first. No data is lost: a quorum of the others has the events.
     """
     events = view.events
     if events is None or events.world.membership is None or not view.wants_events:
         return RuleOutcome()
     out = (each for each in view.wanted if each.name in events.lost and events.member(each) is None)
-    why = "it is no member any more, and another one comes in its place"
+    why = "it is no longer a member, and another one replaces it"
     none = view.world.memory.leaving.union(view.world.cordoned)
     there = [each for each in out if each.events is not None and each.name not in none]
     return RuleOutcome(tuple(step for record in there for step in _release(view, record, why)))
@@ -52,7 +50,7 @@ def renew(view: Reading) -> RuleOutcome:
 def _release(view: Reading, record: Replica, why: str) -> tuple[Step, ...]:
     state = view.unit(record, Component.EVENTS_ETCD)
     if state is UnitState.UNKNOWN:
-        return ()  # its machine does not answer: that is a leftover
+        return ()  # its machine does not answer: it is reported as a leftover
     if state not in IDLE:
         component = Component.EVENTS_ETCD
         return (StopUnit(site=record.site, why=why, replica=record.name, component=component),)
@@ -60,24 +58,24 @@ def _release(view: Reading, record: Replica, why: str) -> tuple[Step, ...]:
 
 
 def left_behind(view: Reading) -> tuple[str, ...]:
-    """What is still to be cleaned up when its machine is back."""
+    """What must still be cleaned up when its machine is back."""
     stale = [each for each in view.world.memory.replicas if is_stale(view.world, each) and not view.reachable(each)]
     return tuple(f"the events' etcd of {each.name} on machine {each.machine}, which does not answer" for each in stale)
 
 
 def not_read(world: World) -> Wait:
-    """That nobody knows the members of the events' cluster."""
+    """The wait while the members of the events' cluster are unknown."""
     lasts = f"bring back the members that do not answer ({world.command('status')} lists them)"
     then = f"{lasts}; if they are gone for good, set spec.etcd.events.separate to false"
     return Wait("a quorum of the members of the events' etcd to answer", then)
 
 
 def not_ready_for(view: Reading, record: Replica) -> tuple[Wait, ...]:
-    """Why a replica cannot be started anew to keep events apart now: all that are wanted must vote in their cluster,
-    itself too unless its member of it is started anew with it.
+    """Why a replica cannot be restarted now to store events separately: all wanted replicas must vote in the events'
+    cluster, this one too unless its member of it is restarted with it.
     """
     events = view.events
-    assert events is not None, "whoever is to keep events apart wants a cluster for them"
+    assert events is not None, "replicas that store events separately need a cluster for them"
     if events.world.membership is None:
         return (not_read(view.world),)
     anew = Component.EVENTS_ETCD in view.world.stops(view.change(record))

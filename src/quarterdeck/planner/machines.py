@@ -1,4 +1,4 @@
-"""Which machine a replica is put on."""
+"""The choice of a machine for a replica."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from quarterdeck.model.units import IDLE, MachineState
 from quarterdeck.model.world import MachineFact, World
 from quarterdeck.planner.members import listed
 
-#: A machine whose replicas were condemned so often lately is given no other one.
+#: A machine whose replicas were condemned so often within the window gets no other one.
 _FLAPS = 2
 
 
 def is_there(world: World, record: Replica) -> bool:
-    """Whether a replica is, or may be, a member, or runs anything."""
+    """Whether a replica is, or may be, a member, or runs any program."""
     if world.membership is None or listed(world.membership, record):
         return True
     return any(world.replica(record.name).unit(component) not in IDLE for component in world.programs.every)
@@ -29,7 +29,7 @@ def busy(world: World, record: Replica) -> bool:
 
 
 def flapping(world: World) -> frozenset[str]:
-    """The machines whose replicas were condemned again and again lately: another one there would only be the next."""
+    """The machines whose replicas were condemned repeatedly within the window: another one there would be the next."""
     window = world.settings.healing.window
     lately = Counter(machine for machine, _ in world.memory.healed_within(window, world.now) if machine)
     return frozenset(machine for machine, times in lately.items() if times >= _FLAPS)
@@ -38,9 +38,9 @@ def flapping(world: World) -> frozenset[str]:
 def machine_for(
     world: World, slot: Slot, taken: Collection[str], leaving: Iterable[Replica] = ()
 ) -> MachineFact | None:
-    """A machine for a slot that nobody has ``taken``; else one where only a replica is that is ``leaving``: the new one
-    has a seat of its own beside it. Those that never had a replica come first: others may still hold data that is kept.
-    None when there is none: one that is cordoned is none.
+    """A machine for a slot that is not ``taken``; else one whose only replica is ``leaving``: the new one gets a seat
+    of its own there. Machines that never had a replica come first: others may still hold data that is kept. None when
+    there is none; a cordoned machine is never chosen.
     """
     condemned = world.memory.given_up | world.memory.leaving
     avoided = flapping(world) | {each.machine for each in world.memory.replicas if each.name in condemned}
@@ -61,7 +61,7 @@ def machine_for(
 
 
 def no_machine(world: World, slot: Slot, purpose: str = "") -> Wait:
-    """What is waited for when there is none: each machine that could be one, with what keeps it from that."""
+    """The wait when there is no machine: each candidate, with the reason why it is not used."""
     here = [each for each in world.machines if each.site == slot.site and slot.zone in ("", each.zone)]
     where = f"{f'zone {slot.zone} of ' if slot.zone else ''}site {slot.site}"
     each_why = "; ".join(f"{each.name} {_why_not(world, each)}" for each in sorted(here, key=lambda each: each.name))
@@ -80,14 +80,14 @@ def why_silent(world: World, site: str, machine: str) -> str:
 
 
 def _why_not(world: World, machine: MachineFact) -> str:
-    """Why a machine is given no further replica of the plane."""
+    """Why a machine gets no further replica of the plane."""
     if machine.state is MachineState.DOWN:
         return "is off"
     if machine.state is not MachineState.UP:
         return f"does not answer{why_silent(world, machine.site, machine.name)}"
     if machine.cordoned:
-        return machine.why or f"is cordoned ('site uncordon {machine.site}' takes that back)"
+        return machine.why or f"is cordoned ('site uncordon {machine.site}' undoes that)"
     here = [each.name for each in world.memory.replicas if each.machine == machine.name]
     if machine.name in flapping(world):
-        return "lost its replicas again and again lately"
-    return f"has {', '.join(here)}" if here else "is about to get another replica"
+        return "lost its replicas repeatedly"
+    return f"has {', '.join(here)}" if here else "is about to receive another replica"

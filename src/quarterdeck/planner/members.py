@@ -1,4 +1,4 @@
-"""What an observation says of members, before anything follows from it."""
+"""What an observation shows about members: pure functions without decisions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALARMS = (CORRUPT, NOSPACE)
 
 
 def has_the_data(world: World, member: MemberFact) -> bool:
-    """Whether a member is known to have the data, but for what came just now."""
+    """Whether a member is known to have the data, except for the latest entries (``lag_bound``)."""
     return member.lag is not None and member.lag <= world.settings.lag_bound
 
 
@@ -47,8 +47,8 @@ def strays(world: World) -> tuple[MemberFact, ...]:
 
 
 def stray_voters(world: World, cluster: Cluster) -> tuple[Wait, ...]:
-    """Each voter of a cluster that belongs to no replica: a person must remove it. ``world`` is
-    as that cluster has it.
+    """Each voter of a cluster that belongs to no replica: a person must remove it. ``world`` is the world of that
+    cluster.
     """
     return tuple(
         Wait(
@@ -76,12 +76,12 @@ def listed(membership: Membership, record: Replica) -> bool:
 
 
 def was_removed(membership: Membership, record: Replica) -> bool:
-    """Whether a replica was a member, and is none now."""
+    """Whether a replica was a member and no longer is."""
     return record.listed and not listed(membership, record)
 
 
 def acts(world: World, record: Replica) -> bool:
-    """Whether controllers of a replica may act: its apiserver is the only one that they ask, and needs a member."""
+    """Whether controllers of a replica may act: they use only its apiserver, which needs a member."""
     if world.memory.is_former(record):
         return False
     membership = world.membership
@@ -91,9 +91,7 @@ def acts(world: World, record: Replica) -> bool:
 
 
 def is_lost(world: World, record: Replica) -> bool:
-    """Whether a member can never be used again: its replica was one and is none now, or is of a former epoch, or its
-    data is gone.
-    """
+    """Whether a member can never be used again: it was removed, is of a former epoch, or its data is gone."""
     if world.memory.is_former(record):
         return True
     if world.membership is None:
@@ -107,7 +105,7 @@ def lost(world: World) -> frozenset[str]:
 
 
 def lost_events(world: World) -> frozenset[str]:
-    """The replicas whose members of the events' cluster are lost, or given up: nobody waits for these."""
+    """The replicas whose members of the events' cluster are lost, or marked for replacement: no rule waits for them."""
     if world.membership_of(Cluster.EVENTS) is None:
         return frozenset()
     given_up = (each.replica for each in world.memory.condemned if each.program == Component.EVENTS_ETCD)
@@ -124,14 +122,14 @@ def serves(world: World, record: Replica) -> bool:
 
 
 def awaited(world: World, kind: str) -> Wait:
-    """What is waited for while an alarm is on, or AUTHENTICATION."""
+    """The wait for the end of an alarm, or of AUTHENTICATION."""
     if kind == AUTHENTICATION:
-        return Wait("authentication in etcd to be off, which somebody enabled", disable_authentication(world))
+        return Wait("authentication in etcd to be off (it was enabled by hand)", disable_authentication(world))
     if kind == CORRUPT:
-        return Wait("members of etcd to agree about the data (its alarm CORRUPT)", disarm_corrupt(world))
-    made = "quarterdeck makes room and goes on by itself once the alarm is off"
+        return Wait("the members of etcd to agree about the data (alarm CORRUPT)", disarm_corrupt(world))
+    made = "quarterdeck makes room and continues once the alarm is off"
     return Wait(
-        "room in etcd (its alarm NOSPACE)",
+        "room in etcd (alarm NOSPACE)",
         f"{made}; if it lasts, see {world.command('status')}",
     )
 
@@ -150,23 +148,23 @@ def disable_authentication(world: World) -> str:
 
 
 def all_raised(world: World) -> tuple[str, ...]:
-    """The alarms that members of any cluster speak of."""
+    """The alarms that members of any cluster report."""
     return tuple(dict.fromkeys(kind for each in world.memberships for kind in raised(each)))
 
 
 def raised(membership: Membership) -> tuple[str, ...]:
-    """The alarms that members speak of, and AUTHENTICATION where that is on."""
+    """The alarms that members report, and AUTHENTICATION where that is on."""
     said = "".join(membership.alarms).replace(" ", "")
     alarms = tuple(kind for kind in ALARMS if f"alarm:{kind}" in said)
     return (*alarms, AUTHENTICATION) if membership.authenticates else alarms
 
 
 def wants_events(world: World, wanted: Iterable[Replica], revision: str) -> bool:
-    """Whether anybody is to keep events apart: now, or as the wanted ``revision`` says."""
+    """Whether any replica stores events separately: now, or in the desired ``revision``."""
     return any(map(world.keeps_events_apart, (revision, *(record.revision for record in wanted))))
 
 
 def is_stale(world: World, record: Replica) -> bool:
-    """Whether a replica still has its member of an events' cluster that there is no more."""
+    """Whether a replica still has a member of an events' cluster that no longer exists."""
     member, now = record.events, world.memory.events
     return member is not None and not (now.exists and member.epoch == now.epoch)

@@ -1,4 +1,4 @@
-"""What a person does about what is waited for: the second half of each ``Wait``."""
+"""What a person can do about a wait: the second half of each ``Wait``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from quarterdeck.planner.machines import why_silent
 
 
 def look(world: World, record: Replica, component: Component) -> str:
-    """What to do about a program of which only its own output can tell more."""
+    """What to do about a program whose cause is only in its own output."""
     return f"if it lasts, see {world.command('logs', '--replica', record.name, '--component', component)}"
 
 
 def status(world: World) -> str:
-    """What to do where more than one thing may be in the way."""
+    """What to do where there can be more than one cause."""
     return f"if it lasts, see {world.command('status')}"
 
 
@@ -30,27 +30,27 @@ def quorum(world: World) -> str:
 
 
 def once(world: World, what: str) -> str:
-    """Quarterdeck does it by itself when something else is so."""
-    return f"quarterdeck goes on by itself once {what}; {status(world)}"
+    """Quarterdeck continues by itself once a condition holds."""
+    return f"quarterdeck continues once {what}; {status(world)}"
 
 
 def within(seconds: float) -> str:
-    """Quarterdeck does it when a time has passed."""
-    return f"quarterdeck goes on by itself within {max(seconds, 0.0):.0f} s"
+    """Quarterdeck continues by itself after a time."""
+    return f"quarterdeck continues within {max(seconds, 0.0):.0f} s"
 
 
 def uncordon(world: World, replica: str) -> str:
-    """What ends a person's wish to leave a replica alone."""
+    """The command that uncordons a replica."""
     return world.command("replica uncordon", replica)
 
 
 def silent(world: World, site: str, machine: str, which: str = "") -> Wait:
-    """A machine that does not answer; ``which`` says more of it."""
+    """A machine that does not answer; ``which`` is appended to its name."""
     return Wait(f"machine {machine}{which} to answer{why_silent(world, site, machine)}", _bring_back(site))
 
 
 def machine(world: World, record: Replica, purpose: str = "") -> Wait:
-    """The machine of a replica, which does not answer; ``purpose`` says what for it is needed."""
+    """The machine of a replica, which does not answer; ``purpose`` says why it is needed."""
     why = why_silent(world, record.site, record.machine)
     return Wait(f"machine {record.machine} of {record.name} to answer{purpose}{why}", _bring_back(record.site))
 
@@ -64,11 +64,11 @@ def edges(world: World, site: str, purpose: str = "") -> Wait:
 
 
 def _bring_back(site: str) -> str:
-    return f"bring it back; 'quarterdeck site check {site}' says what is in the way"
+    return f"bring it back; 'quarterdeck site check {site}' shows what prevents it"
 
 
 def on_machine(world: World, record: Replica, wait: Wait) -> Wait:
-    """What is waited for on the machine of a replica: first that one, where it does not answer."""
+    """A wait for something on the machine of a replica: for the machine first, where that does not answer."""
     if world.replica(record.name).machine is MachineState.UP:
         return wait
     silent = f"machine {record.machine} does not answer{why_silent(world, record.site, record.machine)}"
@@ -76,7 +76,7 @@ def on_machine(world: World, record: Replica, wait: Wait) -> Wait:
 
 
 def member(world: World, record: Replica, etcd: Component, what: str) -> Wait:
-    """Something that a member of etcd is to do, with what it complains of where it says nothing else."""
+    """A wait for a member of etcd, with the last error that it logged where nothing new was logged since."""
     said, named = world.replica(record.name).complaint(etcd), f"{etcd} of {record.name}"
     if said is not None:
         what += f": {'it' if named in what else named} runs and reports nothing{_last(said)}"
@@ -84,18 +84,18 @@ def member(world: World, record: Replica, etcd: Component, what: str) -> Wait:
 
 
 def program(world: World, record: Replica, component: Component, to: str) -> Wait:
-    """The same for any program of a replica."""
+    """The same for any program of a replica; ``to`` is what it must do."""
     return member(world, record, component, f"{component} of {record.name} {to}")
 
 
 def voter(world: World, record: Replica, cluster: Cluster = Cluster.MAIN) -> Wait:
-    """That a replica is a member that votes."""
+    """A wait for a replica to be a voter."""
     of = "" if cluster is Cluster.MAIN else f" of {CALLED[cluster]}"
     return member(world, record, MEMBER[cluster], f"{record.name} to be a healthy voter{of}")
 
 
 def leader(world: World, what: str) -> Wait:
-    """That another member leads: one that has all the data."""
+    """A wait for another leader: one that has all the data."""
     return Wait(what, once(world, "another voter is healthy and has all the data"))
 
 

@@ -1,4 +1,4 @@
-"""What one rule says: steps to take now, and what it waits for."""
+"""The outcome of one rule: steps to take now, and waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quarterdeck.model.steps.plan import Wait
 
 @dataclass(frozen=True, slots=True)
 class RuleOutcome:
-    """Steps are taken together; ``waiting`` has each thing that is waited for."""
+    """Steps are taken together; ``waiting`` has every thing that the rule waits for."""
 
     steps: tuple[Step, ...] = ()
     waiting: tuple[Wait, ...] = ()

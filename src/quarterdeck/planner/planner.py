@@ -1,9 +1,9 @@
 """The planner: one observation in, the next safe steps out.
 
-The rules are asked in order, and the first that has steps wins (steps that only start something go beside it): its
-steps are quick, and everything is observed again before the next. What the rules before it wait for does not hold it
-up, since each rule checks for itself what it needs; nor does a step of theirs that fails again and again, unless both
-claim the same thing (``claims.py``).
+The rules are evaluated in order, and the first one with steps wins (steps that only start something go along with it):
+its steps are quick, and everything is observed again before the next. A wait of an earlier rule does not block it,
+since each rule checks its own preconditions; nor does a failing step of an earlier rule, unless both claim the same
+thing (``claims.py``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quarterdeck.planner.view import View, view
 
 
 def plan(world: World) -> Plan:
-    """What to do now, why nothing can be done now, or that all is as wanted. Pure."""
+    """The steps to take now, or the waits; neither if the plane is up to date. Pure."""
     aside = BlockedClaims(world.failing)
     if world.deleting:
         down, _ = aside.sort(RuleOutcome(*release.take_down(world)))
@@ -35,7 +35,7 @@ def plan(world: World) -> Plan:
     alarms = members.all_raised(world)
     outcome = _first(seen, _rules(world, alarms), aside)
     if world.membership is None:
-        # Unknown is not zero: nothing is taken away, and nothing is done, until a quorum has answered.
+        # Unknown is not zero: nothing is removed, and the plane is not up to date, until a quorum has answered.
         unread = () if outcome.waiting else (_unread(world),)
         return Plan(now=outcome.steps, waiting=(*outcome.waiting, *unread))
     waiting = (*(members.awaited(world, kind) for kind in alarms), *outcome.waiting, *waits_for_events(seen))
@@ -47,7 +47,7 @@ def plan(world: World) -> Plan:
 
 
 def _unread(world: World) -> Wait:
-    """Why nothing is known of the members."""
+    """The wait while the members are unknown."""
     recorded = world.memory.replicas
     names = ", ".join(each.name for each in recorded if each.listed) or ", ".join(each.name for each in recorded)
     if not names:
@@ -76,18 +76,20 @@ def _first(seen: View, rules: tuple[Rule, ...], aside: BlockedClaims) -> RuleOut
         if rule.beside:
             beside += outcome.steps
         elif outcome.steps:
-            # What is only written down takes no time, and then all is asked again of the same look.
+            # A note takes no time, and then the rules are evaluated again with the same observation.
             stops = all(isinstance(step, StopUnit) for step in beside)
             alone = stops and all(isinstance(step, Note) for step in outcome.steps)
             return RuleOutcome(outcome.steps if alone else beside + outcome.steps, tuple(waiting))
     return RuleOutcome(beside, tuple(waiting))
 
 
-# Rules about members are asked once for each etcd cluster: each keeps them by itself.
+# Rules about members are evaluated once for each etcd cluster: each cluster obeys them by itself.
 
 
 def ask(rule: Rule, view: View) -> RuleOutcome:
-    """What a rule says of the plane: one about members of both clusters, as steps in one touch nothing of the other."""
+    """The outcome of a rule for the plane: for both clusters if it is about members, as steps in one cluster do not
+    touch the other.
+    """
     main, events = rule.ask(view), view.events
     if events is None or not rule.per_cluster or not (rule.unread or events.world.membership is not None):
         return main
@@ -99,7 +101,7 @@ def ask(rule: Rule, view: View) -> RuleOutcome:
 
 
 def waits_for_events(view: View) -> tuple[Wait, ...]:
-    """What is waited for as long as the membership of a cluster is not known that somebody is to keep events in."""
+    """The wait as long as the membership of a wanted events' cluster is unknown."""
     events = view.events
     if events is None or events.world.membership is not None or not view.wants_events:
         return ()

@@ -1,6 +1,6 @@
-"""Quorum arithmetic: which site holds one by itself, and the shortest way to move it.
+"""Quorum arithmetic: which site is the quorum site, and the shortest way to move the quorum.
 
-Only voters seen healthy in this observation count towards a quorum; all voters count for its size.
+Only voters that are healthy in this observation count towards a quorum; all voters count for its size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, order=True)
 class Voter:
-    """A voter as the arithmetic sees it."""
+    """A voter, for the arithmetic."""
 
     replica: str
     site: str
@@ -62,13 +62,13 @@ def after(voters: frozenset[Voter], change: VoterChange) -> frozenset[Voter]:
 def shortest_swap(
     voters: frozenset[Voter], site: str, promotable: tuple[Voter, ...], removable: tuple[Voter, ...]
 ) -> tuple[VoterChange, ...] | None:
-    """The changes that lead to a state in which ``site`` holds a quorum by itself.
+    """The changes after which ``site`` is the quorum site.
 
-    Of all orders, the one with the fewest states in which no site does, then the fewest removals (more voters bear
-    more losses). As all of ``promotable`` are healthy and of ``site``, each is a step nearer, so that this is also the
-    one with the fewest changes. Every state on the way keeps a quorum of healthy voters. None when there is no way.
+    Of all orders, the one with the fewest states without a quorum site, then the fewest removals (more voters tolerate
+    more losses). All of ``promotable`` are healthy and at ``site``, so each promotion helps, and this order also has
+    the fewest changes. Every state on the way has a quorum of healthy voters. None when there is no such order.
     """
-    # Promotions and removals are each taken in the given order, so a state is how many of each were done.
+    # Promotions and removals are each done in the given order, so a state is the number of each.
     queue: list[tuple[int, int, int, tuple[VoterChange, ...]]] = [(0, 0, 0, ())]
     seen: set[tuple[int, int]] = set()
     while queue:

@@ -1,4 +1,4 @@
-"""What follows from one observation: who is wanted, which site holds the quorum, and where the plane is heading."""
+"""What follows from one observation: the wanted replicas, the quorum site, and where the plane is heading."""
 
 from __future__ import annotations
 
@@ -24,45 +24,46 @@ R = TypeVar("R", bound="Reading")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """One observation and what follows from it, worked out once.
-
-    ``quorum_site``: the site that holds a quorum by itself now (None: no site does, or it is not known).
-    ``heading``: the site that the plane is being brought to: the one of the slots, or another one on a retreat.
-    ``wanted``: the replicas that fill a slot; ``missing``: the slots that no replica fills;
-    ``unwanted``: all other recorded replicas; ``lost``: those whose data or membership is gone for good.
-    ``outdated``: those in whose place other replicas are wanted; ``revision``: what replicas are to run now;
-    ``held_up``: why the exchange of one does not begin.
-
-    One etcd ``cluster`` is read at a time, and what is said of members, a quorum and data is said of that one. That of
-    the ``plane`` is the main one; the one of its ``events`` follows it.
+    """One observation and what follows from it, computed once. It is about one etcd ``cluster``: members, quorum and
+    data are those of that cluster.
     """
 
     world: World
+    #: The site whose healthy voters are a quorum by themselves; None: no site, or it is unknown.
     quorum_site: str | None
+    #: The site that the plane moves to: the one of the slots, or another one on a retreat.
     heading: str
+    #: The replicas that fill a slot.
     wanted: tuple[Replica, ...]
+    #: The slots without a replica.
     missing: tuple[Slot, ...]
+    #: All other recorded replicas.
     unwanted: tuple[Replica, ...]
+    #: Replicas whose data or membership is gone for good.
     lost: frozenset[str] = field(default_factory=frozenset)
+    #: Replicas that must be replaced.
     outdated: frozenset[str] = field(default_factory=frozenset)
+    #: The revision that replicas must run now.
     revision: str = ""
+    #: Why the replacement of an outdated replica does not begin.
     held_up: tuple[Wait, ...] = ()
+    #: The main cluster in the view of the ``plane``; its ``events`` view has the events' cluster.
     cluster: Cluster = Cluster.MAIN
     plane_or_none: Self | None = None
 
     @property
     def plane(self) -> Self:
-        """The view of the plane as a whole, in which its main cluster is read."""
+        """The view of the plane as a whole, which reads its main cluster."""
         return self.plane_or_none or self
 
     @cached_property
     def events(self) -> Self | None:
-        """The view of the events' cluster; None if there is none, and none is wanted."""
+        """The view of the events' cluster; None if it neither exists nor is wanted."""
         return _of_events(self)
 
     @cached_property
     def wants_events(self) -> bool:
-        """Whether anybody is to keep events apart."""
+        """Whether any replica stores events separately, now or in the desired revision."""
         return wants_events(self.world, self.wanted, self.revision)
 
     @property
@@ -72,12 +73,12 @@ class Reading:
 
     @property
     def door(self) -> str:
-        """The site whose load balancer clients are to be led to, or ``APISERVERS``."""
+        """The site whose load balancer the name must lead to, or ``APISERVERS``."""
         return APISERVERS if self.world.led_straight else self.world.front or self.heading
 
     @property
     def membership(self) -> Membership:
-        """The membership; only for rules that run when it is known."""
+        """The membership; only for rules that are evaluated when it is known."""
         assert self.world.membership is not None
         return self.world.membership
 
@@ -90,7 +91,7 @@ class Reading:
         return self._members.get(replica.name)
 
     def fact(self, replica: Replica) -> ReplicaFact:
-        """What was seen of a replica."""
+        """The observed facts about a replica."""
         return self.world.replica(replica.name)
 
     def unit(self, replica: Replica, component: Component) -> UnitState:
@@ -102,7 +103,7 @@ class Reading:
         return self.fact(replica).machine is MachineState.UP
 
     def ready(self, replica: Replica) -> bool:
-        """Whether its apiserver said that it is ready."""
+        """Whether its apiserver reported that it is ready."""
         return self.fact(replica).ready is True
 
     def is_healthy_voter(self, replica: Replica) -> bool:
@@ -111,8 +112,8 @@ class Reading:
         return member is not None and not member.learner and member.health is Health.HEALTHY
 
     def apiserver_off(self, replica: Replica) -> bool:
-        """Whether its apiserver surely serves nobody: seen stopped, or on a machine that is seen to be off, or with a
-        member that is down in the cluster's own eyes. That we do not see it says nothing.
+        """Whether its apiserver surely does not serve: it is observed stopped, or its machine is observed off, or the
+        cluster reports its member down. That this process does not reach it proves nothing.
         """
         fact = self.fact(replica)
         if fact.machine is MachineState.UP:
@@ -121,8 +122,8 @@ class Reading:
         return fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
 
     def serves_nobody(self, replica: Replica) -> bool:
-        """Whether nobody misses its member of the cluster: its apiserver is off, as it was when the main cluster let go
-        of it; or the member is down, or has lost its data, and it is only events that its apiserver cannot write.
+        """Whether no client needs its member of the cluster: its apiserver is off, as it was when the main cluster
+        removed it; or the member is down, or has lost its data, and its apiserver can only not write events.
         """
         if self.apiserver_off(replica):
             return True
@@ -134,7 +135,7 @@ class Reading:
 
     @cached_property
     def gone(self) -> frozenset[str]:
-        """Unwanted replicas that serve nobody and need no farewell: lost, or with a member that is down."""
+        """Unwanted replicas that serve no client and need no drain: lost, or with a member that is down."""
         down = {
             record.name
             for record in self.unwanted
@@ -144,9 +145,9 @@ class Reading:
 
     @cached_property
     def behind(self) -> tuple[Replica, ...]:
-        """The wanted replicas that become what the wanted revision says by starting programs anew: those of another
-        one, and those of which somebody else has changed a program's files or flags. Who is cordoned stays as it is.
-        Any replica may have a voter while the membership is not known: whatever starts again does so as it is wanted.
+        """The wanted replicas that reach the wanted revision by restarts of programs: those with another revision, and
+        those whose files or flags were changed by hand. Cordoned ones stay as they are. While the membership is
+        unknown, any replica may have a voter: every program that starts again starts with the wanted revision.
         """
         memory = self.world.memory
         known = self.world.membership is not None
@@ -155,18 +156,18 @@ class Reading:
         return tuple(each for each in others if each.name not in self.outdated and each.name not in self.world.cordoned)
 
     def change(self, replica: Replica) -> ReplicaChange:
-        """What a replica needs to be of the wanted revision."""
+        """The change that a replica needs to reach the wanted revision."""
         fact = self.fact(replica)
         change = as_it_is(self.world.change(replica.revision, self.revision), fact, self.revision)
         return replace(change, restart=change.restart | fact.altered) if fact.altered else change
 
     def loads(self, replica: Replica) -> frozenset[Component]:
-        """The programs of a replica that are to take up the files of the wanted revision, and have not said so yet."""
+        """The programs of a replica that must reload the files of the wanted revision, and have not reported it yet."""
         taken = self.revision in (self.fact(replica).loaded or ())
         return frozenset() if replica not in self.behind or taken else self.change(replica).reload
 
     def runs_all(self, replica: Replica) -> bool:
-        """Whether none of its programs was stopped."""
+        """Whether none of its programs is stopped."""
         return not any(self.unit(replica, each) in IDLE for each in self.world.programs.of(replica.revision))
 
     def may_run_beside(self, replica: Replica) -> bool:
@@ -182,7 +183,7 @@ class Reading:
 
     @cached_property
     def held(self) -> frozenset[str]:
-        """The sites whose load balancer a client may use; ``APISERVERS`` if it may use one by its own address."""
+        """The sites whose load balancer a client may use; ``APISERVERS`` if it may use an apiserver's own address."""
         world, memory = self.world, self.world.memory
         named = (world.record, memory.served_site, *memory.unsettled, *world.also)
         return frozenset(site for site in named if site) | {
@@ -190,20 +191,20 @@ class Reading:
         }
 
     def expired(self, since: float) -> bool:
-        """Whether nobody can hold an address any more that was last handed out then."""
+        """Whether no client can still hold an address that was last returned at that time."""
         return self.world.now - since >= self.world.lifetime + self.world.settings.drain
 
     @property
     def farewell(self) -> float:
-        """For how many seconds clients may go on coming to an apiserver that nobody is led to any more: an address of
-        its own may be held as that of a load balancer may.
+        """For how many seconds clients may still connect to an apiserver after the name and the load balancers stop
+        leading to it: an apiserver's own address may be cached like that of a load balancer.
         """
         return self.world.settings.drain + (self.world.lifetime if APISERVERS in self.held else 0.0)
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """The replicas whose own addresses DNS servers hand out; all, where that is not known, where clients hold
-        addresses from before, or where an older driver's change may still come.
+        """The replicas whose own addresses DNS servers may return; all, where that is unknown, where clients hold
+        previous addresses, or where an older driver's change may still arrive.
         """
         if APISERVERS not in self.held:
             return frozenset()
@@ -214,9 +215,9 @@ class Reading:
         return frozenset(each.name for each in world.memory.replicas)
 
     def led_to(self, servers: set[str]) -> bool:
-        """Whether the name leads to where the plane is heading, and every load balancer that a client may use is seen
-        to send to all of ``servers``, and to reach one. One that does not answer may go on sending to others, until no
-        client can hold its address.
+        """Whether the name leads to where the plane is heading, and every load balancer that a client may use is
+        observed to send to all of ``servers``, and to reach one. One that does not answer may keep sending to others,
+        until no client can hold its address.
         """
         world = self.world
         here = world.record == self.door and world.memory.served_site == self.door
@@ -232,20 +233,20 @@ class Reading:
 
     @cached_property
     def doubtful(self) -> tuple[str, ...]:
-        """The voters that do not answer us, and of which nothing says that they are down."""
+        """The voters that do not answer this process, and are not known to be down."""
         unsure = (Health.SUSPECT, Health.UNREACHABLE)
         return tuple(member.key for member in self.membership.voters if member.health in unsure)
 
     @cached_property
     def likely_quorum_site(self) -> str | None:
-        """The site that holds a quorum by itself if all those are well."""
+        """The quorum site if all doubtful voters are healthy."""
         return quorum_site(
             replace(voter, healthy=voter.healthy or voter.replica in self.doubtful) for voter in self.voters
         )
 
     @cached_property
     def up_to_date(self) -> frozenset[Voter]:
-        """The voters, healthy only if they have the data besides: no quorum is to hang on one that lags."""
+        """The voters, healthy only if they also have the data: no quorum may depend on one that lags."""
         lags = {each.key for each in self.membership.voters if not has_the_data(self.world, each)}
         return frozenset(replace(voter, healthy=voter.healthy and voter.replica not in lags) for voter in self.voters)
 
@@ -259,7 +260,7 @@ class Reading:
         return tuple(replica for replica in self.wanted if self.is_healthy_voter(replica))
 
     def keeps_events_apart(self, replica: Replica) -> bool:
-        """Whether the apiserver of a replica has the events' cluster for them."""
+        """Whether the apiserver of a replica stores events in the events' cluster."""
         return self.world.keeps_events_apart(replica.revision)
 
     def can_serve(self, replica: Replica) -> bool:
@@ -273,12 +274,12 @@ class Reading:
 
     @cached_property
     def servers(self) -> tuple[Replica, ...]:
-        """The wanted replicas that can run an apiserver now, and are not given up for theirs."""
+        """The wanted replicas that can run an apiserver now, and are not marked for replacement because of it."""
         return tuple(each for each in self.wanted if self.can_serve(each) and each.name not in self.mute)
 
     @cached_property
     def mute(self) -> frozenset[str]:
-        """The replicas that were given up since their apiserver does not get well, and that still are not ready."""
+        """The replicas that are marked for replacement because of their apiserver, and are still not ready."""
         program = Component.APISERVER
         given_up = (each.replica for each in self.world.memory.condemned if each.program == program)
         return frozenset(name for name in given_up if not self.ready(self.world.memory.replica(name)))
@@ -297,7 +298,7 @@ class Reading:
         return member is not None and has_the_data(self.world, member)
 
     def caught_up(self, replica: Replica) -> bool:
-        """Whether a member may be counted on: healthy, and it has the data."""
+        """Whether a member is healthy and has the data."""
         member = self.member(replica)
         return member is not None and member.health is Health.HEALTHY and self.has_the_data(replica)
 
@@ -307,8 +308,8 @@ class Reading:
 
     @cached_property
     def takeover(self) -> bool:
-        """Whether the wanted replicas can carry the traffic: all of those that can be voters before the swap are,
-        and every one of them has a ready apiserver.
+        """Whether the wanted replicas can carry the traffic: all that can be voters before the swap are voters, and
+        each of them has a ready apiserver.
         """
         servers = self.servers
         return bool(servers) and not self.missing and self._have_come() and all(map(self.ready, servers))
@@ -328,8 +329,8 @@ class Reading:
         return not absent and not any(each.name in learn and events.may_be_promoted(each) for each in apart)
 
     def may_be_promoted(self, replica: Replica) -> bool:
-        """Whether a learner, once it has the data, may become a voter before the quorum goes to another site. In the
-        events' cluster those vote that do in the main one, so that the same replicas can serve.
+        """Whether a learner, once it has the data, may become a voter before the quorum moves to another site. In the
+        events' cluster the voters of the main one vote, so that the same replicas can serve.
         """
         follows = self.plane is not self and not self.plane.is_healthy_voter(replica)
         return self.quorum_site is not None and self.keeps_quorum_site(replica) and not follows
@@ -340,13 +341,13 @@ def _carries(balancer: BalancerFact, servers: set[str]) -> bool:
 
 
 def quorum_site_of(world: World) -> str | None:
-    """The site that holds a quorum by itself; None if no site does, or the membership is not known."""
+    """The quorum site; None if there is none, or the membership is unknown."""
     return quorum_site(voters(world)) if world.membership is not None else None
 
 
 def _of_events(plane: R) -> R | None:
-    """Who is wanted in the events' cluster: all that are in the main one, as long as anybody keeps events apart; but
-    nobody joins it who never will, while it is on its way out.
+    """The view of the events' cluster: it wants all replicas of the main one, as long as any stores events separately;
+    but no replica joins it that will never use it while it is being removed.
     """
     if not plane.wants_events and not plane.world.memory.events.exists:
         return None

@@ -1,4 +1,4 @@
-"""Which revision replicas are to run now, and which replicas that one needs others in the place of."""
+"""The revision that replicas must run now, and the replicas that must be replaced for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quarterdeck.planner.space import needs_quota
 
 
 def wanted_revision(world: World) -> str:
-    """What replicas are to run now; or, if a program of that did not run, what most replicas have besides."""
+    """The revision that replicas must run now; or, if it was rejected, the one that most other replicas have."""
     next_one = next_revision(world)
     rejected = world.memory.rejected
     back = world.settings.goes_back and world.memory.proven
@@ -27,8 +27,8 @@ def wanted_revision(world: World) -> str:
 
 
 def next_revision(world: World) -> str:
-    """The revision that the user wants, or the one nearest to it on the way that may run beside all that replicas are
-    of; the wanted one at once where all of their controllers may stop for it.
+    """The revision that the user wants, or the nearest intermediate one whose controllers may run at the same time as
+    those of all replicas; the wanted one at once where all controllers may stop for it.
     """
     used = {record.revision for record in world.memory.replicas if acts(world, record)}
     apart = [each for each in used if not world.may_run_beside(each, world.revision)]
@@ -44,9 +44,8 @@ def _stops_controllers_alone(world: World, revision: str) -> bool:
 
 
 def outdated(world: World, revision: str) -> frozenset[str]:
-    """The replicas in whose place another one is wanted: a person says so, or they have other data than most, or a
-    program does not get well on their machine, or they cannot become what ``revision`` says, or not without that
-    nobody serves. None of those that are cordoned.
+    """The replicas that must be replaced: a person wants it, or their data differs from most, or a program stays
+    unhealthy on their machine, or they cannot reach ``revision``, or not without an outage. Never a cordoned one.
     """
     old = frozenset(record.name for record in world.memory.replicas if _outdated(world, record, revision))
     return old.difference(world.cordoned)
@@ -75,8 +74,8 @@ def _other_class(has: str, wanted: str) -> bool:
 
 
 def as_it_is(change: ReplicaChange, fact: ReplicaFact, revision: str) -> ReplicaChange:
-    """What a change to ``revision`` needs of a replica as it was seen: a program that does not run, or was given new
-    files and did not take them up, is started anew with them.
+    """The change to ``revision`` that an observed replica needs: a program that does not run, or did not reload its
+    new files, is restarted with them.
     """
     if not change.reload:
         return change
@@ -87,15 +86,15 @@ def as_it_is(change: ReplicaChange, fact: ReplicaFact, revision: str) -> Replica
 
 
 def may_stop(world: World, record: Replica, stops: Collection[Component]) -> bool:
-    """Whether these programs of a replica may stop though no other replica takes over from it: nobody notices, or only
-    that makes room in etcd.
+    """Whether these programs of a replica may stop although no other replica takes over: no client is affected, or
+    only that makes room in etcd.
     """
     return costs_nothing(world, record, stops) or restarts_for_quota(world, record, stops)
 
 
 def restarts_for_quota(world: World, record: Replica, stops: Collection[Component]) -> bool:
-    """Whether stopping these programs starts the only voter again where nothing but a larger quota makes room. Nothing
-    is written and nobody can join meanwhile, and etcd reads its quota when it starts.
+    """Whether stopping these programs restarts the only voter where only a larger quota makes room. Until then etcd
+    takes no writes and no member can join, and it reads its quota when it starts.
     """
     if world.membership is None or CLUSTER.keys().isdisjoint(stops):
         return False
@@ -104,12 +103,12 @@ def restarts_for_quota(world: World, record: Replica, stops: Collection[Componen
 
 
 def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -> bool:
-    """Whether nobody notices when these programs of a replica stop: none of them is of use to anybody, and that is not
-    for want of something else. In an outage everything is of use that may go on after it.
+    """Whether no client is affected when these programs of a replica stop: none of them is of use, and not because
+    something else is missing. In an outage every program is of use that may continue after it.
     """
     fact = world.replica(record.name)
     if stops and not frozenset(stops).intersection(world.programs.of(record.revision)):
-        return False  # nothing stops: what it is to have besides comes to one replica after the other
+        return False  # nothing stops: additional programs come to one replica after the other
     running = [component for component in stops if fact.unit(component) not in IDLE]
     if any(_of_use(world, record, component) for component in running):
         return False
@@ -120,7 +119,7 @@ def costs_nothing(world: World, record: Replica, stops: Collection[Component]) -
 
 
 def _of_use(world: World, record: Replica, component: Component) -> bool:
-    """Whether a program may be of use to anybody. That we do not know says nothing."""
+    """Whether a program may be of use. An unknown state counts as of use."""
     fact = world.replica(record.name)
     if component in CLUSTER:
         founds = component in stand_still(world, record) and world.membership_of(CLUSTER[component]) is None
@@ -132,7 +131,7 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
 
 
 def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
-    """Whether a program ends again and again, though what it depends on is well."""
+    """Whether a program exits repeatedly, although its dependencies are healthy."""
     fact = world.replica(record.name)
     if component not in fact.restless:
         return False
@@ -145,10 +144,10 @@ def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
 
 
 def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
-    """The programs of a replica that run and are not ready, though all that they depend on is known to be well: a
-    member of which neither we nor the cluster hears anything, or that joins and comes no nearer, while all others are
-    healthy; founders that all run and are no quorum; an apiserver that says so itself, on a healthy voter; or a
-    controller beside a ready one.
+    """The programs of a replica that run and are not ready, although all their dependencies are known to be healthy: a
+    member that answers neither this process nor the cluster, or a learner that does not catch up, while all others are
+    healthy; founders that all run and are not a quorum; an apiserver that reports it itself, on a healthy voter; or a
+    controller with a ready apiserver.
     """
     fact = world.replica(record.name)
     running = [component for component in world.programs.every if fact.unit(component) is UnitState.RUNNING]
@@ -160,13 +159,13 @@ def never_ready(world: World, record: Replica) -> tuple[Component, ...]:
 
 
 def stand_still(world: World, record: Replica) -> tuple[Component, ...]:
-    """Those of them of which nothing new is seen."""
+    """The programs of ``never_ready`` that report nothing new."""
     fact = world.replica(record.name)
     return tuple(each for each in never_ready(world, record) if fact.complaint(each) is not None) if fact.quiet else ()
 
 
 def _needs(world: World, record: Replica) -> list[Cluster]:
-    """The clusters that an apiserver needs a member of."""
+    """The clusters of which an apiserver needs a member."""
     return [Cluster.MAIN, *([Cluster.EVENTS] if world.keeps_events_apart(record.revision) else [])]
 
 
@@ -182,8 +181,8 @@ def _stays_away(world: World, record: Replica, cluster: Cluster) -> bool:
 
 
 def _founds(world: World, record: Replica, cluster: Cluster) -> bool:
-    """Whether a replica founds a cluster that all founders run a member of, and that never answered. ``world`` is as
-    that cluster has it.
+    """Whether a replica founds a cluster whose founders all run their member, and that never answered. ``world`` is
+    the world of that cluster.
     """
     founders, etcd = world.memory.bootstrap, MEMBER[cluster]
     if world.memory.created or record.name not in founders:

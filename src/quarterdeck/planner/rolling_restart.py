@@ -1,4 +1,4 @@
-"""Which replicas rest: stop some programs for a moment, to start them anew as their next revision says."""
+"""The rolling restart: which replicas stop some programs for a moment, to start them with their next revision."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from quarterdeck.planner.revisions import ends_by_itself, may_stop
 
 @dataclass(frozen=True, slots=True)
 class RollingRestart:
-    """The replicas of which some programs rest, so that they can be started anew as their next revision says: one, or
-    ``at_once`` all whose controllers must not run beside those that come.
+    """The replicas of which some programs must stop, to be started again with their next revision: one, or ``at_once``
+    all whose controllers must not run at the same time as the new ones.
     """
 
     replicas: tuple[Replica, ...]
@@ -25,24 +25,25 @@ class RollingRestart:
     at_once: bool = False
 
     def has(self, replica: Replica, component: Component) -> bool:
-        """Whether a program of a replica rests."""
+        """Whether a program of a replica must be stopped now."""
         return component in self.stops and any(each.name == replica.name for each in self.replicas)
 
     @property
     def words(self) -> str:
-        """Whose programs rest."""
+        """The names of the replicas."""
         return ", ".join(each.name for each in self.replicas)
 
 
 def rest(view: Reading) -> RollingRestart | None:
-    """At most one replica rests. One whose programs may stop at once goes first, and waits for nobody; any other one
-    waits until all others can do without it. All at once rest whose controllers must not run beside those of
-    the wanted revision: that is wanted only where nobody minds (``revisions.next_revision``), or is what was given up.
+    """The rolling restart of at most one replica. One whose programs may stop at once goes first, without waiting; any
+    other one waits until all others can do without it. All replicas whose controllers must not run at the same time as
+    those of the wanted revision restart at once: such a revision is wanted only where that is allowed
+    (``revisions.next_revision``), or after a rejection.
     """
     world = view.world
     apart = tuple(each for each in world.memory.replicas if not view.may_run_beside(each) and acts(world, each))
     if apart and (world.membership is None or not all(map(view.reachable, apart))):
-        return None  # nobody stops for what may take long: all go on as they are
+        return None  # no replica stops for what may take long: all keep running
     if apart:
         stops = (world.stops(world.change(each.revision, view.revision)) for each in apart)
         return RollingRestart(apart, world.programs.managers.union(*stops), at_once=True)
@@ -58,12 +59,12 @@ def rest(view: Reading) -> RollingRestart | None:
 
 
 def _stops(view: Reading, record: Replica) -> frozenset[Component]:
-    """The programs of a replica that must not run while it becomes what the wanted revision says."""
+    """The programs of a replica that must not run while it changes to the wanted revision."""
     return view.world.stops(view.change(record))
 
 
 def in_turn(view: Reading) -> list[Replica]:
-    """The replicas that are to be started anew and can be: who has begun first, and who leads last."""
+    """The replicas that must and can be restarted: those that have begun first, the leader last."""
     leader = view.world.membership.leader if view.world.membership is not None else None
     begun = dict(view.world.memory.draining)
     behind = (each for each in view.behind if view.reachable(each) and not view.loads(each))
@@ -71,8 +72,8 @@ def in_turn(view: Reading) -> list[Replica]:
 
 
 def spared(view: Reading, record: Replica) -> bool:
-    """Whether all others are well and carry the traffic, nobody else joins or leaves, and the members that stop can be
-    spared: etcd may list voters that belong to no replica.
+    """Whether all others are healthy and carry the traffic, no replica joins or leaves, and the cluster can spare the
+    members that stop: etcd may list voters that belong to no replica.
     """
     world, stops = view.world, _stops(view, record)
     if world.membership is None or view.quorum_site != view.heading or view.missing:
@@ -94,9 +95,9 @@ def spared(view: Reading, record: Replica) -> bool:
 
 
 def _controls(view: Reading, record: Replica, change: ReplicaChange) -> bool:
-    """Whether a replica runs its controllers; those that the ``change`` has brought it must say that they are well: one
-    that ends when it reads its flags runs for a moment, too. Nobody waits for one that ends again and again, and that
-    the change is to mend.
+    """Whether a replica runs its controllers; those that the ``change`` has restarted must report that they are
+    healthy: one that exits when it reads its flags also runs for a moment. One that exits repeatedly, and that the
+    change is meant to fix, is not waited for.
     """
     fact, new = view.fact(record), record.revision == view.revision
     stops = view.world.stops(change)

@@ -1,4 +1,4 @@
-"""What a rule is, and when it is asked."""
+"""What a rule is, and when it is evaluated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Ask: TypeAlias = Callable[[View], RuleOutcome]
 
 
 class Members(Enum):
-    """Whether the members of the main cluster must be known for a rule to be asked."""
+    """Whether the members of the main cluster must be known for a rule to be evaluated."""
 
     KNOWN = auto()
     UNKNOWN = auto()
@@ -22,7 +22,7 @@ class Members(Enum):
 
 
 class Despite(Enum):
-    """While which alarms of etcd a rule goes on."""
+    """The alarms of etcd under which a rule stays active."""
 
     NOTHING = auto()
     A_SMALL_QUOTA = auto()  # nothing but a larger quota makes room
@@ -31,19 +31,19 @@ class Despite(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One row of the table of rules: ``ask`` says what is to be done, all else when it is asked."""
+    """One row of the table of rules: ``ask`` is the rule, the other fields say when it is evaluated."""
 
     ask: Ask
     members: Members = Members.KNOWN
     despite: Despite = Despite.NOTHING
-    #: It only starts what is wanted, or stops what nobody may use: the rules after it need not wait for the next look.
+    #: It only starts wanted programs, or stops unusable ones: later rules need not wait for the next observation.
     beside: bool = False
-    #: It is about the members of one cluster, and is asked of the events' cluster as well: if that is wanted, and its
-    #: membership is known.
+    #: It is about the members of one cluster, and is evaluated for the events' cluster as well: if that is wanted, and
+    #: its membership is known.
     per_cluster: bool = False
-    #: It is asked of the events' cluster also while the membership of that is not known: it only starts members.
+    #: It is evaluated for the events' cluster also while that membership is unknown: it only starts members.
     unread: bool = False
-    #: It is asked of the events' cluster also when that is not wanted any more: what runs of it goes on, and has room.
+    #: It is evaluated for the events' cluster also when that is no longer wanted: it keeps running, and needs room.
     unwanted: bool = False
 
     @property

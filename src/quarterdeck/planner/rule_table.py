@@ -1,7 +1,7 @@
-"""All rules, in the order in which they are asked: one row each.
+"""All rules, in the order in which they are evaluated: one row each.
 
-Until the members are known, what a revision needs comes before what keeps members running; once they are known, after
-it. So the rules of ``rollout`` have a row for each of the two. The table in the docs is made from this one
+Until the members are known, the rules of ``rollout`` come before those that keep members running; once they are known,
+after them. So they have a row for each case. The table in the docs is generated from this one
 (``scripts/planner-tables``).
 """
 
@@ -25,10 +25,10 @@ from quarterdeck.planner.rules import (
 EITHER, UNKNOWN = Members.EITHER, Members.UNKNOWN
 A_SMALL_QUOTA, ALARMS = Despite.A_SMALL_QUOTA, Despite.ALARMS
 
-#: While etcd has raised an alarm, what serves goes on and room is made, but no exchange goes on. While nothing but a
-#: larger quota makes room, members that are not wanted get none and go, and one that is wanted gets it once the others
-#: are a quorum without it: learners are promoted for that. A rule that is asked while the members are not known takes
-#: away nothing that could serve, but what is of an epoch that is over.
+#: While etcd has raised an alarm, serving continues and room is made, but no replacement proceeds. While only a larger
+#: quota makes room, unwanted members do not get it and are removed, and a wanted member gets it once the others are a
+#: quorum without it: learners are promoted for that. A rule that is evaluated while the members are unknown removes
+#: nothing that could serve, except programs of a former epoch.
 RULES: tuple[Rule, ...] = (
     Rule(ask=recovery.fence, members=EITHER, despite=ALARMS, beside=True),
     Rule(ask=volume_moves.go_on, members=EITHER, despite=ALARMS),

@@ -1,4 +1,4 @@
-"""Slots: the places that replicas fill, from what the user wants, and which replica fills which: the cheapest way."""
+"""Slots: the places that replicas fill, derived from the spec, and the cheapest assignment of replicas to slots."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from quarterdeck.model.seats import Slot
 def slots(*, site: str, zones: tuple[str, ...], replicas: int, present: Iterable[Replica] = ()) -> tuple[Slot, ...]:
     """``replicas`` slots at ``site``, spread evenly over ``zones``.
 
-    Where they cannot all get the same number, those get one more where more replicas are ``present`` already: another
-    order of the zones moves nothing.
+    Where the zones cannot all get the same number, those with more replicas ``present`` get one more: another order of
+    the zones moves nothing.
     """
     there = Counter(record.slot.zone for record in present if record.site == site)
     fullest = sorted(zones, key=lambda zone: (-there[zone], zones.index(zone)))
@@ -25,27 +25,27 @@ def slots(*, site: str, zones: tuple[str, ...], replicas: int, present: Iterable
 
 
 def lent(slot: Slot) -> Slot:
-    """The second slot that a move from one replica to one replica lends at the target, as long as it takes.
+    """The surge slot: a temporary second slot at the target of a move from one replica to one replica.
 
-    Two voters need each other, and an apiserver cannot start on a learner. With a second voter at the target,
-    the target holds a quorum by itself from the moment it has two, and the source's one is never needed again.
+    Two voters need each other, and an apiserver cannot start on a learner. With a second voter, the target is the
+    quorum site from the moment it has two, and the voter of the source is never needed again.
     """
     return Slot(site=slot.site, zone="")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """``filled`` has the replicas in the order of the slots that they fill, ``empty`` the slots that nobody does."""
+    """``filled`` has the replicas in the order of the slots that they fill, ``empty`` the slots without a replica."""
 
     filled: tuple[Replica, ...]
     empty: tuple[Slot, ...]
 
 
 def match(slots: tuple[Slot, ...], replicas: Iterable[Replica], cost: Callable[[Replica], tuple[int, ...]]) -> Match:
-    """Fill as many slots as can be, by the replicas that cost least.
+    """Fill as many slots as possible, with the replicas of the lowest cost.
 
-    A slot is for one zone or for any of its site: so those for one zone are filled first, each by the cheapest that is
-    there, and no other way is cheaper. Equal ones are taken in the order in which they are given.
+    A slot is for one zone or for any zone of its site: those for one zone are filled first, each by the cheapest
+    replica there, and no other assignment is cheaper. Replicas of equal cost are taken in the given order.
     """
     left = sorted(replicas, key=cost)
     chosen: dict[int, Replica] = {}
@@ -61,6 +61,6 @@ def match(slots: tuple[Slot, ...], replicas: Iterable[Replica], cost: Callable[[
 
 
 def fits(record: Replica, slot: Slot) -> bool:
-    """Whether a replica is where a slot wants one."""
+    """Whether a replica is at the place of a slot."""
     place = record.slot
     return place.site == slot.site and slot.zone in ("", place.zone)

@@ -8,8 +8,8 @@ from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import NOSPACE, raised
 
-#: Shares of the quota: a database that is larger has no room; and it gets enough only where no more than this is in use
-#: (one that was defragmented is up to a tenth larger than what is in use).
+#: Shares of the quota: a larger database has no room; and defragmentation gives it enough only where no more than
+#: ``WORTH`` is in use (a defragmented one is up to a tenth larger than what is in use).
 NO_ROOM = 0.9
 WORTH = 0.75
 
@@ -20,8 +20,8 @@ def needs_quota(world: World) -> bool:
 
 
 def lacks_quota(world: World, cluster: Cluster) -> Wait | None:
-    """That the quota of a cluster is too small for what is in use, so that no room can be made; None if it is not.
-    ``world`` is as that cluster has it.
+    """The wait for a larger quota where the present one is too small for what is in use; None if it is not.
+    ``world`` is the world of that cluster.
     """
     membership, full = world.membership, world.memory.full
     if membership is None or full is None or NOSPACE not in raised(membership):
@@ -37,7 +37,7 @@ def lacks_quota(world: World, cluster: Cluster) -> Wait | None:
 
 
 def _held(world: World, cluster: Cluster) -> str:
-    """Why replicas do not take up the wanted revision, and so no larger quota of it; "" if nothing holds it up."""
+    """Why replicas do not adopt the wanted revision, and so not its larger quota; "" if nothing prevents it."""
     found = []
     for record in world.memory.replicas:
         change = world.change(record.revision, world.revision)
@@ -46,9 +46,9 @@ def _held(world: World, cluster: Cluster) -> str:
         if record.name in world.cordoned:
             found.append(f"{record.name} is cordoned ({world.command('replica uncordon', record.name)})")
         elif change.exchange:
-            why = "would be exchanged for the other changes, and no exchange begins under an alarm"
+            why = "would be replaced for the other changes, and no replacement begins under an alarm"
             found.append(f"{record.name} {why}: change the quota alone")
-    return f"revision {world.revision} is not taken up: {'; '.join(found)}" if found else ""
+    return f"revision {world.revision} is not adopted: {'; '.join(found)}" if found else ""
 
 
 def has_no_room(space: Space) -> bool:
@@ -57,13 +57,13 @@ def has_no_room(space: Space) -> bool:
 
 
 def is_cramped(space: Space) -> bool:
-    """Whether that much of it is in use that it has no room even once it is defragmented."""
+    """Whether so much of it is in use that it has no room even after defragmentation."""
     return space.in_use > WORTH * space.quota
 
 
 def _gets_room(member: MemberFact, full: Full) -> bool:
-    """Whether a member has room, or may get it. What is in use it knows as of its last write, and none come: after
-    history was forgotten only defragmenting tells.
+    """Whether a member has room, or may get it. It reports what is in use as of its last write, and takes none now:
+    after a compaction, only defragmentation shows it.
     """
     if member.space is None or member.health is Health.DOWN or not has_no_room(member.space):
         return True

@@ -1,8 +1,8 @@
-"""From what is wanted in the end to what is wanted now.
+"""The stage: from what is wanted in the end to what is wanted now.
 
-Across sites all comes at once: the replicas of the target join together, and the plane goes over as a whole. Inside a
-site one replica is exchanged at a time: a new one joins before the old one leaves, so that there is at most one member
-more than wanted, and the leader goes last.
+Across sites all replicas move at once: those of the target join together, and the plane moves as a whole. Inside a site
+one replica is replaced at a time: a new one joins before the old one leaves, so there is at most one member too many,
+and the leader is replaced last.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from quarterdeck.planner.slots import fits, lent, match
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What is wanted now: where the plane is heading, the replicas that are to be there, and the places that are to get
-    one. ``waiting``: why an exchange does not begin.
+    """What is wanted now: where the plane is heading, the wanted replicas, and the slots that need one. ``waiting``:
+    why a replacement does not begin.
     """
 
     heading: str
@@ -38,8 +38,8 @@ class Stage:
 
 
 def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str], revision: str) -> Stage:
-    """What is wanted now, of ``revision``. ``at``: the site that holds a quorum by itself; ``lost``: replicas that can
-    never be used again; ``old``: those in whose place others are wanted.
+    """What is wanted now, with ``revision``. ``at``: the quorum site; ``lost``: replicas that can never be used again;
+    ``old``: replicas that must be replaced.
     """
     goal = world.slots[0].site
     if world.membership is not None:
@@ -54,7 +54,7 @@ def stage(world: World, at: str | None, lost: frozenset[str], old: frozenset[str
 def _filled(
     world: World, slots: tuple[Slot, ...], at: str | None, lost: frozenset[str], old: frozenset[str], revision: str
 ) -> Stage:
-    """Slots are filled by the replicas that fit; those of the site that do not fit stand in where there is none."""
+    """Slots are filled by replicas that fit; others of the site fill the remaining ones as substitutes."""
     goal = slots[0].site
     order = {record.name: index for index, record in enumerate(world.memory.replicas)}
 
@@ -69,7 +69,7 @@ def _filled(
 
     def dearest_last(record: Replica) -> tuple[int, ...]:
         place = any(fits(record, slot) for slot in chosen.empty)
-        # Who works is kept rather than one that does not, wherever it is: all others must serve when one is exchanged.
+        # A working replica is kept rather than a broken one: all others must serve during a replacement.
         of_use = record.name not in world.memory.leaving, serves(world, record)
         kept = (record.name in world.cordoned, *of_use, place, record.name not in old)
         return *(not each for each in kept), *cost(record)
@@ -83,14 +83,14 @@ def _filled(
 
 
 def _left_alone(world: World) -> frozenset[str]:
-    """The cordoned replicas that are members, whatever ails them: they are a person's."""
+    """The cordoned replicas that are members, healthy or not: only a person changes them."""
     there = (each for each in world.cordoned if world.membership is not None)
     return frozenset(each for each in there if world.member(each) is not None)
 
 
 def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) -> tuple[Slot, ...]:
-    """The slots, of which those may be filled in any zone that lost their replica for good, and whose zone has no free
-    machine as long as that is so.
+    """The slots; those that lost their replica for good may be filled in any zone as long as their own zone has no free
+    machine.
     """
     condemned = world.memory.given_up | world.memory.leaving
     bereft = {(each.site, each.slot.zone) for each in world.memory.replicas if each.name in condemned}
@@ -107,12 +107,12 @@ def _loosened(world: World, slots: tuple[Slot, ...], empty: tuple[Slot, ...]) ->
 def _exchanging(
     world: World, site: str, kept: tuple[Replica, ...], spare: tuple[Replica, ...], slots: tuple[Slot, ...]
 ) -> Stage:
-    """As many as wanted are there, but ``spare`` ones, the dearest last, only stand in. One of them is exchanged when
-    all others are well and nobody leaves any more.
+    """The number of replicas is right, but the ``spare`` ones, the most valuable first, are substitutes. The last one
+    is replaced when all others are healthy and none is leaving.
     """
     *stay, last = spare
     now = Stage(heading=site, wanted=(*kept, *spare))
-    if last.name in world.cordoned:  # and so are all others that stand in
+    if last.name in world.cordoned:  # and so are all other substitutes
         return replace(now, waiting=tuple(_uncordoned(world, each) for each in spare))
     unwanted = (each for each in world.memory.replicas if each not in now.wanted)
     leaving = [each for each in unwanted if is_there(world, each) and not _is_left_behind(world, each)]
@@ -123,17 +123,17 @@ def _exchanging(
     slot = next((each for each in empty if fits(last, each)), empty[0])
     taken = {each.machine for each in world.memory.replicas if busy(world, each)}
     if machine_for(world, slot, taken, (last,)) is None:
-        return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to exchange {last.name}"),))
+        return Stage(heading=site, wanted=now.wanted, waiting=(no_machine(world, slot, f" to replace {last.name}"),))
     return Stage(heading=site, wanted=others, missing=(slot,))
 
 
 def _uncordoned(world: World, record: Replica) -> Wait:
-    return Wait(f"{record.name} to be uncordoned, to be exchanged", next_steps.uncordon(world, record.name))
+    return Wait(f"{record.name} to be uncordoned, to be replaced", next_steps.uncordon(world, record.name))
 
 
 def _spare_one(world: World, others: tuple[Replica, ...]) -> bool:
-    """Whether all others serve, so that one can be exchanged. Of those that were given up, and are to be exchanged as
-    well, only the vote counts.
+    """Whether all others serve, so that one can be replaced. Of those that are marked for replacement as well, only
+    the vote counts.
     """
     stay = [each for each in others if each.name not in world.memory.leaving]
     votes = frozenset(voter.replica for voter in voters(world) if voter.healthy)
@@ -142,8 +142,8 @@ def _spare_one(world: World, others: tuple[Replica, ...]) -> bool:
 
 
 def _is_left_behind(world: World, record: Replica) -> bool:
-    """Whether a replica is no member any more, or never will be, and its machine does not answer, maybe for ever."""
-    assert world.membership is not None, "it is known which site holds a quorum"
+    """Whether a replica is no longer a member, or never will be, and its machine does not answer, maybe for ever."""
+    assert world.membership is not None, "the membership is known"
     member = any(each.of(record.name) is not None for each in world.memberships)
     deaf = world.replica(record.name).machine is not MachineState.UP
     given_up = record.name in world.memory.given_up
@@ -159,20 +159,20 @@ def _is_backend(world: World, record: Replica) -> bool:
 
 
 def _uncovered(empty: tuple[Slot, ...], acting: tuple[Replica, ...]) -> tuple[Slot, ...]:
-    """The slots that nobody stands in for: each does where it is, if it can, or else anywhere."""
+    """The slots without a substitute: each substitute covers a slot of its own place if possible, or else any."""
     left = match(empty, acting, lambda _: ()).empty
     return left[: max(0, len(empty) - len(acting))]
 
 
 def _stands_in(world: World, record: Replica) -> bool:
-    """Whether a replica that does not fit serves until another one does: only one that is, or will be, a member."""
+    """Whether a replica that fits no slot is a substitute: only one that is, or will be, a member."""
     if world.membership is None or (record.name in world.memory.bootstrap and not world.memory.created):
         return True
     return listed(world.membership, record)
 
 
 def _cost(world: World, record: Replica, revision: str) -> tuple[int, ...]:
-    """What speaks against keeping a replica, the weightiest first. One that is cordoned is kept; a leader goes last."""
+    """The reasons against keeping a replica, the strongest first. A cordoned one is kept; a leader is replaced last."""
     member = world.member(record.name)
     fact = world.replica(record.name)
     down = fact.machine is MachineState.DOWN or (member is not None and member.health is Health.DOWN)
@@ -193,8 +193,8 @@ def _goal_site_is_down(world: World, site: str) -> bool:
 
 
 def _retreat(world: World, goal: str, at: str | None) -> str | None:
-    """The site that a plane goes back to before it goes to its goal: when the goal died under it, or when the
-    target was changed while voters were already at the former one. None: it goes straight to its goal.
+    """The site that a plane goes back to before it moves to its goal: when the goal has failed, or when the target was
+    changed while voters were already at the previous one. None: it moves straight to its goal.
     """
     if at == goal:
         return None
@@ -204,7 +204,7 @@ def _retreat(world: World, goal: str, at: str | None) -> str | None:
     healthy = Counter(voter.site for voter in elsewhere if voter.healthy)
     if len({voter.site for voter in elsewhere}) < 2:
         return None
-    # One that holds a quorum by itself has the most.
+    # The quorum site has the most.
     return min(healthy, key=lambda site: (-healthy[site], site != world.memory.served_site, site), default=None)
 
 
@@ -217,7 +217,7 @@ def _lends(world: World, at: str | None, goal: str) -> bool:
 
 
 def _lends_for_events(world: World, goal: str) -> bool:
-    """Their cluster follows the main one, and needs what that one was lent until it has followed."""
+    """The events' cluster follows the main one, and needs the surge slot until it has followed."""
     if world.membership_of(Cluster.EVENTS) is None or len(world.slots) != 1:
         return False
     events = world.of(Cluster.EVENTS)

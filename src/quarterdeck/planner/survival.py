@@ -1,9 +1,9 @@
-"""Which failures a plane survives right now, and why not. For people: nothing decides by it.
+"""Which failures a plane survives right now, and why not others. For people: no decision depends on it.
 
-A plane survives what leaves a quorum of each of its etcd clusters, of members that answer and have the data, and behind
-every load balancer that clients may be led to an apiserver that is ready. Nobody does anything for it: what it takes a
-new replica to survive is not survived now. What is not known is counted once as bad and once as good as it may be;
-where that makes a difference the answer is that it is not known.
+A plane survives a failure that leaves each of its etcd clusters a quorum of members that answer and have the data, and
+every load balancer that clients may use a ready apiserver. Healing does not count: a failure that needs a new replica
+is not survived now. An unknown fact is counted once as the worst and once as the best; where that makes a difference,
+the answer is unknown.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from quarterdeck.planner.members import has_the_data, serves
 from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.view import View
 
-# What goes at once when something fails: the replicas, and the load balancers that clients are led to.
+# What is lost at once when something fails: replicas, and load balancers that clients are led to.
 
 
 class FailureDomain(StrEnum):
-    """Something that fails as a whole: one of a kind, whichever it is."""
+    """A kind of thing that fails as a whole; any single one of it may fail."""
 
-    MACHINE = "machine"  # one that has replicas
-    HOST = "host"  # with all machines that share it
+    MACHINE = "machine"  # a machine with replicas
+    HOST = "host"  # with all machines on it
     ZONE = "zone"
     EDGE = "edge"  # the machine of a load balancer
     DNS = "dns"  # a DNS server
@@ -38,18 +38,19 @@ class FailureDomain(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What goes, and ``where`` that is, for people ("": that goes without saying). ``edges`` are the
-    machines of load balancers that go; of the replicas that are ``unsure`` nobody knows whether they are there.
-    """
+    """A set of things that are lost together."""
 
+    #: The place, for people; "": obvious.
     where: str
     replicas: frozenset[str] = frozenset()
+    #: The machines of load balancers.
     edges: frozenset[str] = frozenset()
+    #: Replicas that may or may not be at the place.
     unsure: frozenset[str] = frozenset()
 
 
 def losses(seen: View, failure: FailureDomain) -> tuple[Loss, ...]:
-    """Every failure of a kind that can befall the plane now. Of DNS servers it is their number that counts."""
+    """Every failure of a kind that can hit the plane now. For DNS servers only their number counts."""
     find = _FINDERS.get(failure)
     return tuple(find(seen)) if find is not None else ()
 
@@ -100,7 +101,7 @@ def _sites(seen: View) -> Iterator[Loss]:
 
 
 def _grouped(seen: View, where: Callable[[Replica], str | None], edges: Mapping[str, str]) -> Iterator[Loss]:
-    """One loss for each place that a replica or a load balancer is at; None: not known."""
+    """One loss for each place of a replica or a load balancer; None: unknown."""
     at = {record.name: where(record) for record in seen.world.memory.replicas}
     unsure = frozenset(name for name, place in at.items() if place is None)
     for place in sorted(_known((*at.values(), *edges.values()))):
@@ -117,7 +118,7 @@ def _known(places: Iterable[str | None]) -> set[str]:
 
 
 def _machine(seen: View, record: Replica) -> MachineFact | None:
-    """The machine of a replica, if anything is known of it."""
+    """The machine of a replica, if it is known."""
     found = (each for each in seen.world.machines if (each.site, each.name) == (record.site, record.machine))
     return next(found, None)
 
@@ -132,7 +133,7 @@ _FINDERS: Mapping[FailureDomain, Callable[[View], Iterator[Loss]]] = {
 
 
 class Survivability(StrEnum):
-    """Whether it is survived."""
+    """Whether a failure is survived."""
 
     YES = "yes"
     NO = "no"
@@ -141,7 +142,7 @@ class Survivability(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survival:
-    """Whether the plane survives any one failure of a kind; ``why`` not, or why that is not known, for people."""
+    """Whether the plane survives any single failure of a kind; ``why`` not, or why that is unknown, for people."""
 
     failure: FailureDomain
     answer: Survivability
@@ -150,7 +151,7 @@ class Survival:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """An answer to a part of the question, and why."""
+    """A partial answer, and why."""
 
     answer: Survivability
     why: str = ""
@@ -165,8 +166,8 @@ def survivals(seen: View) -> tuple[Survival, ...]:
 
 
 def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Survivability, tuple[str, ...]]:
-    """Whether the plane survives this loss, and, where ``dns`` says so, that of one DNS server besides; why not, or why
-    that is not known.
+    """Whether the plane survives this loss, with ``dns`` also together with the loss of one DNS server; why not, or why
+    that is unknown.
     """
     said = [_led(seen), _after(seen, Loss(where="")), _after(seen, loss)]
     if dns:
@@ -176,7 +177,7 @@ def outlives(seen: View, loss: Loss, *, dns: bool = False) -> tuple[Survivabilit
 
 
 def _survival(failure: FailureDomain, words: Iterable[_Word]) -> Survival:
-    """What is lost by any one of a kind is not survived."""
+    """The answer for a kind of failure: the worst of its single failures."""
     found = _told(tuple(words))
     if found is None:
         return Survival(failure=failure, answer=Survivability.YES)
@@ -184,7 +185,7 @@ def _survival(failure: FailureDomain, words: Iterable[_Word]) -> Survival:
 
 
 def _told(said: Sequence[_Word]) -> tuple[Survivability, tuple[str, ...]] | None:
-    """What makes a difference, the worst of it alone; None: nothing does."""
+    """The worst answer other than yes, with its reasons; None: all are yes."""
     for answer in (Survivability.NO, Survivability.UNKNOWN):
         why = tuple(dict.fromkeys(each.why for each in said if each.answer is answer))
         if why:
@@ -193,7 +194,7 @@ def _told(said: Sequence[_Word]) -> tuple[Survivability, tuple[str, ...]] | None
 
 
 def _words(seen: View, failure: FailureDomain) -> tuple[_Word, ...]:
-    """What does not serve as it is survives nothing."""
+    """All partial answers: a plane that does not serve now survives nothing."""
     now = (_led(seen), _after(seen, Loss(where="")))
     if failure is FailureDomain.DNS:
         return *now, _dns(seen.world.name_servers)
@@ -204,7 +205,7 @@ def _led(seen: View) -> _Word:
     """Whether clients are led to the plane at all."""
     world = seen.world
     if not world.record_known:
-        return _Word(Survivability.UNKNOWN, "what its name leads to is not known")
+        return _Word(Survivability.UNKNOWN, "it is unknown where its name leads")
     if world.record is None:
         return _Word(Survivability.NO, "its name leads to nothing")
     return _YES
@@ -212,12 +213,12 @@ def _led(seen: View) -> _Word:
 
 def _dns(servers: int | None) -> _Word:
     if servers is None:
-        return _Word(Survivability.UNKNOWN, "which DNS servers clients ask is not known")
+        return _Word(Survivability.UNKNOWN, "it is unknown which DNS servers clients use")
     return _Word(Survivability.NO, "one DNS server") if servers == 1 else _YES
 
 
 def _after(seen: View, loss: Loss) -> _Word:
-    """What is left after a loss. Without a quorum nothing else matters, so that is told alone."""
+    """The state after a loss. Without a quorum nothing else matters, so only that is reported."""
     words = [_members(seen, loss), *(_door(seen, site, loss) for site in sorted(seen.held))]
     if seen.world.memory.of(Cluster.EVENTS).created and seen.events is not None:
         words.append(_members(seen.events, loss))
@@ -229,7 +230,7 @@ def _after(seen: View, loss: Loss) -> _Word:
 
 
 def _members(seen: View, loss: Loss) -> _Word:
-    """Whether the cluster that is read keeps a quorum, by those that answer and have the data."""
+    """Whether the cluster of this view keeps a quorum of members that answer and have the data."""
     membership = seen.world.membership
     of = _of(seen)
     if membership is None:
@@ -258,7 +259,7 @@ def _of(seen: View) -> str:
 
 
 def _ill(seen: View, member: MemberFact) -> str:
-    """Why a member counts for no quorum now; "" if it may."""
+    """Why a member does not count for a quorum now; "" if it may."""
     who = f"member {member.told}{_of(seen)}"
     if member.health is Health.DOWN:
         return f"{who} is down"
@@ -270,21 +271,21 @@ def _ill(seen: View, member: MemberFact) -> str:
 
 
 def _doubt(seen: View, member: MemberFact, loss: Loss) -> str:
-    """Why it is not known whether a member is left that counts; "" if it is."""
+    """Why it is unknown whether a member remains and counts; "" if it is known."""
     if member.health is not Health.HEALTHY:
         return f"member {member.told} does not answer"
     if member.lag is None:
-        return f"how far member {member.told} is behind is not known"
+        return f"it is unknown how far member {member.told} is behind"
     if not any(member.replica == each.name for each in seen.world.memory.replicas):
-        return "where a member runs is not known"
+        return "it is unknown where a member runs"
     if member.replica in loss.unsure:
-        return f"what the machine of {member.replica} shares with others is not known"
+        return f"it is unknown what the machine of {member.replica} shares with others"
     return ""
 
 
 def _door(seen: View, site: str, loss: Loss) -> _Word:
-    """Whether a load balancer that clients may be led to goes on leading to a ready apiserver; or the name by itself
-    (addresses of before are those of apiservers that it led to).
+    """Whether a load balancer that clients may use still leads to a ready apiserver; or the name itself (previous
+    addresses are those of apiservers to which it led).
     """
     balancer, who = seen.world.balancer(site), f"the load balancer of site {site}"
     if site == APISERVERS:
@@ -298,27 +299,28 @@ def _door(seen: View, site: str, loss: Loss) -> _Word:
     if loss.edges and not any(each.leads for each in edges):
         names = ", ".join(each.name for each in edges)
         return _Word(
-            Survivability.NO, f"of the load balancer of site {site} only {names} would be left, which leads nowhere"
+            Survivability.NO,
+            f"of the load balancer of site {site} only {names} would be left, without a ready apiserver",
         )
     return _behind(seen, balancer.backends & balancer.healthy, who, loss)
 
 
 def _behind(seen: View, backends: frozenset[str], who: str, loss: Loss) -> _Word:
-    """Whether one of these, to which clients are led, goes on being ready."""
+    """Whether one of these backends remains ready."""
     may = [name for name in sorted(backends) if _may_serve(seen, name)]
     left = [name for name in may if name not in loss.replicas]
     sure = (seen.world.memory.replica(name) for name in left if name not in loss.unsure)
     if any(serves(seen.world, record) for record in sure):
         return _YES
     if left:
-        return _Word(Survivability.UNKNOWN, f"whether {', '.join(left)} serves behind {who} is not known")
+        return _Word(Survivability.UNKNOWN, f"it is unknown whether {', '.join(left)} serves behind {who}")
     if not may:
         return _Word(Survivability.NO, f"{who} leads to no ready apiserver")
     return _Word(Survivability.NO, _share(len(may), len(may), "ready apiserver", "ready apiservers", loss.where))
 
 
 def _may_serve(seen: View, name: str) -> bool:
-    """Whether nothing says that a backend which passes the load balancer's check serves nobody."""
+    """Whether no fact shows that a backend does not serve although it passes the load balancer's check."""
     record = next((each for each in seen.world.memory.replicas if each.name == name), None)
     if record is None:
         return False

@@ -1,4 +1,4 @@
-"""Whether the quorum of the main cluster is lost for good, who survived, and what may be lost with the others."""
+"""Whether the quorum of the main cluster is lost for good, which members survived, and what data may be lost."""
 
 from __future__ import annotations
 
@@ -14,54 +14,52 @@ from quarterdeck.planner.quorum import quorum
 
 
 class VoterFate(StrEnum):
-    """What became of a voter, as far as this process sees."""
+    """The fate of a voter, as far as this process observes."""
 
     ALIVE = "alive"  # its machine answers, and has its data
-    DEAD = "dead"  # its machine is seen to be off, or its data to be gone
-    CUT_OFF = "cut off"  # its machine does not answer: it may well serve others
+    DEAD = "dead"  # its machine is observed to be off, or its data to be gone
+    CUT_OFF = "cut off"  # its machine does not answer: it may still serve others
 
 
 @dataclass(frozen=True, kw_only=True)
 class Survivors:
-    """What is left of the main cluster where no quorum of it answers. ``words``: what members that answer say of
-    themselves, the most complete first. ``fates``: of all voters, by what they have applied.
-    ``awaited``: members that are there, and have not answered yet. ``began``: an epoch began from another one, which
-    was lost before its data was copied; what these say is of before.
-    """
+    """The rest of the main cluster where no quorum of it answers."""
 
+    #: The reports of answering members about themselves, the most complete first.
     words: tuple[MemberWord, ...]
+    #: The fates of all voters, which are known from the applied log.
     fates: tuple[tuple[str, VoterFate], ...]
+    #: Members that exist, and have not reported yet.
     awaited: tuple[str, ...] = ()
+    #: An epoch began from another member, which was lost before its data was copied; the reports are older than that.
     began: bool = False
 
     @property
     def best(self) -> MemberWord:
-        """Who has applied most. (What is committed is the same on all: no term is needed to tell who has more of
-        it.)
+        """The member that has applied most. (Committed entries are the same on all members, so terms need not be
+        compared.)
         """
         return self.words[0]
 
     def of(self, fate: VoterFate) -> tuple[str, ...]:
-        """The voters of which that became."""
+        """The voters with that fate."""
         return tuple(name for name, became in self.fates if became is fate)
 
     @cached_property
     def lost(self) -> bool:
-        """Whether what is left can never be a quorum by itself, nor follows anybody."""
+        """Whether the rest can never be a quorum by itself, and follows no leader."""
         if not self.words or any(word.follows for word in self.words):
             return False
         return self.began or len(self.of(VoterFate.ALIVE)) < quorum(len(self.fates))
 
     @property
     def others_may_live(self) -> bool:
-        """Whether those that do not answer could be a quorum: then they may have gone on without the others."""
+        """Whether the members that do not answer could be a quorum: then they may still serve without the others."""
         return len(self.of(VoterFate.CUT_OFF)) >= quorum(len(self.fates))
 
 
 def survivors(world: World) -> Survivors | None:
-    """What is left of the main cluster; None where a quorum answers, where it was not founded yet, or nobody
-    answers.
-    """
+    """The rest of the main cluster; None where a quorum answers, where it was not founded yet, or no member answers."""
     memory = world.memory
     if memory.seeding is not None:
         return _others(world, memory.seeding)
@@ -84,8 +82,8 @@ def survivors(world: World) -> Survivors | None:
 
 
 def _others(world: World, seed: Seed) -> Survivors | None:
-    """Who may take the place of a survivor whose data cannot be copied any more: none of them has run since. None where
-    that one is there, or nobody else.
+    """The members that may replace a survivor whose data can no longer be copied: none of them has run since. None
+    where the survivor is there, or no other member is.
     """
     words = tuple(word for word in seed.others if _fate(world, word.replica) is VoterFate.ALIVE)
     if not words or _fate(world, seed.survivor) is VoterFate.ALIVE:
@@ -95,7 +93,7 @@ def _others(world: World, seed: Seed) -> Survivors | None:
 
 
 def _remembered(world: World) -> tuple[str, ...]:
-    """Who may vote, where only learners are left: whoever was listed, and is not known to be one."""
+    """The possible voters where only learners are left: all listed members that are not known to be learners."""
     learners = {word.replica for word in world.words if word.learner}
     there = (each for each in world.memory.replicas if each.listed and not world.memory.is_former(each))
     return tuple(each.name for each in there if each.name not in learners)
@@ -107,7 +105,7 @@ def _completeness(word: MemberWord) -> tuple[int, int, bool, str]:
 
 def _fate(world: World, name: str) -> VoterFate:
     if name not in {each.name for each in world.memory.replicas}:
-        return VoterFate.CUT_OFF  # it belongs to no replica: nobody knows where it is
+        return VoterFate.CUT_OFF  # it belongs to no replica: its machine is unknown
     fact = world.replica(name)
     if fact.machine is MachineState.DOWN:
         return VoterFate.DEAD
@@ -117,8 +115,8 @@ def _fate(world: World, name: str) -> VoterFate:
 
 
 def _comes(world: World, name: str) -> bool:
-    """Whether a member that has not answered may do so: it is about to be started, or runs. One that ends again and
-    again is not waited for.
+    """Whether a member that has not answered may do so: it is about to be started, or runs. One that exits repeatedly
+    is not waited for.
     """
     fact = world.replica(name)
     return fact.unit(Component.ETCD) in (*IDLE, UnitState.RUNNING, UnitState.STOPPING) and not (
@@ -127,7 +125,7 @@ def _comes(world: World, name: str) -> bool:
 
 
 def away(world: World, left: Survivors) -> str:
-    """The voters that do not answer. Nothing is known of where one runs that belongs to no replica."""
+    """The voters that do not answer, in words. The machine of a voter that belongs to no replica is unknown."""
     gone, known = (*left.of(VoterFate.DEAD), *left.of(VoterFate.CUT_OFF)), {each.name for each in world.memory.replicas}
     ours, others = [each for each in gone if each in known], [each for each in gone if each not in known]
     machines = [f"machines of {', '.join(ours)}"] if ours else []
@@ -135,10 +133,12 @@ def away(world: World, left: Survivors) -> str:
 
 
 def loss(memory: Memory, word: MemberWord) -> str:
-    """What is lost if the cluster begins anew from a member, in a sentence: never more than is known is said."""
-    later = "; what was acknowledged after that, without this member having been told so, is lost"
+    """The loss if a new epoch begins from a member, in a sentence that claims no more than is known."""
+    later = "; writes that were acknowledged later without this member are lost"
     has, seen = f"{word.replica} has etcd revision {word.revision:,}", memory.revision
     if word.revision >= seen:
-        known = f", and {seen:,} is the last that the plane was seen to have" if seen else ""
-        return f"nothing that was ever seen: {has}{known}{later}"
-    return f"etcd revisions {word.revision + 1:,} to {seen:,}: {has}, and the plane was last seen at {seen:,}{later}"
+        known = f", and {seen:,} is the last observed revision of the plane" if seen else ""
+        return f"nothing that was ever observed: {has}{known}{later}"
+    return (
+        f"etcd revisions {word.revision + 1:,} to {seen:,}: {has}, and the plane was last observed at {seen:,}{later}"
+    )

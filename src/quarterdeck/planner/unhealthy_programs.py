@@ -1,8 +1,8 @@
-"""Programs that do not get well on machines that answer: they hang, cannot be started, or lag: members of etcd that are
-heard, are far behind, and come no nearer.
+"""Programs that stay unhealthy on machines that answer: they hang, cannot be started, or lag (members of etcd that
+answer, are far behind, and do not catch up).
 
-Whether a program ails is only asked where all that it depends on is well, and nobody rests for its next revision: then
-it is nothing but this program, or its machine. What the first replica of a new revision does not run is the roll's.
+A program is judged only where all its dependencies are healthy, and no replica is in a rolling restart: then the cause
+is this program, or its machine. A program that fails on the first replica of a new revision belongs to the rollout.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quarterdeck.planner.view import View
 
 
 def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
-    """The programs that ail. One that did before does so until it is well, whatever state it goes through meanwhile."""
+    """The unhealthy programs. One that was noted stays one until it is healthy, whatever its state is until then."""
     world = view.world
     if not world.memory.created or view.quorum_site is None or view.resting is not None or all_raised(world):
         return ()
@@ -43,20 +43,18 @@ def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
 
 
 def _is_no_trial(view: View, record: Replica, component: Component) -> bool:
-    """Whether the roll says nothing of what does not get well, though it is of the first replica of a new revision."""
+    """Whether the rollout does not judge a program, although it is on the first replica of a new revision."""
     return component == Component.EVENTS_ETCD or lags(view, record, component)
 
 
 def lags(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program is a member that is known to lag now. (A learner on trial is the roll's all the same.)"""
+    """Whether a program is a member that is known to lag now. (A learner on trial still belongs to the rollout.)"""
     member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
     return member is not None and member.lagging is True
 
 
 def is_surely_ill(view: View, record: Replica, component: Component) -> bool:
-    """Whether it is known now that a program which is not well is none that only was not seen: a member is down, or
-    lags.
-    """
+    """Whether an unhealthy program is known to be so, and did not merely fail to answer: a member is down, or lags."""
     if component not in CLUSTER or lags(view, record, component):
         return True
     member = view.world.member(record.name, CLUSTER[component])
@@ -64,7 +62,7 @@ def is_surely_ill(view: View, record: Replica, component: Component) -> bool:
 
 
 def time_for(view: View, record: Replica, component: Component) -> float:
-    """For how many seconds a program that is not well may get well by itself. One that joins may have much to copy."""
+    """For how many seconds an unhealthy program may recover by itself. One that joins may have much to copy."""
     healing = view.world.settings.healing
     if not lags(view, record, component):
         return healing.hung
@@ -72,13 +70,13 @@ def time_for(view: View, record: Replica, component: Component) -> float:
 
 
 def joins(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program is a member that has no vote, so that nobody counts on it."""
+    """Whether a program is a member without a vote, which no quorum needs."""
     member = view.world.member(record.name, CLUSTER[component]) if component in CLUSTER else None
     return member is not None and member.learner
 
 
 def not_alone(view: View, record: Replica, component: Component) -> str:
-    """Why it is not for a member that lags by itself that something is to be done, or not now; "" if it is."""
+    """Why a lagging member is not healed, or not now: it is not the only one, or is needed; "" if it is healed."""
     if not lags(view, record, component):
         return ""
     cluster = CLUSTER[component]
@@ -87,16 +85,16 @@ def not_alone(view: View, record: Replica, component: Component) -> str:
     others = [each for each in membership.members if each.replica != record.name]
     slow = [each.replica for each in others if each.lagging or not (each.learner or has_the_data(view.world, each))]
     if slow:
-        return f"{min(slow)} is far behind as well, so that it is not this member"
+        return f"{min(slow)} is far behind as well, so the cause is not this member"
     of = view if cluster is view.cluster else view.events
     assert of is not None, "its cluster is known"
     rest = (replace(voter, healthy=voter.healthy and voter.replica != record.name) for voter in of.up_to_date)
-    return "" if has_quorum(rest) else "the others are no healthy quorum without it"
+    return "" if has_quorum(rest) else "the others are not a healthy quorum without it"
 
 
 def is_calm(view: View, record: Replica) -> bool:
-    """Whether the plane is where it is to be, and nobody but ``record`` is still to come, or to be exchanged for
-    something else than what ails. Who is to go waits for those that stay to be well, and would do so for ever.
+    """Whether the plane is at its goal, and no replica but ``record`` must still join, or be replaced for another
+    reason than its health. An outdated replica waits for the others to be healthy, and would wait for ever.
     """
     if view.heading != view.world.slots[0].site or view.missing:
         return False
@@ -108,7 +106,7 @@ def is_calm(view: View, record: Replica) -> bool:
 
 
 def is_due(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program is to run, and all that it depends on is known to be well."""
+    """Whether a program must run, and all its dependencies are known to be healthy."""
     if component in CLUSTER:
         return _is_due_as_a_member(view, record, component)
     if component == Component.APISERVER:
@@ -119,19 +117,19 @@ def is_due(view: View, record: Replica, component: Component) -> bool:
 
 
 def _is_due_as_a_member(view: View, record: Replica, component: Component) -> bool:
-    """Whether it has what a member needs, and all other members of its cluster are well."""
+    """Whether it has what a member needs, and all other members of its cluster are healthy."""
     world = view.world.of(CLUSTER[component])
     if world.membership is None or world.membership.of(record.name) is None:
         return False
     fact, known = world.replica(record.name), world.memory.replica(record.name)
-    # One that hung before it was ever heard of is not known to have been started.
+    # One that hung before it ever answered is not known to have been started.
     begun = fact.has_data if known.started else fact.unit(component) is UnitState.RUNNING
     others = (each for each in world.membership.members if each.replica != record.name)
     return bool(begun) and all(each.health is Health.HEALTHY for each in others)
 
 
 def is_well(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program does its work, as far as it says; a load balancer's word on an apiserver counts as well."""
+    """Whether a program reports that it works; for an apiserver a load balancer's check counts as well."""
     fact = view.fact(record)
     if component in CLUSTER:
         return _is_well_as_a_member(view, record, component)
@@ -142,9 +140,9 @@ def is_well(view: View, record: Replica, component: Component) -> bool:
 
 
 def _is_well_as_a_member(view: View, record: Replica, component: Component) -> bool:
-    """Whether a member does what it is to, or is on its way there. That one did not answer in a look or two says
-    nothing, and neither does one that is far behind, as long as it is not known whether it comes nearer: that begins
-    nothing, and ends nothing. (A joiner answers nobody before it has copied, and is unreachable until then.)
+    """Whether a member works, or is about to. A member that did not answer once or twice is not unhealthy for that, nor
+    is one that is far behind, as long as it is unknown whether it catches up: neither begins nor ends an unhealthy
+    state. (A joining member does not answer before it has copied, and is unreachable until then.)
     """
     member = view.world.member(record.name, CLUSTER[component])
     if member is None or member.lagging:
@@ -155,8 +153,8 @@ def _is_well_as_a_member(view: View, record: Replica, component: Component) -> b
 
 
 def _begins(view: View, record: Replica, component: Component) -> bool:
-    """Whether there is something that is no mere start: it was well as the process that it is, it lags, it ends again
-    and again, or it cannot be started.
+    """Whether its state is more than a slow start: it was healthy as the same process, it lags, it exits repeatedly, or
+    it cannot be started.
     """
     fact = view.fact(record)
     state = fact.unit(component)
@@ -169,7 +167,7 @@ def _begins(view: View, record: Replica, component: Component) -> bool:
 
 
 def cannot_start(view: View, record: Replica, component: Component) -> bool:
-    """Whether the program was to be started just now, and could not be."""
+    """Whether the last attempt to start the program failed."""
     return any(_starts(each.step, record, component) for each in view.world.failing)
 
 
@@ -178,19 +176,19 @@ def _starts(step: object, record: Replica, component: Component) -> bool:
 
 
 def may_be_starting(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program that is not well may only need its time."""
+    """Whether an unhealthy program may only need more time."""
     fact = view.fact(record)
     running = fact.unit(component) is UnitState.RUNNING
     return running and component not in fact.hung | fact.restless and not lags(view, record, component)
 
 
 def is_idle(view: View, record: Replica, component: Component) -> bool:
-    """Whether a program does not even run: then starting it was tried again and again."""
+    """Whether a program does not even run: then starting it was tried repeatedly."""
     return view.unit(record, component) in IDLE
 
 
 def runs_well_elsewhere(view: View, record: Replica, component: Component) -> bool:
-    """Whether the same program of the same revision is well on another replica: so it is the machine."""
+    """Whether the same program of the same revision is healthy on another replica: then the cause is the machine."""
     others = (each for each in view.wanted if each.name != record.name and each.revision == record.revision)
     return any(_surely_well(view, each, component) for each in others)
 

@@ -17,15 +17,15 @@ from quarterdeck.planner.stage import stage
 
 @dataclass(frozen=True, kw_only=True)
 class View(Reading):
-    """A reading, and who rests as it says."""
+    """A reading, and the rolling restart that follows from it."""
 
     @cached_property
     def resting(self) -> RollingRestart | None:
-        """The replicas of which some programs are to stop, or to stay stopped, until they have their next revision."""
+        """The replicas of which some programs must stop, or stay stopped, until they have their next revision."""
         return rest(self.plane)
 
     def rests(self, replica: Replica, component: Component) -> bool:
-        """Whether a program of a replica is not to be started now."""
+        """Whether a program of a replica must not be started now, because of its rolling restart."""
         now = self.plane.resting
         return now is not None and now.has(replica, component)
 

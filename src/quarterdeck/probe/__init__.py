@@ -1,1 +1,1 @@
-"""Real clients that watch a plane from outside."""
+"""Real clients that measure a plane from outside."""

@@ -1,4 +1,4 @@
-"""One client: its connection, and the one case in which HTTP has it send a request again."""
+"""One client: its connection, and the one case in which HTTP makes it send a request again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quarterdeck.probe.wire import ClientConnection, ConnectionCut, Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOutcome:
-    """How a request ended. ``status`` is 0 when there was no response; then ``reason`` says why."""
+    """The outcome of a request. ``status`` is 0 when there was no response; then ``reason`` says why."""
 
     status: int = 0
     body: bytes = b""
@@ -24,17 +24,17 @@ class RequestOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the answer was a success."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
 
 class Client:
     """Sends one request at a time. ``keep``: its connection is used for as long as it lasts.
 
-    It never retries, except as RFC 9112 (section 9.3.1) has every HTTP client do: an idempotent request on a
-    reused connection that closes before any byte of the response is sent once more on a new connection; likewise
-    (RFC 9113, section 8.7) what a server says it has not looked at. Where the host is lost from which is probed, a
-    request has not failed: SourceLost is raised.
+    It never retries, except as RFC 9112 (section 9.3.1) specifies for every HTTP client: an idempotent request on a
+    reused connection that closes before any byte of the response is sent once more on a new connection; likewise (RFC
+    9113, section 8.7) a request that the server declares unprocessed. Where the probe's source host is lost, a request
+    has not failed: SourceLost is raised.
     """
 
     def __init__(self, dialer: Dialer, *, timeout: float, keep: bool = True) -> None:
@@ -47,7 +47,7 @@ class Client:
 
     @property
     def address(self) -> str:
-        """The address that the last request reached."""
+        """The address of the last request."""
         return self._address
 
     async def call(self, request: Request) -> RequestOutcome:
@@ -71,18 +71,18 @@ class Client:
         except TimeoutError:
             return await self._failed(f"no answer within {self._timeout:g} s", began)
         except Unavailable as error:
-            # What was being done is plain from the request, except for what went before it.
+            # The request shows what was being done, except for earlier steps.
             return await self._failed(
                 error.seen if isinstance(error, ConnectionCut) else f"{error.doing}: {error.seen}", began
             )
         except BaseException:
-            await self.drop()  # cancelled halfway: nobody can tell what comes next on this connection
+            await self.drop()  # cancelled halfway: the state of this connection is unknown
             raise
         reason = "" if 200 <= status < 300 else f"status {status}"
         return RequestOutcome(status=status, body=body, reason=reason, resent=self._resent, address=self._address)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body of what was opened, as it comes. Raises Cut when the end is not the body's own."""
+        """The body of the opened response, as it comes. Raises Cut when the connection ends before the body."""
         if self._connection is not None:
             async for piece in _pieces(self._connection):
                 yield piece

@@ -1,4 +1,4 @@
-"""Who takes part in a probe: every client with its connection, pace and work."""
+"""The clients of a probe, each with its connection, pace and work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from quarterdeck.probe.target import ClientKind, ProbeConfig
 from quarterdeck.probe.watchers import ObjectWatcher
 from quarterdeck.probe.writers import Writer
 
-_WRITES_MISSING = 20  # a watch on which that many writes in a row do not show is taken for cut
+_WRITES_MISSING = 20  # a watch that misses that many writes in a row counts as cut
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Runner:
 
 
 class Crew:
-    """Makes the clients that the settings ask for. Raises InvalidInput when the certificates are not right."""
+    """Creates the clients of the settings. Raises InvalidInput when the certificates are invalid."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class Crew:
         self._contexts = {http: tls_context(config.target, http) for http in HttpVersion}
 
     def clerk(self, network: Network | None = None) -> Client:
-        """A client whose requests are not counted: it prepares, audits and cleans up. It is where the others are unless
-        ``network`` is given.
+        """A client whose requests are not counted: it prepares, audits and cleans up. It uses the others' network
+        unless ``network`` is given.
         """
         return Client(self._dialer(HttpVersion.ONE, network or self._network), timeout=self._settings.timeout)
 

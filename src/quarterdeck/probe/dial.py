@@ -21,25 +21,25 @@ _GOODBYE = 0.5  # seconds for the peer to answer a TLS close
 
 
 class HttpVersion(StrEnum):
-    """The protocol to speak, by its ALPN name."""
+    """The protocol, by its ALPN name."""
 
     ONE = "http/1.1"
     TWO = "h2"
 
 
 def tls_context(target: ProbeTarget, http: HttpVersion) -> ssl.SSLContext:
-    """Mutual TLS that trusts the target's CA only. Raises InvalidInput when the PEMs are not right."""
+    """Mutual TLS that trusts the target's CA only. Raises InvalidInput when the PEMs are invalid."""
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, checks the name
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no other CA, checks the name
         context.load_verify_locations(cadata=target.ca_pem)
-        memory = os.memfd_create("client", os.MFD_CLOEXEC)  # OpenSSL wants a file, and the key must not touch a disk
+        memory = os.memfd_create("client", os.MFD_CLOEXEC)  # OpenSSL needs a file, and the key must not touch a disk
         with os.fdopen(memory, "wb") as stream:
             stream.write(f"{target.client_cert_pem}\n{target.client_key_pem}".encode())
             stream.flush()
             context.load_cert_chain(f"/proc/self/fd/{memory}")
     except (ssl.SSLError, ValueError) as error:
         raise InvalidInput(
-            "loading the probe's certificates", str(error), "are the PEMs of the kubeconfig whole?"
+            "loading the probe's certificates", str(error), "are the PEMs of the kubeconfig complete?"
         ) from error
     context.set_alpn_protocols([http.value])
     return context

@@ -76,7 +76,7 @@ class Http1Connection:
                 return b""
 
     async def close(self) -> None:
-        """Close the socket. The exchange is over: how the other end takes it changes nothing."""
+        """Close the socket. The exchange is over: errors of the peer no longer matter."""
         self._idle = False
         await close_stream(self._writer)
 
@@ -102,12 +102,12 @@ class Http1Connection:
 
 
 async def close_stream(writer: asyncio.StreamWriter) -> None:
-    """Close a TLS stream; a peer that does not say goodbye is not waited for longer than the shutdown deadline."""
+    """Close a TLS stream; a peer that does not answer the close is not waited for longer than the shutdown deadline."""
     writer.close()
     with contextlib.suppress(OSError, ssl.SSLError):
         await writer.wait_closed()
 
 
 def describe(error: OSError) -> str:
-    """An error of a socket in a few words."""
+    """A short description of a socket error."""
     return (error.strerror or str(error) or type(error).__name__).lower()

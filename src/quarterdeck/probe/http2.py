@@ -17,7 +17,7 @@ from quarterdeck.probe.wire import USER_AGENT, ConnectionCut, Request
 
 _HEADER = 9  # bytes: length 3, type 1, flags 1, stream 4 (RFC 9113, section 4.1)
 _GOAWAY = 7
-_WINDOW = 1 << 24  # bytes: what the server may send ahead of us
+_WINDOW = 1 << 24  # bytes: what the server may send before this side reads it
 
 
 class _End(Enum):
@@ -26,7 +26,7 @@ class _End(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GoAway:
-    """The server takes no streams past ``last_stream`` any more; those up to it are served to their end."""
+    """The server accepts no streams past ``last_stream`` any more; those up to it are served to their end."""
 
     last_stream: int
     code: int
@@ -34,16 +34,16 @@ class GoAway:
 
 @dataclass(slots=True)
 class FrameSplitter:
-    """Takes GOAWAY frames out of the stream of frames.
+    """Removes GOAWAY frames from the stream of frames.
 
-    h2 closes its whole state machine at a GOAWAY and then refuses the rest of the streams that are still served,
-    though RFC 9113 (section 6.8) has the client read them to their end.
+    h2 closes its whole state machine at a GOAWAY and then refuses the rest of the streams that are still served, though
+    RFC 9113 (section 6.8) requires the client to read them to their end.
     """
 
     _rest: bytes = b""
 
     def feed(self, data: bytes) -> tuple[bytes, list[GoAway]]:
-        """The whole frames for h2, and the GOAWAYs that were among them."""
+        """The complete frames for h2, and the GOAWAYs among them."""
         data = self._rest + data
         kept: list[bytes] = []
         away: list[GoAway] = []
@@ -71,7 +71,7 @@ class _Stream:
 
 
 class Http2Connection:
-    """A ``wire.Connection`` that uses one stream at a time, and lets the server go gracefully."""
+    """A ``wire.Connection`` that uses one stream at a time, and supports the server's graceful shutdown."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, address: str, host: str) -> None:
         self._reader = reader
@@ -102,7 +102,7 @@ class Http2Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether the server has neither closed it nor said that it goes away."""
+        """Whether the server has neither closed it nor sent GOAWAY."""
         return self._stream is None and self._ended is None and not self._going_away
 
     async def send(self, request: Request, *, last: bool = False) -> int:
@@ -185,7 +185,7 @@ class Http2Connection:
             stream.inbox.put_nowait(int(dict(_text(event.headers or []))[":status"]))
         elif isinstance(event, h2.events.DataReceived):
             self._state.acknowledge_received_data(event.flow_controlled_length or 0, stream.id)
-            if event.data:  # an empty frame may carry the end of the stream, which is told apart
+            if event.data:  # an empty frame may carry the end of the stream, which is a separate event
                 stream.inbox.put_nowait(event.data)
         elif isinstance(event, h2.events.StreamEnded):
             stream.inbox.put_nowait(_End.BODY)

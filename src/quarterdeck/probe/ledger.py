@@ -1,4 +1,4 @@
-"""The book of writes: what was acknowledged, and what was found later."""
+"""The ledger of writes: what was acknowledged, and what was read later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _KEPT_EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectSlot:
-    """One object that one writer writes to."""
+    """One object of one writer."""
 
     writer: int
     index: int
@@ -24,7 +24,7 @@ class ObjectSlot:
 
 
 class Ledger:
-    """Numbers are unique and growing per writer, so an object that shows a smaller one has lost a write."""
+    """Numbers are unique and increasing per writer, so an object that shows a smaller one has lost a write."""
 
     def __init__(self) -> None:
         self._floor: dict[ObjectSlot, int] = {}
@@ -37,7 +37,7 @@ class Ledger:
 
     @property
     def slots(self) -> tuple[ObjectSlot, ...]:
-        """All objects that were ever acknowledged."""
+        """All objects with acknowledged writes."""
         return tuple(self._floor)
 
     @property
@@ -47,11 +47,11 @@ class Ledger:
 
     @property
     def lost(self) -> int:
-        """Acknowledged writes that were not there later."""
+        """Acknowledged writes that were missing later."""
         return len(self._lost)
 
     def acknowledge(self, slot: ObjectSlot, number: int) -> None:
-        """The server said that the write took place."""
+        """The server acknowledged the write."""
         self._acknowledged += 1
         self._floor[slot] = max(number, self._floor.get(slot, 0))
 
@@ -60,7 +60,7 @@ class Ledger:
         self._unknown += 1
 
     def floor(self, slot: ObjectSlot) -> int:
-        """What a read that begins now must not be older than; 0 when nothing was acknowledged."""
+        """The lowest number that a read which begins now may return; 0 when nothing was acknowledged."""
         return self._floor.get(slot, 0)
 
     def read_back(self, slot: ObjectSlot, floor: int, seen: int | None, how: str = "read back") -> None:
@@ -76,7 +76,7 @@ class Ledger:
         self._stale += (seen or 0) < floor
 
     def audit(self, listed: Mapping[ObjectSlot, int]) -> None:
-        """Compare with a listing of everything at the end."""
+        """Compare with a listing of all objects at the end."""
         self._audited = True
         for slot, floor in self._floor.items():
             self.read_back(slot, floor, listed.get(slot), how="the final list")

@@ -1,4 +1,4 @@
-"""Where the probe's clients are: what makes their connections, and asks DNS servers for them."""
+"""The network of the probe's clients: it makes their connections, and queries DNS servers for them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from quarterdeck.dns import Reply, ask_server
 
 
 class Network(Protocol):
-    """A place in the network. All of it raises SourceLost when that place is lost."""
+    """A place in the network. All calls raise SourceLost when that place is lost."""
 
     async def connect(self, address: str, port: int) -> socket.socket:
-        """A connection to an IP address; it does not block. Raises OSError, PreconditionFailed where it may not."""
+        """A connection to an IP address; it does not block. Raises OSError, PreconditionFailed where it is
+        not allowed.
+        """
         ...
 
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
@@ -25,17 +27,17 @@ class Network(Protocol):
         ...
 
     async def lookup(self, host: str) -> tuple[str, ...]:
-        """The IP addresses of a name as the resolver there has them. Raises OSError."""
+        """The IP addresses of a name from the resolver of that place. Raises OSError."""
         ...
 
     async def confirm(self, since: float) -> None:
-        """Returns if this place has been there all the time since then (by the loop's clock), and is there now: what
-        has failed meanwhile has failed for every client there. Raises SourceLost otherwise.
+        """Returns if this place has been reachable all the time since then (by the loop's clock), and is so now:
+        failures since then are failures for every client there. Raises SourceLost otherwise.
         """
         ...
 
     def lag(self) -> float:
-        """Seconds for which this place kept its clients waiting, at worst since this was last asked."""
+        """Longest delay in seconds that this place caused to its clients, since the last call."""
         ...
 
 
@@ -48,7 +50,7 @@ class Direct(Network):
 
     @override
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
-        """See ``Network``: once, since a client of the plane may not ask again either."""
+        """See ``Network``: once, since a client of the plane may not repeat a query either."""
         return await ask_server(*server, name, kind, timeout=deadline, again=False)
 
     @override
@@ -58,7 +60,7 @@ class Direct(Network):
 
     @override
     async def confirm(self, since: float) -> None:
-        """See ``Network``: it is where the probe itself is."""
+        """See ``Network``: the probe itself runs here."""
 
     @override
     def lag(self) -> float:

@@ -1,4 +1,4 @@
-"""The objects that the probe writes, and what the apiserver says of them."""
+"""The probe's objects, and the apiserver's answers about them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ObjectEvent:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """All requests that a probe makes, for one namespace."""
+    """All requests of a probe, for one namespace."""
 
     namespace: str
     id: str
@@ -66,7 +66,7 @@ class Requests:
         return _json("POST", self._folder, self._object(slot, 0))
 
     def write(self, slot: ObjectSlot, number: int) -> Request:
-        """Set an object's number, whatever it was: the same twice changes nothing, so this is idempotent."""
+        """Set an object's number, whatever it was: repeating it changes nothing, so this is idempotent."""
         return _json("PUT", f"{self._folder}/{slot.name}", self._object(slot, number))
 
     def read(self, slot: ObjectSlot) -> Request:
@@ -96,22 +96,22 @@ class Requests:
 
 
 def parse_object(body: bytes) -> SeenObject:
-    """A ConfigMap from the apiserver. Raises Unavailable when it is none."""
+    """A ConfigMap from the apiserver. Raises Unavailable for anything else."""
     return _seen(_load(body))
 
 
 def parse_list(body: bytes) -> tuple[dict[ObjectSlot, int], int]:
-    """A list's objects of the probe, and its revision. Raises Unavailable when it is none."""
+    """A list's objects of the probe, and its revision. Raises Unavailable for anything else."""
     document = _load(body)
     items = document.get("items") or []
     if not isinstance(items, list):
-        raise Unavailable("reading a list from the apiserver", "its items are no list")
+        raise Unavailable("reading a list from the apiserver", "its items are not a list")
     found = [_seen(item) for item in items]
     return {each.slot: each.number for each in found if each.slot is not None}, _seen(document).revision
 
 
 def parse_event(line: bytes) -> ObjectEvent:
-    """One line of a watch. Raises Unavailable when it is none."""
+    """One line of a watch. Raises Unavailable for anything else."""
     document = _load(line)
     try:
         kind = WatchEventType(str(document.get("type")))
@@ -145,7 +145,7 @@ def _load(body: bytes) -> dict[str, object]:
     try:
         document = json.loads(body)
     except ValueError as error:
-        raise Unavailable("reading an answer of the apiserver", f"it is no JSON: {error}") from error
+        raise Unavailable("reading an answer of the apiserver", f"it is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise Unavailable("reading an answer of the apiserver", "it is no object")
+        raise Unavailable("reading an answer of the apiserver", "it is not an object")
     return document

@@ -19,10 +19,10 @@ class _Due:
 
 
 class EventCheck:
-    """One watcher's book. Told of the writes by the writers, and of the events by the watcher.
+    """One watcher's ledger. Writers report the writes, and the watcher the events.
 
-    Events of one watch come in the order of their resourceVersion (the etcd revision), also across streams when
-    each resumes from the last one seen.
+    Events of one watch come in the order of their resourceVersion (the etcd revision), also across streams when each
+    resumes from the last event.
     """
 
     def __init__(self) -> None:
@@ -36,11 +36,11 @@ class EventCheck:
         self._last: dict[ObjectSlot, int] = {}
 
     def begun(self, slot: ObjectSlot, number: int, started: float) -> None:
-        """A write was begun: its event may come from now on."""
+        """A write has begun: its event may come from now on."""
         self._due[slot.writer, number] = _Due(slot, started)
         if len(self._due) > _MOST_PENDING:
             oldest = next(iter(self._due))
-            self._missed(oldest, self._due.pop(oldest), "not seen for very long")
+            self._missed(oldest, self._due.pop(oldest), "not received for very long")
 
     def acknowledged(self, slot: ObjectSlot, number: int) -> None:
         """The write was acknowledged: its event must come."""
@@ -53,7 +53,7 @@ class EventCheck:
         self._due.pop((slot.writer, number), None)
 
     def event(self, slot: ObjectSlot, number: int, revision: int) -> float | None:
-        """An event was seen; returns when its write was begun, if it was due."""
+        """An event arrived; returns when its write was begun, if it was due."""
         self.events += 1
         last = self._last.get(slot, 0)
         due = self._due.pop((slot.writer, number), None)
@@ -69,11 +69,11 @@ class EventCheck:
         return None if due is None else due.started
 
     def bookmark(self, revision: int) -> None:
-        """The server said that there is nothing up to ``revision``."""
+        """The server reported that there is nothing up to ``revision``."""
         self.revision = max(revision, self.revision)
 
     def listed(self, objects: Mapping[ObjectSlot, int], revision: int) -> None:
-        """Everything was listed, at first or after 410 Gone. What newer writes hide was never seen."""
+        """All objects were listed, at first or after 410 Gone. What newer writes hide was never received."""
         for slot, number in objects.items():
             self._last[slot] = max(number, self._last.get(slot, 0))
             self._due.pop((slot.writer, number), None)
@@ -86,7 +86,7 @@ class EventCheck:
 
     @property
     def caught_up(self) -> bool:
-        """Whether every acknowledged write was seen."""
+        """Whether every acknowledged write was received."""
         return not any(due.acknowledged for due in self._due.values())
 
     def settle(self) -> None:

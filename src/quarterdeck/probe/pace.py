@@ -16,11 +16,11 @@ class Pace:
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """No more ticks."""
+        """Stop ticking."""
         self._stopped.set()
 
     async def tick(self) -> bool:
-        """Wait for the next tick; False when the client is to end."""
+        """Wait for the next tick; False when the client must end."""
         wait = self._next - self._now()
         if wait > 0 and not self._stopped.is_set():
             try:

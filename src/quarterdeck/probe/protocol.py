@@ -1,6 +1,6 @@
-"""What a worker and its session say to each other: one JSON document per line, each with a ``type``.
+"""The protocol between a worker and its session: one JSON document per line, each with a ``type``.
 
-To the worker: the ``ProbeConfig`` first, then commands. From it: ``Ready``, then the others as things happen.
+To the worker: the ``ProbeConfig`` first, then commands. From it: ``Ready``, then the others as they occur.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RetireCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopCommand:
-    """End all clients, audit, and give the result."""
+    """End all clients, audit, and return the result."""
 
     type: Literal["stop"] = "stop"
 
@@ -42,7 +42,7 @@ Command: TypeAlias = Annotated[MarkCommand | RetireCommand | StopCommand, Field(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """All clients run."""
+    """All clients are running."""
 
     at: float
     type: Literal["ready"] = "ready"
@@ -83,7 +83,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """The end, with all that was found."""
+    """The end, with the result."""
 
     result: ProbeResult
     type: Literal["result"] = "result"

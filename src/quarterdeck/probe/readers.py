@@ -1,4 +1,4 @@
-"""Readers: everything that only asks, however it connects."""
+"""Readers: all clients that only read, whatever their connections."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quarterdeck.probe.reporter import Reporter
 
 
 class Reader:
-    """Reads the writers' objects in turn, linearizable, and holds each answer against the ledger.
+    """Reads the writers' objects in turn, linearizable, and checks each answer against the ledger.
 
     The kinds ``reader``, ``new-connection``, ``keep-alive``, ``pinned`` and ``http2`` differ only in their client.
     """

@@ -1,4 +1,4 @@
-"""A client whose every request is counted."""
+"""A client whose requests are all counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Reporter:
-    """Makes requests through one client, and reports how each of them ended."""
+    """Sends requests through one client, and reports the outcome of each."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Reporter:
         self._on_failure = on_failure
 
     async def call(self, request: Request, parse: Callable[[bytes], T]) -> tuple[RequestOutcome, T | None]:
-        """One whole request, and what its body says. A success that can't be understood is a failure."""
+        """One whole request, and its parsed body. A success that cannot be parsed is a failure."""
         started = self.now()
         outcome = await self.client.call(request)
         found: T | None = None
@@ -50,7 +50,7 @@ class Reporter:
         return outcome, found
 
     async def open(self, request: Request) -> RequestOutcome:
-        """A request whose body goes on for long. 410 Gone is the protocol's way to ask for a list: no failure."""
+        """A request with a streamed body. 410 Gone is the protocol's request for a list: no failure."""
         started = self.now()
         outcome = await self.client.open(request)
         if outcome.status != 410:
@@ -58,7 +58,7 @@ class Reporter:
         return outcome
 
     def news(self, started: float) -> None:
-        """What was waited for since ``started`` has come."""
+        """An event arrived that was waited for since ``started``."""
         self._tally.news(self.name, self.kind, started, self.now(), address=self.client.address)
 
     def _report(self, request: Request, outcome: RequestOutcome, started: float) -> None:

@@ -1,4 +1,4 @@
-"""Where a client connects to: each client has a resolver, and so a cache, of its own."""
+"""The addresses of a client's connections: each client has a resolver of its own, and so a cache of its own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from quarterdeck.probe.network import Network
 from quarterdeck.probe.target import ProbeTarget
 
 _DEADLINE = 2.0  # seconds per query
-_NEXT = 0.5  # seconds after which the next server is asked, where there is one
+_NEXT = 0.5  # seconds after which the next server is queried, where there is one
 
 
 class ClientResolver(Protocol):
-    """Says which IP addresses the next connection may go to, in this order. Raises Unavailable."""
+    """Returns the IP addresses for the next connection, in this order. Raises Unavailable."""
 
     async def resolve(self) -> tuple[str, ...]:
-        """One at least."""
+        """One address at least."""
         ...
 
 
@@ -37,7 +37,7 @@ class FixedResolver:
 
 
 class DnsResolver:
-    """Asks DNS servers, as ``Addresses`` does, and keeps their answers for their time to live."""
+    """Queries DNS servers, as ``Addresses`` does, and caches their answers for their time to live."""
 
     def __init__(
         self, host: str, servers: Sequence[tuple[str, int]], now: Callable[[], float], network: Network
@@ -53,7 +53,7 @@ class DnsResolver:
 
 
 class SystemResolver:
-    """Asks the host's own resolver for each connection: it keeps its own cache, and tells no time to live."""
+    """Queries the host's own resolver for each connection: it keeps its own cache, and reports no time to live."""
 
     def __init__(self, host: str, network: Network) -> None:
         self._host = host
@@ -68,7 +68,7 @@ class SystemResolver:
 
 
 class PinnedResolver:
-    """Asks another resolver once, and never again."""
+    """Queries another resolver once, and never again."""
 
     def __init__(self, inner: ClientResolver) -> None:
         self._inner = inner

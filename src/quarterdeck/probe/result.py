@@ -1,11 +1,13 @@
-"""What a probe gives: the report's part of it (``schema``), with all times in Unix seconds, and a little more."""
+"""The result of a probe: the report's part of it (``schema``), with all times in Unix seconds, and a few more
+fields.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from quarterdeck.errors import NotFound
-from quarterdeck.probe.schema import Failure, Probe
+from quarterdeck.probe.schema import Failure, Probe, Samples
 
 #: The name of the period before the first mark.
 QUIET = "quiet"
@@ -17,12 +19,12 @@ class FailedRequest(Failure):
     sent: float
 
     def since(self, zero: float) -> Failure:
-        """As a report has it."""
+        """The same as a report has it."""
         return Failure(**self.model_dump(exclude={"sent", "at"}), at=round(self.at - zero, 4))
 
 
 class ProbeResult(Probe):
-    """All that a probe found. ``failures`` has the first ones; the periods count all.
+    """The result of a probe. ``failures`` has the first ones; the periods count all.
 
     ``left_behind`` names the namespace if it could not be deleted.
     """
@@ -47,8 +49,8 @@ class ProbeResult(Probe):
         return sum(period.overall.failures for period in self.periods)
 
     def since(self, zero: float, during: str | None = None) -> Probe:
-        """The report's part, with times since ``zero`` (Unix seconds). ``during`` names the period that is held against
-        the quiet one: by default the second. Raises NotFound when there is none of that name.
+        """The report's part, with times since ``zero`` (Unix seconds). ``during`` names the period that is compared
+        with the quiet one: by default the second. Raises NotFound when no period has that name.
         """
         labels = [period.label for period in self.periods]
         chosen = during or self.compared[1]
@@ -67,10 +69,15 @@ class ProbeResult(Probe):
             samples=self.samples.since(zero),
         )
 
+    def without_samples(self) -> Probe:
+        """The report's part with times in Unix seconds, and without single latencies."""
+        none = Samples(kinds=(), addresses=(), at=(), ms=(), kind=(), address=(), ok=())
+        return self.since(0.0).model_copy(update={"samples": none})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """Where the probe stands, each second: totals since its start, and the stall of the current period.
+    """The progress of the probe, each second: totals since its start, and the stall of the current period.
 
     ``at`` is in Unix seconds, durations are milliseconds.
     """

@@ -21,17 +21,17 @@ from quarterdeck.probe.watchers import ObjectWatcher, add_up
 from quarterdeck.probe.wire import Request
 
 _PREPARING = 30.0  # seconds to create the probe's objects
-_AT_ONCE = 8  # of them are created side by side: one after the other, they take as long as all else before the start
+_AT_ONCE = 8  # number of them that are created in parallel: one by one, they take as long as all else before the start
 _AUDITING = 30.0  # seconds to get the final list
 _CLEANING = 5.0  # seconds to delete what was written
-_RETRY = 0.25  # seconds between tries of what is not measured
+_RETRY = 0.25  # seconds between retries of requests that are not measured
 _LAG_TICK = 0.02  # seconds
-_HOPELESS = (400, 401, 403, 422)  # trying again changes nothing
+_HOPELESS = (400, 401, 403, 422)  # a retry changes nothing
 
 
 class ProbeRun:
-    """Prepare, start, mark as often as wished, finish. ``now`` is in Unix seconds and never goes back. ``network``:
-    where its clients are; all that waits for them raises what that does.
+    """Prepare, start, mark any number of times, finish. ``now`` is in Unix seconds and never goes back. ``network``:
+    that of its clients; all calls that wait for them raise its errors.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ProbeRun:
         self._last_summary = (now(), 0)
 
     async def prepare(self) -> None:
-        """Create the namespace and the writers' objects. Raises Unavailable when that can't be done."""
+        """Create the namespace and the writers' objects. Raises Unavailable when that fails."""
         await self._insist(self._requests.create_namespace(), _PREPARING, accept=409)
         settings = self._config.settings
         writers = range(settings.count(ClientKind.WRITER))
@@ -67,10 +67,10 @@ class ProbeRun:
                 for first in range(min(_AT_ONCE, len(slots))):
                     group.create_task(self._create(slots[first::_AT_ONCE]))
         except ExceptionGroup as errors:
-            raise errors.exceptions[0] from errors  # it ended the others, or they failed as it did
+            raise errors.exceptions[0] from errors  # it cancelled the others, or they failed as it did
 
     async def _create(self, slots: Sequence[ObjectSlot]) -> None:
-        """Create objects, one after the other, on a connection of their own."""
+        """Create objects, one after the other, on a separate connection."""
         clerk = self._crew.clerk()
         try:
             for slot in slots:
@@ -79,15 +79,15 @@ class ProbeRun:
             await clerk.drop()
 
     async def start(self) -> None:
-        """Let every client run: first the watchers, and when they watch, the others, each from a moment of its own.
+        """Start all clients: first the watchers, and when they watch, the others, at different moments.
 
-        A crash of one comes out of ``crashed``. Raises TimedOut when the watches can't be opened.
+        A crash of one comes out of ``crashed``. Raises TimedOut when the watches cannot be opened.
         """
         self._tally = Tally(self._now())
         self._last_summary = (self._now(), 0)
         self._runners = self._crew.hire(self._tally, self._ledger, self._requests)
         gc.collect()
-        gc.freeze()  # what is here stays: no collection need ever stop the clients to look at it
+        gc.freeze()  # existing objects stay: the garbage collector need never stop the clients to look at them
         for runner in self._runners:
             if isinstance(runner.work, ObjectWatcher):
                 runner.start(self._ended)
@@ -107,7 +107,7 @@ class ProbeRun:
             both.cancel()
         if not done:
             if self.crashed.done():
-                self.crashed.result()  # raises what went wrong
+                self.crashed.result()  # raises its error
             seen = self._tally.failures[-1].reason if self._tally.failures else "no answer"
             raise TimedOut(f"opening a watch at {self._config.target.host}", seen)
 
@@ -118,11 +118,11 @@ class ProbeRun:
         return now
 
     async def retire(self, kind: ClientKind) -> None:
-        """End the clients of one kind, each after the request that it is at."""
+        """End the clients of one kind, each after its current request."""
         await _end([runner for runner in self._runners if runner.kind is kind])
 
     def summary(self) -> Summary:
-        """Where things stand."""
+        """The current progress."""
         now = self._now()
         requests, failures, resent = self._tally.totals()
         since, before = self._last_summary
@@ -149,7 +149,7 @@ class ProbeRun:
         ended = self._now()
         await self._stop_tasks()
         if self.crashed.done():
-            self.crashed.result()  # raises what went wrong
+            self.crashed.result()  # raises its error
         for watcher in self._watchers():
             watcher.check.settle()
         periods = self._tally.finish(ended)
@@ -171,11 +171,11 @@ class ProbeRun:
         )
 
     async def abandon(self) -> None:
-        """End at once and delete what was written, for when nobody wants the result."""
+        """End at once and delete what was written, for a caller that does not need the result."""
         await self._stop_tasks()
         try:
             await self._clean_up()
-        except (SourceLost, PreconditionFailed):  # no way leads over that host: this one may reach the plane
+        except (SourceLost, PreconditionFailed):  # that host is unusable: this one may reach the plane
             self._clerk = self._crew.clerk(Direct())
             await self._clean_up()
 
@@ -190,7 +190,7 @@ class ProbeRun:
         if waiting:
             began = asyncio.get_running_loop().time()
             _, late = await asyncio.wait(waiting, timeout=self._config.settings.timeout)
-            for task in late:  # what they did not see counts as missed
+            for task in late:  # what they did not receive counts as missed
                 task.cancel()
             if late:
                 await self._network.confirm(began)
@@ -216,7 +216,7 @@ class ProbeRun:
     async def _insist(
         self, request: Request, patience: float, accept: int = 0, clerk: Client | None = None
     ) -> RequestOutcome:
-        """Try until it succeeds: for what is not measured."""
+        """Retry until it succeeds: for requests that are not measured."""
         deadline = self._now() + patience
         while True:
             outcome = await (clerk or self._clerk).call(request)

@@ -1,7 +1,7 @@
-"""What a probe found, as reports have it: docs/report-schema.md is made from what stands here.
+"""The result of a probe, as reports have it: docs/report-schema.md is generated from it.
 
-Times are seconds since the operation started in a report (negative: before it), and Unix seconds in what a probe
-gives. Durations are milliseconds.
+Times are seconds since the operation started in a report (negative: before it), and Unix seconds in a probe's result.
+Durations are milliseconds.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from quarterdeck.probe.schema_part import Part
 
 
 class Figures(Part):
-    """What clients saw in one period."""
+    """The measurements of clients in one period."""
 
     requests: int
     """Requests that ended in the period."""
     failures: int
-    """Those that failed: anything but 2xx."""
+    """Those that failed: any response but 2xx."""
     resent: int
-    """Those sent once more as RFC 9112, section 9.3.1 has every client do."""
+    """Those sent once more, as RFC 9112, section 9.3.1 specifies for every client."""
     stall_ms: float
-    """The longest time that one client had to wait for a request to succeed (for watchers: for an event)."""
+    """The longest time that one client waited for a successful request (for watchers: for an event)."""
     stall_at: float
     """When that wait ended."""
     p50_ms: float
@@ -44,8 +44,8 @@ class Period(Part):
     end: float
     """When it ended."""
     own_lag_ms: float
-    """The longest time for which the probe itself was held up (it did not get to run, or the way to the host that it
-    probes from took longer than at its best): what can't be told from a stall."""
+    """The longest delay of the probe itself (it did not get to run, or the round trip to its source host took longer
+    than at its best): it cannot be distinguished from a stall."""
     overall: Figures
     """All clients together."""
     kinds: dict[str, Figures]
@@ -64,27 +64,27 @@ class Period(Part):
 
 
 class Writes(Part):
-    """What became of the probe's writes, over all periods."""
+    """The outcome of the probe's writes, over all periods."""
 
     acknowledged: int
     """Writes that the server acknowledged."""
     unknown: int
     """Writes that failed: they may have taken place or not."""
     lost: int
-    """Acknowledged writes that were not there when they were read back or listed at the end."""
+    """Acknowledged writes that were missing when they were read back or listed at the end."""
     stale_reads: int
     """Reads that returned less than was acknowledged before they began."""
     audited: bool
     """Whether everything was listed and compared at the end."""
     examples: tuple[str, ...]
-    """The first losses, in words."""
+    """The first losses, described."""
 
 
 class Watches(Part):
-    """What the probe's watchers saw, over all periods. Every acknowledged write is due once at each, in order."""
+    """The events of the probe's watchers, over all periods. Every acknowledged write is due once at each, in order."""
 
     events: int
-    """Events that were seen."""
+    """Events that were received."""
     missed: int
     """Events that never came, or that a list after 410 Gone hid."""
     duplicated: int
@@ -98,7 +98,7 @@ class Watches(Part):
     cut: int
     """Streams that ended without a proper end; the watch went on from the last event."""
     examples: tuple[str, ...]
-    """The first of what was wrong, in words."""
+    """The first problems, described."""
 
 
 class Failure(Part):
@@ -115,18 +115,18 @@ class Failure(Part):
     reason: str
     """Why it failed."""
     address: str
-    """The address that it was sent to; empty when no connection was there."""
+    """The address that it was sent to; empty when there was no connection."""
     period: str
-    """The period that it counts to."""
+    """The period that counts it."""
 
 
 class Samples(Part):
     """Latencies in columns of equal length: one row is a request, or an event at a watcher."""
 
     kinds: tuple[str, ...]
-    """What `kind` points into."""
+    """The values of `kind`."""
     addresses: tuple[str, ...]
-    """What `address` points into."""
+    """The values of `address`."""
     at: tuple[float, ...]
     """When it ended."""
     ms: tuple[float, ...]
@@ -144,7 +144,7 @@ class Samples(Part):
 
 
 class Probe(Part):
-    """What real clients saw from outside."""
+    """The measurements of real clients from outside."""
 
     host: str
     """The name or address that they connected to."""
@@ -157,15 +157,15 @@ class Probe(Part):
     compared: tuple[str, str]
     """The labels of the two periods to compare: before, and during. Equal when there is only one."""
     writes: Writes
-    """What became of the writes."""
+    """The outcome of the writes."""
     watches: Watches
-    """What the watchers saw."""
+    """The events of the watchers."""
     failures: tuple[Failure, ...]
     """The first failed requests; the periods count all."""
     connections: dict[str, int]
     """Connections opened, by kind of client."""
     samples: Samples
-    """Single latencies. When there were too many, neighbours alike were merged into the slower one."""
+    """Single latencies. When there were too many, similar neighbours were merged into the slower one."""
 
     def period(self, label: str) -> Period:
         """The first period of that label. Raises KeyError."""
@@ -181,7 +181,7 @@ class Probe(Part):
 
     @property
     def during(self) -> Period:
-        """The period that is held against it."""
+        """The period that is compared with it."""
         return self.period(self.compared[1])
 
     @property

@@ -1,4 +1,4 @@
-"""What all parts of the report have in common."""
+"""The base of all parts of the report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from quarterdeck.api.base import Model
 
 
 class Part(Model):
-    """A part of the report: camelCase in JSON. Fields that are not known yet are left out when one is read."""
+    """A part of the report: camelCase in JSON. Unknown fields are dropped when one is read."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, extra="ignore")

@@ -1,4 +1,4 @@
-"""The parent's side of a probe: starts the worker, tells it what to do, and gets its result."""
+"""The parent's side of a probe: starts the worker, sends it commands, and receives its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LONGEST_LINE = 1 << 26  # bytes: a result with all its samples
 _READY = 60.0  # seconds
 _ANSWER = 30.0  # seconds
 _RESULT = 90.0  # seconds: the audit may take 30, and so may clients that wait for an answer
-_GOODBYE = 15.0  # seconds for the worker to clean up when nobody wants its result
+_GOODBYE = 15.0  # seconds for the worker to clean up when the result is not needed
 
 A = TypeVar("A", Ready, Marked, Retired, Finished)
 
@@ -50,9 +50,9 @@ A = TypeVar("A", Ready, Marked, Retired, Finished)
 class ProbeSession:
     """``async with ProbeSession(target, settings) as probe: ...; result = await probe.stop()``.
 
-    Entering returns when all clients run; leaving without ``stop`` throws the result away. When the worker dies,
-    every call raises Unavailable with its last words. ``source``: the host that makes the clients' connections, if it
-    is not this one; when it is lost the probe ends so. ``on_summary`` is called each second, ``on_failure`` at once.
+    Entering returns when all clients are running; leaving without ``stop`` discards the result. When the worker dies,
+    every call raises Unavailable with its last line. ``source``: the host that makes the clients' connections, if it is
+    not this one; losing it ends the probe with its error. ``on_summary`` is called each second, ``on_failure`` at once.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class ProbeSession:
         environment, pipe = {**os.environ, "PYTHONPATH": python_path()}, asyncio.subprocess.PIPE
         begin = start(environment=environment, longest_line=_LONGEST_LINE)
         worker = (sys.executable, "-m", "quarterdeck.probe.worker")
-        # In a session of its own: Ctrl-C is for the parent, which then ends the worker in good order.
+        # In its own session: Ctrl-C is for the parent, which then ends the worker in good order.
         self._process = await begin(*worker, stdin=pipe, stdout=pipe, stderr=pipe)
         self._reading = asyncio.create_task(self._read(self._process), name="probe-session")
         try:
@@ -106,7 +106,7 @@ class ProbeSession:
         await self._leave()
 
     async def look(self, seconds: float | None) -> None:
-        """Returns after that time, None: never. Raises what ends the probe before that."""
+        """Returns after that time, None: never. Raises the error that ends the probe before that."""
         await asyncio.wait((self._died,), timeout=seconds)
         if self._died.done():
             raise self._died.result()
@@ -120,7 +120,7 @@ class ProbeSession:
         await self._ask(RetireCommand(kind=kind), Retired, _ANSWER)
 
     async def stop(self) -> ProbeResult:
-        """End all clients, audit what they wrote, clean up; returns all that was found."""
+        """End all clients, audit their writes, clean up; returns the result."""
         return (await self._ask(StopCommand(), Finished, _RESULT)).result
 
     async def _ask(self, command: Command, answer: type[A], patience: float) -> A:
@@ -131,8 +131,8 @@ class ProbeSession:
     async def _send(self, line: bytes) -> None:
         stdin = None if self._process is None else self._process.stdin
         if stdin is None:
-            raise Unavailable("talking to the probe", "it was not started")
-        # When the worker is dead, the answer says so, and why.
+            raise Unavailable("communicating with the probe", "it was not started")
+        # When the worker is dead, its answer is the error.
         with contextlib.suppress(ConnectionError):
             stdin.write(line + b"\n")
             await stdin.drain()
@@ -147,11 +147,13 @@ class ProbeSession:
             self._answers.put_nowait(answer)  # it stays dead
             raise answer
         if not isinstance(answer, wanted):
-            raise Unavailable("talking to the probe", f"it answered {answer.type} where {wanted.__name__} was due")
+            raise Unavailable(
+                "communicating with the probe", f"it answered {answer.type} where {wanted.__name__} was due"
+            )
         return answer
 
     async def _read(self, process: asyncio.subprocess.Process) -> None:
-        """Pass on what the worker says until it ends, and then why it ended."""
+        """Process the worker's messages until it ends, and then the reason of its end."""
         if process.stdout is None or process.stderr is None:
             raise Unavailable("starting the probe", "its pipes are missing")
         complaints = asyncio.create_task(self._keep_last_words(process.stderr))
@@ -159,15 +161,15 @@ class ProbeSession:
             async for line in process.stdout:
                 self._take(REPORT.validate_json(line))
         except ValidationError as error:
-            self._die(Unavailable("reading from the probe", f"it said what is no report: {error}"))
+            self._die(Unavailable("reading from the probe", f"it sent an invalid message: {error}"))
         code = await process.wait()
         await complaints
-        words = " | ".join(self._stderr) or "no last words"
+        words = " | ".join(self._stderr) or "no output"
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         self._die(Unavailable("probing", f"the probe's process {how}: {words}", "run the probe again"))
 
     def _die(self, error: QuarterdeckError) -> None:
-        """What ended it is the first that was seen; the rest follows from that."""
+        """The first error is the cause; the others follow from it."""
         if not self._died.done():
             self._died.set_result(error)
             self._answers.put_nowait(error)

@@ -29,7 +29,7 @@ class Histogram:
         self.largest = max(self.largest, ms)
 
     def merge(self, other: Histogram) -> None:
-        """Count all that another one has."""
+        """Add all counts of another histogram."""
         self.buckets.update(other.buckets)
         self.largest = max(self.largest, other.largest)
 
@@ -76,7 +76,7 @@ class _Count:
 
 
 class SampleStore:
-    """Columns of samples; when ``limit`` is reached, neighbours alike are merged into the slower one."""
+    """Columns of samples; when ``limit`` is reached, similar neighbours are merged into the slower one."""
 
     def __init__(self, limit: int = _KEPT_SAMPLES) -> None:
         self._limit = limit
@@ -115,7 +115,7 @@ class SampleStore:
         self._ok = array("B", (self._ok[index] for index in kept))
 
     def samples(self) -> Samples:
-        """All that is kept."""
+        """All samples."""
         return Samples(
             kinds=tuple(map(str, self._kinds)),
             addresses=tuple(self._addresses),
@@ -128,7 +128,7 @@ class SampleStore:
 
 
 class Tally:
-    """Counts what the clients report, in periods. A request belongs to the period in which it ends."""
+    """Counts the clients' reports, in periods. A request belongs to the period in which it ends."""
 
     def __init__(self, started: float, *, limit: int = _KEPT_SAMPLES) -> None:
         self.started = started
@@ -139,7 +139,7 @@ class Tally:
         self._since = started
         self._counts: dict[ClientKind, _Count] = {}
         self._lag_ms = 0.0
-        self._waiting: dict[str, tuple[ClientKind, float]] = {}  # client: since when nothing succeeds
+        self._waiting: dict[str, tuple[ClientKind, float]] = {}  # client: since when it had no success
 
     @property
     def label(self) -> str:
@@ -156,7 +156,7 @@ class Tally:
         self._latency(client, kind, started, ended, address)
 
     def news(self, client: str, kind: ClientKind, started: float, ended: float, *, address: str) -> None:
-        """An event that a watcher waited for since ``started``. It is no request."""
+        """An event that a watcher waited for since ``started``. It is not a request."""
         self._latency(client, kind, started, ended, address)
 
     def failure(

@@ -1,4 +1,4 @@
-"""What is probed, and with which clients."""
+"""The target of a probe, and its clients."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 
 
 class SourceLost(QuarterdeckError):
-    """The host from which is probed is not there any more. That says nothing of the plane, so it is no Unavailable,
-    which clients count as a failed request.
+    """The source host of the probe is unreachable. That is no fact about the plane, so it is not an Unavailable, which
+    clients count as a failed request.
     """
 
     exit_code = Unavailable.exit_code
 
 
 class ClientKind(StrEnum):
-    """The kinds of clients. None of them retries (see ``client`` for the one thing that HTTP itself asks for)."""
+    """The kinds of clients. None of them retries (see ``client`` for the one retry that HTTP itself specifies)."""
 
     WRITER = "writer"  # sequential writes of unique values, each read back
     READER = "reader"  # linearizable reads, never older than the last write that was acknowledged
@@ -32,7 +32,7 @@ class ClientKind(StrEnum):
     HTTP2 = "http2"  # keeps an HTTP/2 connection, as kubectl and client-go do
 
 
-#: How many clients of each kind there are: about 160 requests a second in all at the default rate.
+#: The number of clients of each kind: about 160 requests a second in all at the default rate.
 DEFAULT_CLIENTS: tuple[tuple[ClientKind, int], ...] = (
     (ClientKind.WRITER, 2),
     (ClientKind.READER, 2),
@@ -46,11 +46,11 @@ DEFAULT_CLIENTS: tuple[tuple[ClientKind, int], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeTarget:
-    """A kube-apiserver's endpoint, as a kubeconfig gives it.
+    """A kube-apiserver's endpoint, as in a kubeconfig.
 
-    ``host`` is what the serving certificate is checked against. Connections go to ``address`` if one is given,
-    else to what the first of ``dns_servers`` (address, port) that answers says of ``host``, else to what the resolver
-    says of the host that is probed from.
+    ``host`` is the name that the serving certificate is checked against. Connections go to ``address`` if one is given,
+    else to the addresses of ``host`` from the first of ``dns_servers`` (address, port) that answers, else to those from
+    the resolver of the source host.
     """
 
     host: str
@@ -64,11 +64,11 @@ class ProbeTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeSettings:
-    """How the probe works. ``rate`` is in requests per second and client, ``timeout`` in seconds per request, and for
-    the last events to reach the watchers at the end.
+    """The settings of a probe. ``rate`` is in requests per second and client, ``timeout`` in seconds per request, and
+    for the last events to reach the watchers at the end.
 
-    ``id`` makes the probe's namespace (``quarterdeck-probe-<id>``) its own. Each writer writes to ``slots``
-    objects in turn, so that a write of unknown outcome that lands late hits nothing newer.
+    ``id`` makes the probe's namespace (``quarterdeck-probe-<id>``) unique. Each writer writes to ``slots`` objects in
+    turn, so that a write of unknown outcome that arrives late overwrites nothing newer.
     """
 
     id: str
@@ -79,7 +79,7 @@ class ProbeSettings:
 
     def __post_init__(self) -> None:
         if not _LABEL.fullmatch(self.id):
-            raise InvalidInput("setting up the probe", f"{self.id!r} is no DNS label of at most 32 characters")
+            raise InvalidInput("setting up the probe", f"{self.id!r} is not a DNS label of at most 32 characters")
         if not 0 < self.rate <= 1000:
             raise InvalidInput("setting up the probe", f"a rate of {self.rate:g}", "use 0 < rate <= 1000 per second")
         if self.count(ClientKind.WRITER) < 1:
@@ -87,11 +87,11 @@ class ProbeSettings:
 
     @property
     def namespace(self) -> str:
-        """The namespace that holds all that the probe writes."""
+        """The namespace of all objects of the probe."""
         return f"quarterdeck-probe-{self.id}"
 
     def count(self, kind: ClientKind) -> int:
-        """How many clients of a kind there are."""
+        """The number of clients of a kind."""
         return dict(self.clients).get(kind, 0)
 
 
@@ -105,7 +105,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeConfig:
-    """All that a worker needs; has secrets, so it only ever travels through a pipe. No ``source``: this host."""
+    """The whole input of a worker; it has secrets, so it only ever travels through a pipe. No ``source``: this host."""
 
     target: ProbeTarget
     settings: ProbeSettings

@@ -1,5 +1,5 @@
-"""A host that makes the connections of the probe's clients: each is a channel of one connection to its sshd, so that
-nothing has to be there. TLS is spoken here, from end to end.
+"""A host that makes the connections of the probe's clients: each is a channel of one connection to its sshd, so nothing
+has to be installed there. TLS is spoken here, from end to end.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from quarterdeck.probe.target import Source, SourceLost
 from quarterdeck.sites.ssh.shells import HostLink, Shell
 
 _EVERY = 0.5  # seconds between two round trips to the host
-_SILENT = 8.0  # seconds until a host that says nothing is lost: before its clients' own deadline
-_STALLED = 1.0  # seconds of a round trip past which nobody knows who kept a request waiting
+_SILENT = 8.0  # seconds of silence after which a host is lost: before its clients' own deadline
+_STALLED = 1.0  # seconds of a round trip beyond which the cause of a slow request is unknown
 _PIECE = 1 << 16  # bytes
-_LOOKING_UP = 30.0  # seconds: whoever asks has a deadline of his own
+_LOOKING_UP = 30.0  # seconds: callers have their own deadlines
 _LOOKUPS = 4  # at a time: sshd runs ten programs for one connection
-_ERRORS = {os.strerror(number): number for number in errno.errorcode}  # sshd says what connect(2) said, in words
+_ERRORS = {os.strerror(number): number for number in errno.errorcode}  # sshd reports the error of connect(2) as text
 
 T = TypeVar("T")
 Streams = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
@@ -39,10 +39,10 @@ Streams = tuple[asyncssh.SSHReader[bytes], asyncssh.SSHWriter[bytes]]
 
 class Tunnel(Network):
     """A ``Network``: ``async with Tunnel(source) as tunnel: ...``. Entering raises Unavailable when the host cannot be
-    reached, PreconditionFailed when it lets nobody in.
+    reached, PreconditionFailed when it refuses the login.
 
-    A program there echoes a line twice a second. So it is seen when the host is lost, or the way to it stalls, and what
-    fails meanwhile is not taken for a failure of the plane.
+    A program there echoes a line twice a second. So a lost or stalled connection to the host is detected, and failures
+    of that time do not count as failures of the plane.
     """
 
     def __init__(self, source: Source) -> None:
@@ -54,9 +54,9 @@ class Tunnel(Network):
         self._lost = ""
         self._lines = 0
         self._asking = asyncio.Lock()
-        self._heard_from = 0.0  # when the last round trip began that ended
+        self._heard_from = 0.0  # start of the last completed round trip
         self._shortest = float("inf")
-        self._stalls: deque[tuple[float, float]] = deque(maxlen=100)  # when each ended, and how long it took
+        self._stalls: deque[tuple[float, float]] = deque(maxlen=100)  # end and duration of each
         self._looking = asyncio.Semaphore(_LOOKUPS)
         self._late = 0.0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -68,14 +68,14 @@ class Tunnel(Network):
             raise type(error)(self._doing, error.seen, error.next_step) from error
         self._connection = self._link.connection
         try:
-            # Its first program also has sshd send small packets at once (TCP_NODELAY).
+            # Its first program also makes sshd send small packets at once (TCP_NODELAY).
             self._echo = await self._link.start("exec cat")
             await self._round_trip()
         except (PreconditionFailed, SourceLost) as error:
             self._link.abort()
             user = self._connection.get_extra_info("username")
             raise PreconditionFailed(
-                self._doing, f"user {user} can run no program there: {error.seen}", "log in there as one who can"
+                self._doing, "log in there as another user", f"user {user} cannot run programs there: {error.seen}"
             ) from error
         except BaseException:
             self._link.abort()
@@ -102,7 +102,7 @@ class Tunnel(Network):
 
     @override
     async def ask(self, server: tuple[str, int], name: str, kind: RdataType, deadline: float) -> Reply:
-        """See ``Network``: over TCP (RFC 7766), since nothing else goes through sshd."""
+        """See ``Network``: over TCP (RFC 7766), since sshd forwards nothing else."""
         asked = new_query(name, kind)
         async with asyncio.timeout(deadline):
             reader, writer = await self._open(*server)
@@ -119,7 +119,7 @@ class Tunnel(Network):
 
     @override
     async def lookup(self, host: str) -> tuple[str, ...]:
-        """See ``Network``: by getent, which is on every host."""
+        """See ``Network``: by getent, which every host has."""
         try:
             async with self._looking:
                 doing = f"looking up {host}"
@@ -141,7 +141,7 @@ class Tunnel(Network):
 
     @override
     def lag(self) -> float:
-        """See ``Network``: how much longer than at its best the way to the host and back took."""
+        """See ``Network``: how much longer than at its best the round trip to the host took."""
         late, self._late = self._late, 0.0
         return late
 
@@ -149,7 +149,7 @@ class Tunnel(Network):
         opening = self._keep(self._connection.open_connection(address, port, encoding=None))
         try:
             return await asyncio.shield(opening)
-        except asyncio.CancelledError:  # sshd cannot be told to give up: what it opens then is closed again
+        except asyncio.CancelledError:  # sshd cannot cancel it: a connection that it opens then is closed again
             opening.add_done_callback(_close)
             raise
         except asyncssh.ChannelOpenError as error:
@@ -167,13 +167,13 @@ class Tunnel(Network):
         )
 
     async def _beat(self) -> None:
-        with suppress(SourceLost):  # clients are told, since all that they have breaks
+        with suppress(SourceLost):  # clients must know, since all their connections break
             while True:
                 await self._round_trip()
                 await asyncio.sleep(_EVERY)
 
     async def _round_trip(self) -> None:
-        """Have the host answer from now on; all who wait for that share a round trip. Raises SourceLost."""
+        """Require an answer of the host from now on; all waiters share a round trip. Raises SourceLost."""
         loop = asyncio.get_running_loop()
         wanted = loop.time()
         async with self._asking:
@@ -197,7 +197,7 @@ class Tunnel(Network):
             async with asyncio.timeout(_SILENT):
                 self._echo.write(line)
                 while await self._echo.readuntil(b"\n") != line:
-                    pass  # what somebody asked who did not wait for it
+                    pass  # the request of a caller that stopped waiting
         except TimeoutError:
             self._lose(f"it has been silent for {_SILENT:g} s")
         except (OSError, EOFError, asyncssh.Error) as error:
@@ -207,7 +207,7 @@ class Tunnel(Network):
         self._lost = why
         self._link.abort()
         raise SourceLost(
-            self._doing, f"the connection to it was lost: {why}", "that says nothing of the plane; probe again"
+            self._doing, f"the connection to it was lost: {why}", "this is not a failure of the plane; probe again"
         )
 
     def _keep(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -218,8 +218,8 @@ class Tunnel(Network):
 
 
 async def _carry(end: socket.socket, reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes]) -> None:
-    """Pass on what a client, at the other end of a socket, and a server, at the other end of a channel, say until
-    either is gone. A client that closes reads no more, as TLS has it.
+    """Forward data between a client, at the other end of a socket, and a server, at the other end of a channel, until
+    either ends. A client that closes reads no more, as in TLS.
     """
     from_client, to_client = await asyncio.open_connection(sock=end)
     back = asyncio.create_task(_give_back(reader, writer, to_client))
@@ -238,7 +238,7 @@ async def _carry(end: socket.socket, reader: asyncssh.SSHReader[bytes], writer: 
 async def _give_back(
     reader: asyncssh.SSHReader[bytes], writer: asyncssh.SSHWriter[bytes], to_client: asyncio.StreamWriter
 ) -> None:
-    """Pass on what a server says, and that it says no more; when it takes nothing more either it is gone."""
+    """Forward a server's data and its end of data; when it accepts no more data either it has ended."""
     try:
         with suppress(OSError, asyncssh.Error):
             while data := await reader.read(_PIECE):
@@ -257,7 +257,7 @@ def _close(opening: asyncio.Task[Streams]) -> None:
 
 
 def _os_error(reason: str) -> OSError:
-    """What sshd says of a connection that could not be made, as connect(2) would have said it."""
+    """sshd's error of a connection that could not be made, as connect(2) would have reported it."""
     number = _ERRORS.get(reason)
     return OSError(number, reason) if number is not None else OSError(reason)
 

@@ -18,9 +18,9 @@ _KEPT_EXAMPLES = 20
 
 
 class ObjectWatcher:
-    """Lists once, then watches; lists again only when the server says 410 Gone.
+    """Lists once, then watches; lists again only when the server answers 410 Gone.
 
-    A stream on which nothing comes for ``silence`` seconds is taken for cut: the writers write more often.
+    A stream without any event for ``silence`` seconds counts as cut: the writers write more often.
     """
 
     def __init__(self, *, reporter: Reporter, requests: Requests, check: EventCheck, silence: float) -> None:
@@ -33,17 +33,17 @@ class ObjectWatcher:
         self._silence = silence
         self._listed = False
         self._moved = asyncio.Event()
-        self.watching = asyncio.Event()  # the first watch is open: no write from now on is hidden by a list
+        self.watching = asyncio.Event()  # the first watch is open: from now on no list hides a write
         self.examples: list[str] = []
 
     async def until_caught_up(self) -> None:
-        """Returns when every acknowledged write was seen (or is known to be missed)."""
+        """Returns when every acknowledged write was received (or is known to be missed)."""
         while not self.check.caught_up:
             self._moved.clear()
             await self._moved.wait()
 
     async def run(self, pace: Pace) -> None:
-        """Watch until cancelled or until the pace ends; tries again at the pace."""
+        """Watch until cancelled or until the pace ends; retry at the pace."""
         while await pace.tick():
             if not self._listed and not await self._list():
                 continue
@@ -117,7 +117,7 @@ class ObjectWatcher:
 
 
 def add_up(watchers: Iterable[ObjectWatcher]) -> Watches:
-    """The figures of all watchers together."""
+    """The sums of all watchers."""
     every = tuple(watchers)
     return Watches(
         events=sum(each.check.events for each in every),

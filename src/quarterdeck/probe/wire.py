@@ -1,4 +1,4 @@
-"""Requests, answers, and the one way in which a connection disappoints."""
+"""Requests, answers, and the one error of connections."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Request:
 class ConnectionCut(Unavailable):
     """The connection ended in the middle of an exchange.
 
-    ``unanswered``: no byte of the response had come. ``unprocessed``: the server said that it never looked at the
-    request (HTTP/2 GOAWAY or REFUSED_STREAM), so that it may be sent again whatever it was.
+    ``unanswered``: no byte of the response had come. ``unprocessed``: the server declared the request unprocessed
+    (HTTP/2 GOAWAY or REFUSED_STREAM), so that it may be sent again whatever it was.
     """
 
     def __init__(self, seen: str, *, unanswered: bool = False, unprocessed: bool = False) -> None:
@@ -60,13 +60,13 @@ class ClientConnection(Protocol):
         ...
 
     async def send(self, request: Request, *, last: bool = False) -> int:
-        """Send a request and return the status; ``last`` tells the server that none will follow. Raises Cut."""
+        """Send a request and return the status; ``last`` tells the server that no other will follow. Raises Cut."""
         ...
 
     async def read(self) -> bytes:
-        """The next piece of the body, b"" at its end. Raises Cut when the end is not the body's own."""
+        """The next piece of the body, b"" at its end. Raises Cut when the connection ends before the body."""
         ...
 
     async def close(self) -> None:
-        """Say goodbye; returns when the socket is closed."""
+        """Close the connection; returns when the socket is closed."""
         ...

@@ -1,6 +1,6 @@
-"""The probe's own process: ``python -m quarterdeck.probe.worker``, told what to do on stdin (see ``protocol``).
+"""The probe's own process: ``python -m quarterdeck.probe.worker``, with commands on stdin (see ``protocol``).
 
-It ends by itself, and deletes what it wrote, when its stdin ends: a probe never outlives who started it.
+It ends by itself, and deletes its objects, when its stdin ends: a probe never outlives its parent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from quarterdeck.errors import InvalidInput, QuarterdeckError
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.probe.network import Direct, Network
 from quarterdeck.probe.protocol import (
     COMMAND,
@@ -40,12 +40,12 @@ from quarterdeck.probe.run import ProbeRun
 from quarterdeck.probe.target import ProbeConfig, Source
 
 _LONGEST_LINE = 1 << 22  # bytes
-_MOST_UNREAD = 1 << 22  # bytes: past that, summaries and failures are not sent (the result has them)
+_MOST_UNREAD = 1 << 22  # bytes: beyond that, summaries and failures are not sent (the result has them)
 _SUMMARY_EVERY = 1.0  # seconds
 
 
 class StdoutWriter(asyncio.BaseProtocol):
-    """Lines to stdout that never make the clients wait, even when nobody reads them."""
+    """Lines to stdout that never delay the clients, even when nothing reads them."""
 
     def __init__(self) -> None:
         self._transport: asyncio.WriteTransport | None = None
@@ -63,7 +63,7 @@ class StdoutWriter(asyncio.BaseProtocol):
         self._closed.set_result(None)
 
     def say(self, report: Report) -> None:
-        """Send one report. Those that the result repeats are left out when the other end does not read."""
+        """Send one message. Those that the result repeats are dropped when the other end does not read."""
         if self._transport is None or self._transport.is_closing():
             return
         if isinstance(report, ProbeProgress | Failed) and self._transport.get_write_buffer_size() > _MOST_UNREAD:
@@ -137,7 +137,7 @@ async def _probe(
 
 
 async def _obey(probe: ProbeRun, commands: asyncio.StreamReader, output: StdoutWriter) -> bool:
-    """Carry out commands; True at ``stop``, False when there will be none any more."""
+    """Carry out commands; True at ``stop``, False at the end of the commands."""
     telling = asyncio.create_task(_tell(probe, output), name="probe-summaries")
     line: asyncio.Task[bytes] | None = None
     try:
@@ -146,7 +146,7 @@ async def _obey(probe: ProbeRun, commands: asyncio.StreamReader, output: StdoutW
             anything: tuple[asyncio.Future[Any], ...] = (line, probe.crashed, telling)
             await asyncio.wait(anything, return_when=asyncio.FIRST_COMPLETED)
             if not line.done():
-                await (probe.crashed if probe.crashed.done() else telling)  # raises what went wrong
+                await (probe.crashed if probe.crashed.done() else telling)  # raises its error
             if not line.result():
                 return False
             command = COMMAND.validate_json(line.result())
@@ -175,16 +175,16 @@ async def _tell(probe: ProbeRun, output: StdoutWriter) -> None:
 
 @asynccontextmanager
 async def _opened(source: Source | None) -> AsyncIterator[Network]:
-    """The place to probe from: that host, or this one. Raises what entering a ``Tunnel`` does."""
+    """The place to probe from: that host, or this one. Raises the errors of entering a ``Tunnel``."""
     if source is None:
         yield Direct()
         return
-    from quarterdeck.probe.tunnel import Tunnel  # what connects over ssh takes long to load
+    from quarterdeck.probe.tunnel import Tunnel  # the ssh library takes long to load
 
     async with Tunnel(source) as tunnel:
         yield tunnel
 
 
 if __name__ == "__main__":
-    take_short_turns()  # it stands for clients on machines of their own
+    use_short_time_slices()  # it represents clients on other machines
     sys.exit(asyncio.run(work()))

@@ -12,7 +12,7 @@ from quarterdeck.probe.reporter import Reporter
 
 
 class Writer:
-    """Writes to its own objects in turn, and tells the ledger and every watcher's book of it."""
+    """Writes to its own objects in turn, and reports it to the ledger and to every watcher's ledger."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""What happened, for people and for programs."""
+"""Reports of operations, for people and for programs."""

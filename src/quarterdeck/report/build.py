@@ -1,4 +1,4 @@
-"""Puts a report together."""
+"""Assembling a report."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ def build(
     during: str | None = None,
     locks: Sequence[JournalEntry] | None = None,
 ) -> Report:
-    """The report of an operation from the plane's journal entries of it (by id), and from what the probe found.
+    """The report of an operation from the plane's journal entries of it (by id), and from the probe's result.
 
-    ``now`` stands for the end of an operation that still runs; ``during``: see ``ProbeResult.since``. ``locks``: the
-    plane's entries of locks, earlier ones too (None: its own have all). Raises NotFound for one that has not begun.
+    ``now`` stands for the end of an operation that is still running; ``during``: see ``ProbeResult.since``. ``locks``:
+    the plane's entries of locks, earlier ones too (None: its own have all). Raises NotFound for an operation that has
+    not begun.
     """
     began, ended = _began(operation), operation.status.finished_at or now
     started = began.timestamp()
@@ -69,7 +70,7 @@ def build(
 
 
 def _began(operation: Operation) -> datetime:
-    """Raises NotFound when it has not."""
+    """Raises NotFound for an operation that has not begun."""
     if operation.status.started_at is None:
         raise NotFound(f"reporting on {operation.metadata.name}", "it has not begun", "see 'quarterdeck history'")
     return operation.status.started_at
@@ -80,7 +81,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def this_machine(versions: Mapping[str, str]) -> MeasurementHost:
-    """The facts of the machine that this runs on, with the given versions of programs."""
+    """The facts of this machine, with the given versions of programs."""
     return MeasurementHost(
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=psutil.virtual_memory().total,

@@ -78,13 +78,13 @@ def figure(report: Report) -> go.Figure:
 
 
 def legend(report: Report) -> dict[str, str]:
-    """What the colours of bars mean."""
+    """The meaning of the colours of bars."""
     sites = {f"at {site}": color for site, color in _site_colors(report).items()}
     return {look.value: color for look, color in _LOOKS.items()} | sites | holder_colors(report.locks)
 
 
 def _whole(report: Report) -> tuple[float, float]:
-    """The stretch of time to show, in seconds: the operation, and all that the probe saw."""
+    """The time range of the chart, in seconds: the operation, and all samples of the probe."""
     periods = report.probe.periods if report.probe is not None else ()
     start = min([0.0, *(period.start for period in periods)])
     steps = (step.end or step.start for step in report.steps)
@@ -92,7 +92,7 @@ def _whole(report: Report) -> tuple[float, float]:
 
 
 def _plane_bands(report: Report, start: float, end: float) -> list[_Band | None]:
-    # What was seen first was so before: only the operation changes it.
+    # The first observation also describes the time before it: only the operation changes the plane.
     first = [moment.model_copy(update={"at": start}) for moment in report.timeline[:1]]
     moments = [*first, *report.timeline[1:]]
     sites, holders = _site_colors(report), holder_colors(report.locks)
@@ -100,12 +100,12 @@ def _plane_bands(report: Report, start: float, end: float) -> list[_Band | None]
         _bars("etcd members", member_spans(moments, end)),
         _bars("load balancers ▸ apiservers that get new connections", backend_spans(moments, end), sites),
         _bars("the plane's name leads to", record_spans(moments, end), sites),
-        _bars("locks of controllers, and who holds them", lock_spans(report.locks, start, end), holders),
+        _bars("locks of controllers, and their holders", lock_spans(report.locks, start, end), holders),
     ]
 
 
 def _bars(title: str, spans: Sequence[Span], sites: Mapping[str, str] | None = None) -> _Band | None:
-    """Bars in the colours of their looks, or of their texts (sites, or who holds a lock) if those are given."""
+    """Bars in the colours of their looks, or of their texts (sites, or lock holders) if those are given."""
     if not spans:
         return None
     rows = tuple(dict.fromkeys(span.row for span in spans))
@@ -144,7 +144,7 @@ def _phase_band(report: Report) -> _Band | None:
         orientation="h",
         y=[step.phase.value for step in steps],
         base=[step.start for step in steps],
-        # What takes no time to see would not be there to point at.
+        # A bar without a duration could not be pointed at.
         x=[max((step.end or step.start) - step.start, length / 400) for step in steps],
         marker={
             "color": [_FAILED if step.outcome in wrong else colors.get(step.site, _NO_SITE) for step in steps],
@@ -162,7 +162,7 @@ def _phase_band(report: Report) -> _Band | None:
         hovertemplate="%{hovertext}<extra></extra>",
     )
     rows = tuple(phase.value for phase in Phase if any(step.phase is phase for step in steps))
-    return _Band("steps, by what they are for", _ROW * len(rows) + 6, [trace], rows)
+    return _Band("steps, by their purpose", _ROW * len(rows) + 6, [trace], rows)
 
 
 def _latency_band(probe: Probe | None) -> _Band | None:
@@ -170,7 +170,7 @@ def _latency_band(probe: Probe | None) -> _Band | None:
         return None
     samples = probe.samples
     rows = downsampled(samples)
-    band = _Band("what clients waited, in ms", _LATENCY)
+    band = _Band("clients' waiting time, in ms", _LATENCY)
     for number, kind in enumerate(samples.kinds):
         dots = list(of_kind(samples, rows, kind, ok=True))
         if dots:

@@ -1,4 +1,4 @@
-"""Fewer dots that show the same: failures and each kind's slowest are never left out."""
+"""Fewer dots with the same picture: failures and each kind's slowest are always kept."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _MOST_DOTS = 4_000
 
 
 def downsampled(samples: Samples, most: int = _MOST_DOTS) -> tuple[int, ...]:
-    """Row numbers by time: all if they are at most ``most``; else all failures, and of each kind in each stretch of
-    time the slowest and the first (which stands for the usual).
+    """Row numbers by time: all if they are at most ``most``; else all failures, and of each kind in each time slice the
+    slowest and the first (which stands for the usual).
     """
     rows = range(len(samples.at))
     if len(rows) <= most:
@@ -30,5 +30,5 @@ def downsampled(samples: Samples, most: int = _MOST_DOTS) -> tuple[int, ...]:
 
 
 def of_kind(samples: Samples, rows: Sequence[int], kind: str, *, ok: bool) -> Iterator[int]:
-    """Those of ``rows`` that are of a kind and an outcome."""
+    """The rows of one kind and outcome."""
     return (row for row in rows if samples.kinds[samples.kind[row]] == kind and samples.ok[row] == ok)

@@ -1,4 +1,4 @@
-"""The report as one page that needs no network: plotly's script is in it."""
+"""The report as one page that needs no network: it contains plotly's script."""
 
 from __future__ import annotations
 
@@ -100,14 +100,10 @@ _CLASSES = {"✓": "good", "✗": "bad", "!": "missed"}
 def _claims(verdicts: Iterable[PromiseVerdict]) -> str:
     items = "".join(
         f'<li class="{_CLASSES[mark(each)]}"><i>{mark(each)}</i>'
-        f"<span>{escape(each.claim)}</span><em>{escape(each.measured)}</em></li>"
+        f"<span>{escape(each.claim)}:</span><em>{escape(each.measured)}</em></li>"
         for each in verdicts
     )
-    return (
-        f'<section><h2>What is promised, and what is aimed at</h2><ul class="claims">{items}</ul></section>'
-        if items
-        else ""
-    )
+    return f'<section><h2>What was measured</h2><ul class="claims">{items}</ul></section>' if items else ""
 
 
 def _clients(probe: Probe) -> str:
@@ -116,7 +112,7 @@ def _clients(probe: Probe) -> str:
     rows = [_client_row(kind, quiet.kinds.get(kind), during.kinds.get(kind)) for kind in kinds]
     rows.append(_client_row("all clients", quiet.overall, during.overall, total=True))
     watches, writes = probe.watches, probe.writes
-    return f"""<section><h2>What clients saw</h2><div class="scroll"><table>
+    return f"""<section><h2>Clients</h2><div class="scroll"><table>
 <thead><tr><th rowspan="2">client</th><th class="group" colspan="4">requests</th>
 <th class="group first" colspan="2">p50</th><th class="group first" colspan="2">p99</th>
 <th class="group first" colspan="3">longest stall</th></tr><tr><th class="num">quiet</th>
@@ -126,8 +122,8 @@ def _clients(probe: Probe) -> str:
 </tr></thead><tbody>{"".join(rows)}</tbody></table></div>
 <p class="note">{escape(by_period(probe))}. Failed and re-sent are those of '{escape(during.label)}'.
 Quiet: {seconds(quiet.end - quiet.start)} before; during: {seconds(during.end - during.start)}
-({escape(during.label)}). A stall is the longest time for which one client waited for a request to succeed, with
-connecting and re-sending; for watchers, from a write's start to its event. The probe itself was held up for at
+({escape(during.label)}). A stall is the longest time for which one client waited for a successful request, including
+connecting and re-sending; for watchers, from a write's start to its event. The probe itself was delayed by at
 most {milliseconds(quiet.own_lag_ms)} (quiet) and {milliseconds(during.own_lag_ms)} (during). Re-sent: an idempotent
 request on a reused connection that closed before any byte of the response (RFC 9112, section 9.3.1).
 {count(watches.events)} events seen, {count(watches.ended)} watches ended by the server, {count(watches.cut)} cut,
@@ -191,7 +187,7 @@ def _locks(report: Report) -> str:
     return (
         '<section><h2>Locks of controllers</h2><div class="scroll"><table><thead><tr><th>lock</th><th>held by</th>'
         f'<th class="num">from</th><th class="num">to</th><th>end</th></tr></thead><tbody>{rows}</tbody></table></div>'
-        '<p class="note">By the clocks of those who held them. Whether two managers ever acted for one set of'
+        '<p class="note">By the clocks of the holders. Whether two managers ever acted for one set of'
         " controllers at once: quarterdeck controllers verify.</p></section>"
     )
 

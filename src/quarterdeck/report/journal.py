@@ -54,7 +54,7 @@ def steps_of(entries: Sequence[JournalEntry], started: float) -> tuple[StepSpan,
         if entry.kind in (OBSERVED, TAKEN, LEFT):
             continue
         if entry.outcome is EntryOutcome.STARTED:
-            if key in open_steps:  # the driver died in the middle of it, and took it again
+            if key in open_steps:  # the driver died during the step, and took it again
                 steps.append(_step(open_steps[key], None, started))
             open_steps[key] = entry
         elif entry.outcome is EntryOutcome.NOTED:
@@ -91,7 +91,7 @@ def _phase(entry: JournalEntry) -> Phase:
 
 
 def phases_of(steps: Sequence[StepSpan]) -> tuple[PhaseSpan, ...]:
-    """From the first to the last step of each phase. Notes take no time and so make no phase."""
+    """From the first to the last step of each phase. Notes take no time and so form no phase."""
     spans: dict[Phase, PhaseSpan] = {}
     for step in steps:
         if step.outcome is not StepOutcome.NOTED:
@@ -102,7 +102,7 @@ def phases_of(steps: Sequence[StepSpan]) -> tuple[PhaseSpan, ...]:
 
 
 def moments_of(entries: Sequence[JournalEntry], started: float) -> tuple[Moment, ...]:
-    """What was observed, and the membership after each change of a swap, which nobody observes."""
+    """The observations, and the membership after each change of a swap, between which there is no observation."""
     sites = {entry.replica: entry.site for entry in entries if entry.replica and entry.site}
     moments: list[Moment] = []
     for entry in entries:
@@ -148,7 +148,7 @@ def _observed(entry: JournalEntry, started: float, sites: Mapping[str, str], las
 
 
 def _is_swap(entry: JournalEntry) -> bool:
-    """Whether members of the main cluster were swapped: who votes in the events' one is not told of here."""
+    """Whether members of the main cluster were swapped: voters of the events' etcd are not reported here."""
     of_main = entry.detail.get("cluster", Cluster.MAIN.value) == Cluster.MAIN.value
     return entry.kind == Swap.kind and entry.outcome is EntryOutcome.DONE and of_main
 
@@ -177,7 +177,7 @@ def _changed(members: Sequence[MemberState], kind: str, replica: str) -> Iterato
 
 
 def swap_window(entries: Sequence[JournalEntry], moments: Sequence[Moment]) -> float | None:
-    """Seconds for which no site held a quorum by itself: as swaps measured it, plus what was observed besides.
+    """Seconds for which no site had a quorum by itself: as swaps measured it, plus the observed ones.
 
     None when the members' sites are not known, or all are one.
     """

@@ -1,4 +1,4 @@
-"""Who held which lock of controllers, from the journal's entries of an operation."""
+"""The holders of locks of controllers, from the journal's entries of an operation."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def holder(span: LockSpan) -> str:
 
 
 def ending(span: LockSpan) -> str:
-    """How it ended, in words."""
+    """How it ended, as text."""
     if span.end is None:
-        return "goes on"
+        return "still held"
     if span.released:
         return "released"
-    return "seen by nobody" if span.unseen else "ran out"
+    return "not observed" if span.unseen else "expired"
 
 
 def holder_colors(locks: Sequence[LockSpan]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def holder_colors(locks: Sequence[LockSpan]) -> dict[str, str]:
 
 
 def lock_spans(locks: Sequence[LockSpan], since: float, until: float) -> tuple[Span, ...]:
-    """One row per lock; what was held before, or after, is cut."""
+    """One row per lock, cut to the time range."""
     ends = ((each, until if each.end is None else min(each.end, until)) for each in locks)
     return tuple(
         Span(each.lock, SpanStyle.LOCK, max(each.start, since), end, holder(each))

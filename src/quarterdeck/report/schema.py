@@ -1,4 +1,4 @@
-"""The report as JSON: ``quarterdeck.dev/report/v1``. docs/report-schema.md is made from what stands here.
+"""The report as JSON: ``quarterdeck.dev/report/v1``. docs/report-schema.md is generated from it.
 
 Times are seconds since the operation started (negative: before it); durations of requests are milliseconds.
 """
@@ -36,7 +36,7 @@ class StepOutcome(StrEnum):
 
 
 class Phase(StrEnum):
-    """What a step is for."""
+    """The purpose of a step."""
 
     JOIN = "join"
     SERVE = "serve"
@@ -46,14 +46,14 @@ class Phase(StrEnum):
 
 
 class Role(StrEnum):
-    """What a member is in etcd. Members that a moment does not list are gone, or not there yet."""
+    """The role of an etcd member. Members that a moment does not list are removed, or not there yet."""
 
     VOTER = "voter"
     LEARNER = "learner"
 
 
 class Place(Part):
-    """Where the plane is wanted, and how large."""
+    """The desired site and size of the plane."""
 
     site: str
     """The site's name."""
@@ -65,11 +65,11 @@ class Change(Part):
     """A field of the plane's spec that the operation changed."""
 
     path: str
-    """Which, such as `spec.replicas`."""
+    """The field, such as `spec.replicas`."""
     before: str
-    """What it was, in words."""
+    """The old value, as text."""
     after: str
-    """What was wanted."""
+    """The new value."""
 
 
 class StepSpan(Part):
@@ -82,19 +82,19 @@ class StepSpan(Part):
     kind: str
     """The step's name, such as `add-learner`."""
     text: str
-    """What was done, in a few words."""
+    """A short description."""
     why: str
-    """Why it was done: one sentence."""
+    """The reason, in one sentence."""
     phase: Phase
-    """What it is for."""
+    """Its purpose."""
     site: str
     """The one site that it touches; empty when it touches none."""
     replica: str
-    """The replica that it is about, if it is about one."""
+    """The replica that it is about, if there is one."""
     outcome: StepOutcome
     """How it ended."""
     error: str = ""
-    """What went wrong when it failed. It was tried again."""
+    """The error when it failed. It was retried."""
 
 
 class PhaseSpan(Part):
@@ -124,7 +124,7 @@ class MemberState(Part):
 
 
 class BalancerState(Part):
-    """A load balancer that runs, at one moment."""
+    """A running load balancer, at one moment."""
 
     site: str
     """Its site."""
@@ -135,7 +135,7 @@ class BalancerState(Part):
 
 
 class Moment(Part):
-    """What was seen; it holds until the next moment."""
+    """An observation; it is valid until the next one."""
 
     at: float
     """When."""
@@ -144,13 +144,13 @@ class Moment(Part):
     members: tuple[MemberState, ...]
     """The members of etcd."""
     balancers: tuple[BalancerState, ...]
-    """The load balancers that run."""
+    """The running load balancers."""
     record: str | None
     """The site that the plane's name leads to."""
 
 
 class LockSpan(Part):
-    """One process held one lock of controllers, as those saw who watched the locks."""
+    """One process held one lock of controllers, as observers of the locks reported it."""
 
     lock: str
     """The lock: a Lease in kube-system."""
@@ -159,36 +159,36 @@ class LockSpan(Part):
     replica: str
     """The holder's replica; empty when not known."""
     holder: str
-    """What the holder calls itself."""
+    """The holder's identity in the lock."""
     token: int
     """How many holders the lock had before."""
     start: float
     """When it was taken, by the holder's clock; negative when it was held before the operation."""
     end: float | None
-    """When it was released, or else when it ran out; null when it was still held in the end."""
+    """When it was released or expired; null when it was still held in the end."""
     released: bool
     """Whether it was released."""
     renewed: float | None
     """When it was last renewed; null when that is not known."""
     unseen: bool
-    """Whether nobody saw how it ended: the next holder took the lock at `end`."""
+    """Whether its end was not observed: the next holder took the lock at `end`."""
 
 
 class PromiseVerdict(Part):
-    """One thing that is promised, or aimed at."""
+    """One promise or aim."""
 
     claim: str
-    """What is to hold."""
+    """What it is about, such as `lost writes`."""
     measured: str
-    """What was measured."""
+    """What was measured, and the limit where there is one."""
     holds: bool
     """Whether it holds."""
     promised: bool = True
-    """Whether it must hold everywhere; else it is an aim, which a busy machine may miss."""
+    """Whether it is a promise, which must hold everywhere; else it is an aim, which a busy machine may miss."""
 
 
 class MeasurementHost(Part):
-    """Where it was measured."""
+    """The machine that the measurement ran on."""
 
     cores: int
     """Processor cores."""
@@ -203,7 +203,7 @@ class MeasurementHost(Part):
 
 
 class Report(Part):
-    """What happened in one operation on one plane."""
+    """The report of one operation on one plane."""
 
     schema_version: Literal["quarterdeck.dev/report/v1"] = SCHEMA_VERSION
     """The version of this schema."""
@@ -212,41 +212,41 @@ class Report(Part):
     operation: str
     """The operation's name."""
     kind: str
-    """What was asked for: `Create`, `Migrate`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`."""
+    """The kind of operation: `Create`, `Migrate`, `Scale`, `Apply`, `Replace`, `Abort` or `Delete`."""
     outcome: Outcome
     """How it ended."""
     message: str = ""
-    """What the operation says of its end."""
+    """The operation's final message."""
     source: Place | None
     """Where the plane was."""
     target: Place | None
-    """Where it was wanted."""
+    """Its desired place."""
     changes: tuple[Change, ...] = ()
-    """What of the plane's spec was changed."""
+    """The changed fields of the plane's spec."""
     started: AwareDatetime
     """When it started: the zero of all times here."""
     seconds: float
-    """How long it took."""
+    """Its duration."""
     swap_window_ms: float | None
-    """How long no site held a quorum by itself; null when the members are not known."""
+    """How long no site had a quorum by itself; null when the members are not known."""
     verdicts: tuple[PromiseVerdict, ...]
-    """What is promised or aimed at, and whether it holds."""
+    """The promises and aims, and whether they hold."""
     phases: tuple[PhaseSpan, ...]
     """The phases, by their start."""
     steps: tuple[StepSpan, ...]
     """The steps, by their start."""
     timeline: tuple[Moment, ...]
-    """What was seen of the plane, whenever it changed."""
+    """The observations of the plane, one for each change."""
     locks: tuple[LockSpan, ...] = ()
-    """Who held which lock of the plane's controllers, by lock and then by `start`."""
+    """The holders of the plane's locks of controllers, by lock and then by `start`."""
     probe: Probe | None
-    """What clients saw; null when there was no probe."""
+    """The clients' results; null when there was no probe."""
     machine: MeasurementHost
-    """Where it was measured."""
+    """The machine that the measurement ran on."""
 
     @property
     def holds(self) -> bool:
-        """Whether the operation succeeded and everything that is promised holds."""
+        """Whether the operation succeeded and all promises hold."""
         kept = all(verdict.holds for verdict in self.verdicts if verdict.promised)
         return self.outcome is Outcome.SUCCEEDED and kept
 
@@ -257,7 +257,7 @@ def dump(report: Report) -> bytes:
 
 
 def load(content: bytes) -> Report:
-    """A report from its JSON. Raises Corrupt when it is none, or is of another schema version."""
+    """A report from its JSON. Raises Corrupt when it is invalid, or has another schema version."""
     try:
         return Report.model_validate_json(content)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""From moments to spans: how long each thing was as it was."""
+"""From moments to spans: how long each state lasted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SpanStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A thing (``row``) was as ``look`` says from ``start`` to ``end``, in seconds."""
+    """A row had the state ``look`` from ``start`` to ``end``, in seconds."""
 
     row: str
     look: SpanStyle
@@ -34,7 +34,9 @@ class Span:
 
 
 def member_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
-    """One row per member, in the order in which they came. One that was never healthy yet is no sick one."""
+    """One row per member, in the order of their appearance. A member that was never healthy yet does not count as
+    unhealthy.
+    """
     known: set[str] = set()
 
     def rows(moment: Moment) -> dict[str, tuple[SpanStyle, str]]:
@@ -61,7 +63,7 @@ def backend_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
 
 
 def record_spans(moments: Sequence[Moment], until: float) -> tuple[Span, ...]:
-    """One row: where the plane's name leads."""
+    """One row: the site that the plane's name leads to."""
 
     def rows(moment: Moment) -> dict[str, tuple[SpanStyle, str]]:
         return {"name": (SpanStyle.RECORD, moment.record)} if moment.record is not None else {}

@@ -16,7 +16,7 @@ _COLORS = {"✓": "green", "✗": "red", "!": "yellow"}
 
 
 def render_text(report: Report) -> RenderableType:
-    """Headline, what must hold, what clients saw, and how long each phase took."""
+    """Headline, promises, clients' results, and the duration of each phase."""
     color = "green" if report.holds else "red"
     parts: list[RenderableType] = [
         Text.assemble(("✓ " if report.holds else "✗ ", f"bold {color}"), (headline(report), "bold")),
@@ -45,12 +45,12 @@ def _verdicts(report: Report) -> Table:
     for verdict in report.verdicts:
         color = _COLORS[mark(verdict)]
         measured = Text(verdict.measured, style="dim" if verdict.holds else color)
-        table.add_row(Text(f"  {mark(verdict)}", style=f"bold {color}"), escape(verdict.claim), measured)
+        table.add_row(Text(f"  {mark(verdict)}", style=f"bold {color}"), f"{escape(verdict.claim)}:", measured)
     return table
 
 
 def clients_table(probe: Probe) -> Table:
-    """What each kind of client saw, against the quiet period."""
+    """The results of each kind of client, compared with the quiet period."""
     quiet, during = probe.quiet, probe.during
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1, 0, 0), caption_justify="left")
     if len(probe.periods) > 1:
@@ -81,7 +81,7 @@ def _row(table: Table, kind: str, quiet: Figures | None, during: Figures, style:
 
 
 def _locks(report: Report) -> Table:
-    """Who held which lock, in seconds of the operation."""
+    """The holders of locks, in seconds of the operation."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("  lock", "held by", "from", "to", "end"):
         table.add_column(name, no_wrap=True, justify="right" if name in ("from", "to") else "left")

@@ -1,4 +1,4 @@
-"""The report in words: headline, summary, and how numbers are written."""
+"""The report as text: headline, summary, and number formats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def seconds(value: float) -> str:
 
 
 def mark(verdict: PromiseVerdict) -> str:
-    """``✓`` holds, ``✗`` a broken promise, ``!`` an aim that was missed."""
+    """``✓`` kept, ``✗`` a broken promise, ``!`` a missed aim."""
     return "✓" if verdict.holds else "✗" if verdict.promised else "!"
 
 
@@ -89,7 +89,7 @@ def summary(report: Report) -> str:
 
 
 def totals(probe: Probe) -> tuple[int, int]:
-    """Requests and failures of all periods, the quiet one too: what every count without a period's name means."""
+    """Requests and failures of all periods, including the quiet one: every count without a period's name."""
     counted = [period.overall for period in probe.periods]
     return sum(each.requests for each in counted), sum(each.failures for each in counted)
 

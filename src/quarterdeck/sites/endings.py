@@ -1,4 +1,4 @@
-"""Why a unit does not run, or is not well, as its machine and its own output tell."""
+"""Why a unit does not run, or is unhealthy, according to its machine and its own output."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.port import SitePort
 
-#: Raised by a machine that is not the site's any more, does not answer, or does not let quarterdeck in.
+#: The errors of a machine that the site no longer has, that does not answer, or that refuses the login.
 _TELLS_NOTHING = (NotFound, PreconditionFailed, Unavailable)
 
 
 async def output_of(site: SitePort, machine: str, unit: str) -> str | None:
-    """The end of a unit's output, as ``components.endings`` reads it; None if its machine does not tell."""
+    """The end of a unit's output, as ``components.endings`` reads it; None if it cannot be read."""
     try:
         return await site.logs(machine, unit, lines=LINES)
     except _TELLS_NOTHING:
@@ -32,8 +32,8 @@ async def why_idle(site: SitePort, machine: str, unit: str) -> str:
 
 
 async def why_unit_ended(site: SitePort, machine: str, unit: str) -> str:
-    """Why a unit ended when it last did, also where it was started again since; "" where its machine, or the unit,
-    tells nothing. See ``components.endings.why_it_ended``.
+    """Why a unit ended last, even if it was restarted since; "" where its machine, or the unit, reports nothing. See
+    ``components.endings.why_it_ended``.
     """
     try:
         units = await site.units(machine)
@@ -46,5 +46,5 @@ async def why_unit_ended(site: SitePort, machine: str, unit: str) -> str:
 
 
 async def complaint(site: SitePort, machine: str, unit: str) -> str:
-    """What a unit that runs has complained of last since it was started; "" where it, or its machine, tells nothing."""
+    """The last error of a running unit since its start; "" where it, or its machine, reports nothing."""
     return present_reason(await output_of(site, machine, unit) or "")

@@ -1,4 +1,4 @@
-"""A site that a plane still names and that is not declared any more: its machines are known, and nothing answers."""
+"""A site that a plane still names and whose declaration was deleted: its machines are known, and nothing answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=type)
 
 
 def _refusing(*ports: type) -> Callable[[T], T]:
-    """Have a class refuse each call of these ports that it does not answer by itself."""
+    """Make a class refuse each call of these ports that it does not answer by itself."""
 
     def filled(cls: T) -> T:
         for port in ports:
@@ -34,7 +34,7 @@ async def _refuse(site: _FormerSite, *given: Any, **named: Any) -> NoReturn:
     known = [each.name for each in site.known]
     machine = given[0] if given and given[0] in known else ", ".join(known)
     raise Unavailable(
-        f"using machine {machine}", f"site {site.name} is not declared any more", "declare it again as it was"
+        f"using machine {machine}", f"site {site.name} is no longer declared", "declare it again unchanged"
     )
 
 
@@ -65,5 +65,5 @@ class _FormerSite:
 
 
 def former_site(name: str, known: tuple[Machine, ...]) -> SitePort:
-    """Offers the ports Site and Holds. ``known`` are a plane's machines there, none of which can be reached."""
+    """Implements the ports Site and Holds. ``known`` are a plane's machines there, none of which can be reached."""
     return cast("SitePort", _FormerSite(name, known))

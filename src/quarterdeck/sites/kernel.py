@@ -1,7 +1,7 @@
-"""What kernels of hosts have: TCP ports that are listened on, and inotify instances, of which there are few.
+"""Facts of hosts' kernels: listening TCP ports, and inotify instances, of which there are few.
 
-Seen with Kubernetes 1.36: an apiserver opens 7 inotify instances, one for each file that it watches, a controller
-manager and a scheduler 2 each; a controller manager that leads opens 5 besides, one for each signer and one for volume
+Measured with Kubernetes 1.36: an apiserver opens 7 inotify instances, one for each file that it watches, a controller
+manager and a scheduler 2 each; a leading controller manager opens 5 more, one for each signer and one for volume
 plugins.
 """
 
@@ -25,7 +25,7 @@ _LISTEN = "0A"
 
 
 def listening_ends(tables: str, addresses: Sequence[str]) -> frozenset[HostPort]:
-    """Where something listens at one of ``addresses``, or at every address, by the text of the tables."""
+    """The listening sockets at one of ``addresses``, or at every address, from the text of the tables."""
     wanted = {ipaddress.ip_address(each): each for each in addresses}
     found: set[HostPort] = set()
     for line in tables.splitlines():

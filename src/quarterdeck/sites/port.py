@@ -1,4 +1,4 @@
-"""The site port: machines, units and volumes, wherever they are."""
+"""The site port: machines, units and volumes of any kind of site."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ class SitePort(Protocol):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What such a site can do besides the calls of this port."""
+        """The optional capabilities of the site, besides the calls of this port."""
         ...
 
     def fenced(self, fence: Fence) -> Self:
-        """The same site for the holder of a plane's lease. Each machine refuses it, with LeaseLost, to write or remove
-        files that units watch, to start, stop, hold or remove units, to delete or move volumes and to change who sits
-        where, once the holder of a higher token has done or asked such a thing there: also what was asked long before
-        and only arrives now.
+        """The same site for the holder of a plane's lease. Each machine refuses with LeaseLost to write or remove files
+        that units watch, to start, stop, hold or remove units, to delete or move volumes and to change seats, once the
+        holder of a higher token has done or requested such a thing there: also a request that was sent long before and
+        arrives late.
         """
         ...
 
     async def machines(self) -> tuple[Machine, ...]:
-        """All machines of the site with their state, also those that are down. Never raises Unavailable for one
-        machine's sake.
+        """All machines of the site with their state, also those that are down. Never raises Unavailable because of one
+        machine.
         """
         ...
 
     async def facts(self, below: str = "") -> SiteFacts:
-        """All machines with their units and volumes, in one look that begins now or later. Of each volume it has the
-        entries of its folder ``below``. Never raises Unavailable for one machine's, or one disk's, sake: what does not
-        answer is not known.
+        """All machines with their units and volumes, in one observation that begins now or later. Of each volume it has
+        the entries of its folder ``below``. Never raises Unavailable because of one machine or disk: what does not
+        answer is unknown.
         """
         ...
 
@@ -57,83 +57,84 @@ class SitePort(Protocol):
         ...
 
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        """Every unit that the machine knows, as its supervisor sees it now, and those of which only files are there
+        """Every unit that the machine knows, in its supervisor's current state, and those with only files left
         (``UnitStatus.files_only``).
         """
         ...
 
     async def install(self, machine: str, program: Program) -> PurePosixPath:
-        """Have a program on the machine, and say what its ``argv[0]`` is there: the same for the same program, whoever
-        asks. Raises Unavailable when it cannot be had, PreconditionFailed when such a site runs no such programs
-        (``capabilities``).
+        """Install a program on the machine; returns its ``argv[0]`` there: the same for the same program, for all
+        callers. Raises Unavailable when it cannot be installed, PreconditionFailed when such a site runs no such
+        programs (``capabilities``).
         """
         ...
 
     async def start_unit(self, machine: str, spec: UnitSpec) -> None:
-        """Write the files, then start the unit in its ``folder`` (starting the machine's supervisor if need be).
+        """Write the files, then start the unit in its ``folder`` (starting the machine's supervisor if needed).
 
-        A unit that runs with the same digest is left alone; one with another digest is stopped and started with
-        the new spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed
-        after ``argv`` always. A unit whose data is not there (``UnitSpec.needs``) is not started: this raises
-        Unavailable, and it has FAILED with the reason in ``UnitStatus.refused`` until its data is back; then the
-        machine starts it. Until its start is done it may get less of the machine than its ``priority`` says.
+        A running unit with the same digest is left alone; one with another digest is stopped and started with the new
+        spec. Returns when the process has been started (not when it is ready). ``boot_argv`` is passed after ``argv``
+        always. A unit whose data is missing (``UnitSpec.needs``) is not started: this raises Unavailable, and it has
+        FAILED with the reason in ``UnitStatus.refused`` until its data is back; then the machine starts it. Until its
+        start is complete it may get less of the machine than its ``priority`` says.
         """
         ...
 
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
-        """Have a unit that runs have the files of ``spec``, each replaced atomically, and leave its process alone: for
-        a program that takes changed files up by itself. From then on its digest is that of ``spec``. Raises Conflict
-        for a unit that does not run, or differs in more than its files.
+        """Give a running unit the files of ``spec``, each replaced atomically, without touching its process: for a
+        program that reloads changed files by itself. From then on its digest is that of ``spec``. Raises Conflict for a
+        unit that does not run, or differs in more than its files.
         """
         ...
 
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
-        """Give a running unit this share of its machine from now on, however far its start has come; it has that of
-        its spec again when it is started anew. Nothing happens to one that does not run.
+        """Give a running unit this share of its machine from now on, even during its start; it has that of its spec
+        again after a restart. Nothing happens to one that does not run.
         """
         ...
 
     async def stop_unit(self, machine: str, unit: str, *, kill: bool = False) -> None:
-        """SIGTERM (SIGKILL if ``kill``), wait up to the spec's stop_timeout, then SIGKILL; returns when the
-        process is gone. Nothing happens to a unit that is not running or not known.
+        """SIGTERM (SIGKILL if ``kill``), wait up to the spec's stop_timeout, then SIGKILL; returns when the process has
+        ended. Nothing happens to a unit that is not running or not known.
         """
         ...
 
     async def guard_unit(self, machine: str, unit: str, needs: PurePosixPath, boot_argv: tuple[str, ...] = ()) -> None:
-        """From its next start on the unit is one that ``needs`` this data (``UnitSpec.needs``), and ``boot_argv``
-        (``--flag=value``) take the place of arguments of the same flags. What runs goes on running. Nothing happens to
-        a unit that is not known.
+        """From its next start on the unit ``needs`` this data (``UnitSpec.needs``), and ``boot_argv``
+        (``--flag=value``) replace arguments of the same flags. A running process is not touched. Nothing happens to a
+        unit that is not known.
         """
         ...
 
     async def remove_unit(self, machine: str, unit: str) -> None:
-        """Stop the unit if it runs, forget it and delete its folder, also where there is no more of it than files."""
+        """Stop the unit if it runs, remove it and delete its folder, also where only files are left."""
         ...
 
     async def run_job(self, machine: str, job: Job) -> JobResult:
-        """Run a program to its end, and say how it ended. Nothing that it started outlives it, nor the wait for it: it
-        is killed when this is cancelled and when the caller dies.
+        """Run a program to its end; returns its result. Nothing that it started outlives it, nor the call: it is killed
+        when this is cancelled and when the caller dies.
 
         Raises TimedOut when its deadline is over (it is killed then), LeaseLost as ``fenced`` does.
         """
         ...
 
     async def write_files(self, machine: str, files: tuple[UnitFile, ...]) -> None:
-        """Write files that running units watch: each is replaced atomically (written beside, then renamed), and
-        missing folders are made. The paths lie below ``folder``, and are no part of any spec's digest.
+        """Write files that running units watch: each is replaced atomically (written to a temporary file, then
+        renamed), and missing folders are created. The paths are below ``folder``, and are not part of any spec's
+        digest.
         """
         ...
 
     async def remove_files(self, machine: str, paths: tuple[PurePosixPath, ...]) -> None:
-        """Delete files that ``write_files`` wrote. Nothing happens for one that is not there."""
+        """Delete files that ``write_files`` wrote. Nothing happens for one that does not exist."""
         ...
 
     async def logs(self, machine: str, unit: str, *, lines: int = 200) -> str:
-        """The last lines of what the unit wrote to stdout and stderr, of former starts too."""
+        """The last lines of the unit's stdout and stderr, of former starts too."""
         ...
 
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
-        """The volume, made (0700) if it does not exist; raises Conflict if it exists with another class."""
+        """The volume, created (0700) if it does not exist; raises Conflict if it exists with another class."""
         ...
 
     async def volumes(self, machine: str) -> tuple[Volume, ...]:
@@ -145,7 +146,7 @@ class SitePort(Protocol):
         ...
 
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
-        """Lines of files in a volume. Raises Unavailable also when its files were renamed while they were read."""
+        """Lines of files in a volume. Raises Unavailable also when its files were renamed during the call."""
         ...
 
     async def delete_volume(self, machine: str, name: str) -> None:
@@ -153,19 +154,19 @@ class SitePort(Protocol):
         ...
 
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
-        """Have a volume of a re-attachable class (``SiteFacts.reattachable``) here, with all that is in it, that was
-        the machine ``source``'s. It is taken from there for good: from before it is here nothing at ``source`` can
-        write to it any more, whatever runs, or stands still, there. It is never two machines'; one that was taken and
-        is nowhere yet goes on to whoever asks next with the same ``machine``.
+        """Move a volume of a re-attachable class (``SiteFacts.reattachable``) here, with all its content, from the
+        machine ``source``. It is taken from there for good: before it is here nothing at ``source`` can write to it any
+        more, whatever runs, or is frozen, there. It never belongs to two machines; one that was taken and has not
+        arrived goes to the next caller with the same ``machine``.
 
-        Raises PreconditionFailed for a class whose volumes are local, NotFound where there is no such volume at either,
-        Conflict when ``source`` answers and still uses it, Unavailable when it cannot be made sure of that nothing
-        there writes (then nobody has it), LeaseLost as ``fenced`` does.
+        Raises PreconditionFailed for a class whose volumes are local, NotFound where neither has such a volume,
+        Conflict when ``source`` answers and still uses it, Unavailable when it is not certain that nothing there writes
+        (then no machine has it), LeaseLost as ``fenced`` does.
         """
         ...
 
     async def storage_classes(self) -> tuple[str, ...]:
-        """The storage classes that the site offers, the default first."""
+        """The storage classes of the site, the default first."""
         ...
 
     async def free_bytes(self, machine: str, storage_class: str) -> int:
@@ -173,15 +174,15 @@ class SitePort(Protocol):
         ...
 
     async def require_room(self, doing: str, replicas: int) -> str:
-        """What is left, in words, of all else that programs of the site's hosts share (such as what one user may open
-        there), if it is enough for so many replicas more. Raises PreconditionFailed.
+        """The remaining capacity, as text, of everything else that programs of the site's hosts share (such as limits
+        of one user), if it is enough for that many more replicas. Raises PreconditionFailed.
         """
         ...
 
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
-        """A seat on the machine for a replica: the one that it was given before, as long as it was not released, else
-        one with ports of these names that nobody has been given and that nothing listens on: with these ports, if all
-        of them are free. Units of the replica will be started there soon, which the site may prepare for.
+        """A seat on the machine for a replica: its existing one, as long as it was not released, else one with ports of
+        these names that are neither allocated nor in use: with these ports, if all of them are free. Units of the
+        replica will be started there soon, which the site may prepare for.
 
         Raises Conflict if it has one with other ports, PreconditionFailed when there is none left, LeaseLost as
         ``fenced`` does.
@@ -189,17 +190,17 @@ class SitePort(Protocol):
         ...
 
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
-        """Have it known who has a seat that this machine's ledger may not know, whoever else is said to have it. Raises
-        LeaseLost.
+        """Record a seat that this machine's ledger may not have, even if it is allocated to another replica there.
+        Raises LeaseLost.
         """
         ...
 
     async def seats(self, machine: str) -> tuple[TakenSeat, ...]:
-        """Who has which seat on the machine."""
+        """All seats on the machine."""
         ...
 
     async def release(self, machine: str, plane: str, replica: str) -> None:
-        """Let somebody else have a replica's seat. Nothing happens for one that has none. Raises LeaseLost."""
+        """Release a replica's seat. Nothing happens for a replica without one. Raises LeaseLost."""
         ...
 
     async def ports_in_use(self, machine: str, ports: tuple[int, ...]) -> tuple[int, ...]:
@@ -207,49 +208,49 @@ class SitePort(Protocol):
         ...
 
     async def measure(self, machine: str, what: Measure) -> float:
-        """What is measured there now: see ``model.capabilities``."""
+        """The result of a measurement there: see ``model.capabilities``."""
         ...
 
     async def destroy(self) -> None:
-        """End all that runs at the site and remove all that it has, volumes too: nobody uses it any more."""
+        """Stop everything at the site and delete all its data, volumes too: no plane uses it any longer."""
         ...
 
 
 @runtime_checkable
 class Holds(Protocol):
-    """Units that can be held where they stand (``Capability.HOLDS``)."""
+    """Units that can be paused (``Capability.HOLDS``)."""
 
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """Stop a running unit where it stands, for at most ``seconds``: the machine itself lets it go on then,
-        even if the caller is dead. Nothing happens to one that does not run.
+        """Stop a running unit's process, for at most ``seconds``: the machine itself resumes it then, even if the
+        caller is dead. Nothing happens to one that does not run.
         """
         ...
 
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        """Let a held unit go on now, whoever asks. From then on the machine refuses whoever has an older fence: each
-        driver begins with this.
+        """Resume a paused unit now, for any caller. From then on the machine refuses an older fence: each driver begins
+        with this.
         """
         ...
 
 
 @runtime_checkable
 class Routes(Protocol):
-    """Machines that can have an address for a while."""
+    """Machines that can temporarily have an address."""
 
     @property
     def cannot_route(self) -> str:
-        """Why none of them can ("": they can, as far as that is known here), for people. No IO but a look at files."""
+        """Why none of them can ("": they can, as far as that is known here), for people. No IO but a check of files."""
         ...
 
     def routing(self, machine: str, unit: str) -> Routing:
-        """How keepalived runs there as that unit. No IO but for what is read once."""
+        """How keepalived runs there as that unit. No IO but cached reads."""
         ...
 
 
 @runtime_checkable
 class Floats(Routes, Protocol):
-    """Edges that take over each other's addresses (``Capability.FLOATS``). These are those of all planes, which differ
-    by port: a unit of the site's own has them, and they go over for all planes at once.
+    """Edges that take over each other's addresses (``Capability.FLOATS``). The addresses are shared by all planes,
+    which differ by port: a unit of the site's own manages them, and they move for all planes at once.
     """
 
     def floating(self, machine: str) -> str | None:
@@ -263,62 +264,62 @@ class Floats(Routes, Protocol):
 
 @runtime_checkable
 class LedFromOutside(Protocol):
-    """Sites that can have a load balancer of the user's own in front."""
+    """Sites that can have the user's own load balancer in front."""
 
     @property
     def external(self) -> ExternalLoadBalancer | None:
-        """That one, if there is one. No IO."""
+        """That load balancer, if there is one. No IO."""
         ...
 
 
 @runtime_checkable
 class Leads(Routes, Protocol):
-    """Addresses of which any machine can have one for a while (``Capability.LEADS``)."""
+    """Addresses that any machine can temporarily have (``Capability.LEADS``)."""
 
     @property
     def led_addresses(self) -> tuple[str, ...]:
-        """All that there are: they lead to the site, and to whichever of its machines has them. No IO."""
+        """All of these: they lead to the site, and to the machine that has them. No IO."""
         ...
 
 
 @runtime_checkable
 class ChecksStorage(SitePort, Protocol):
-    """Storage that is attached by commands of people's, which can be tried."""
+    """Storage that is attached by users' commands, which can be tested."""
 
     def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
-        """Try them with a volume that there is not yet, on two machines: each promise as it was tried. Nothing is left.
+        """Test them with a new volume, on two machines: each promise and its result. Nothing is left behind.
 
-        Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tried, Unavailable.
+        Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tested, Unavailable.
         """
         ...
 
 
 class MakesFaults(Protocol):
-    """Where faults are made.
+    """Fault injection.
 
-    A fault that is *made* has an owner and an end: it is undone when it is told to be, when the process that made it
-    ends, however that ends, and when its time is over, whichever comes first. One at a time on each machine.
+    A fault has an owner and an end: it is undone on request, when the process that made it ends, in whatever way, and
+    when its time is over, whichever comes first. One at a time on each machine.
     """
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """Make a fault, for at most so long. What is corrupt stays so: the unit stands still for that moment, so that
-        nothing is written meanwhile, and there is nothing to undo.
+        """Make a fault, for at most that long. A corruption stays: the unit is stopped for that moment, so that nothing
+        is written, and there is nothing to undo.
 
-        Raises PreconditionFailed as ``cannot_make`` says, Conflict when the machine is off, stands still or has another
-        fault already, NotFound for a unit, volume or text that is not there. Nothing was done then.
+        Raises PreconditionFailed as ``cannot_make`` says, Conflict when the machine is off, frozen or has another fault
+        already, NotFound for a unit, volume or text that does not exist. Nothing was done then.
         """
         ...
 
     async def undo_fault(self, fault: Fault) -> str:
-        """Undo a fault that this process made, now. Nothing happens to one that is over. What is left of it, in words
-        ("": nothing).
+        """Undo a fault that this process made, now. Nothing happens to one that is over. Returns what is left of it, as
+        text ("": nothing).
         """
         ...
 
 
 @runtime_checkable
 class Faults(MakesFaults, Protocol):
-    """What drills can do to a site (``Capability.FAULTS``)."""
+    """The faults of drills (``Capability.FAULTS``)."""
 
     @property
     def whole_hosts(self) -> bool:
@@ -330,13 +331,13 @@ class Faults(MakesFaults, Protocol):
         ...
 
     async def faults_made(self) -> tuple[Fault, ...]:
-        """The faults that are made now, whoever made them."""
+        """The current faults, whichever process made them."""
         ...
 
 
 @runtime_checkable
 class Switches(Protocol):
-    """What a test lab can do to the machines of a site."""
+    """The operations of a test lab on the machines of a site."""
 
     async def kill_machine(self, machine: str) -> None:
         """Kill every process of the machine at once (volumes stay), and keep it off until it is booted."""
@@ -347,9 +348,9 @@ class Switches(Protocol):
         ...
 
     async def freeze_machine(self, machine: str) -> None:
-        """Stop every process of the machine where it stands, until it is thawed."""
+        """Stop every process of the machine, until it is thawed."""
         ...
 
     async def thaw_machine(self, machine: str) -> None:
-        """Let them go on."""
+        """Resume them."""
         ...

@@ -22,13 +22,13 @@ class Cipher:
         self._cipher = AESGCM(Scrypt(salt=salt, length=32, n=n, r=r, p=p).derive(secret))
 
     def close(self, kind: str, name: str, body: str) -> str:
-        """A document as it is stored."""
+        """A document in sealed form."""
         nonce = secrets.token_bytes(_NONCE)
         sealed = nonce + self._cipher.encrypt(nonce, body.encode(), f"{kind}/{name}".encode())
         return _PREFIX + base64.b64encode(sealed).decode()
 
     def open(self, kind: str, name: str, body: str) -> str:
-        """What ``close`` was given. Raises Corrupt."""
+        """The document that ``close`` sealed. Raises Corrupt."""
         try:
             if not body.startswith(_PREFIX):
                 raise ValueError

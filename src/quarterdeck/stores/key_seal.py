@@ -1,9 +1,9 @@
-"""The keys of planes sealed in the store's file: a copy of the file alone opens no plane.
+"""The keys of planes, sealed in the store's file: a copy of the file alone gives no access to any plane.
 
-What is sealed is the whole document of a kind that holds keys, by AES-256-GCM under a key that scrypt makes of the
-content of a key file (random bytes, or a passphrase). Whether a store is sealed, and by what, says a row of its own in
-the same file, so both change in one transaction; that also keeps an empty store sealed. Each document names what it is
-in what is authenticated: it cannot be put in the place of another.
+The whole document of each kind that holds keys is sealed with AES-256-GCM, under a key that scrypt derives from the
+content of a key file (random bytes, or a passphrase). A row in the same file records whether a store is sealed, and
+with which key, so both change in one transaction; that also keeps an empty store sealed. The authenticated data of each
+document name it: it cannot replace another one.
 """
 
 from __future__ import annotations
@@ -25,35 +25,35 @@ from quarterdeck.stores.sqlite_file import in_words, opened, transaction
 if TYPE_CHECKING:
     from quarterdeck.stores.cipher import Cipher
 
-#: The variable that names the key file.
+#: The environment variable with the path of the key file.
 KEY_FILE = "QUARTERDECK_KEY_FILE"
 #: The kinds whose documents are sealed.
 SEALED_KINDS = frozenset({PlaneSecrets.__name__, AddonManifests.__name__})
 
 _KIND, _NAME = "Seal", "store"
 _CHECK = "quarterdeck"
-#: scrypt's cost: 32 MiB and 0.1 s, once for each command (RFC 7914; OWASP's least is half of it).
+#: scrypt's cost: 32 MiB and 0.1 s, once for each command (RFC 7914; OWASP's minimum is half of it).
 _COST = {"n": 2**15, "r": 8, "p": 1}
 _SHORTEST, _LONGEST = 16, 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a key file holds."""
+    """The content of a key file."""
 
     path: Path
     secret: bytes = field(repr=False)
 
 
 def read_key(path: Path) -> Key:
-    """The key in a file. Raises PreconditionFailed unless the file is the user's own and nobody else may read it."""
+    """The key in a file. Raises PreconditionFailed unless the file is the user's own and no other user may read it."""
     doing = f"reading the key file {path}"
 
     def require_private(seen: os.stat_result) -> None:
         if seen.st_uid != os.geteuid():
             raise PreconditionFailed(doing, f"it belongs to user {seen.st_uid}", "use a file of your own")
         if seen.st_mode & 0o077:
-            raise PreconditionFailed(doing, "others may read or change it", f"chmod 600 {path}")
+            raise PreconditionFailed(doing, "other users may read or change it", f"chmod 600 {path}")
 
     try:
         secret = read_bytes(path, _LONGEST, pipe_silence_s=PIPE_SILENCE_S, require=require_private).strip()
@@ -67,26 +67,26 @@ def read_key(path: Path) -> Key:
 
 
 def random_key() -> bytes:
-    """What a new key file may hold."""
+    """The content of a new key file."""
     return base64.b64encode(secrets.token_bytes(32)) + b"\n"
 
 
 class Seal:
-    """How documents of one open store are sealed: not at all, or by a key. ``row`` is what the store says of it."""
+    """The seal of one open store: none, or a key. ``row`` is the store's record of it."""
 
     def __init__(self, row: str | None, cipher: Cipher | None) -> None:
         self._row = row
         self._cipher = cipher
 
     def close(self, db: sqlite3.Connection, kind: str, name: str, body: str) -> str:
-        """``body`` as it is stored. Raises PreconditionFailed if the store was sealed in another way meanwhile."""
+        """``body`` in stored form. Raises PreconditionFailed if the store was sealed in another way since."""
         if kind not in SEALED_KINDS:
             return body
         self._require_unchanged(db)
         return body if self._cipher is None else self._cipher.close(kind, name, body)
 
     def open(self, db: sqlite3.Connection, kind: str, name: str, body: str) -> str:
-        """What ``close`` was given. Raises Corrupt for what this seal has not closed."""
+        """The document that ``close`` sealed. Raises Corrupt for any other content."""
         if kind not in SEALED_KINDS:
             return body
         self._require_unchanged(db)
@@ -95,15 +95,15 @@ class Seal:
     def _require_unchanged(self, db: sqlite3.Connection) -> None:
         if _row(db) != self._row:
             raise PreconditionFailed(
-                "using the keys in the store", "it was sealed in another way meanwhile", "run the command again"
+                "using the keys in the store", "it was sealed in another way in the meantime", "run the command again"
             )
 
 
 def unlocked(db: sqlite3.Connection, path: Path, key: Key | None) -> Seal:
-    """The seal of an open store. One that holds no keys yet is sealed from now on, if there is a ``key``.
+    """The seal of an open store. A store without keys is sealed from now on, if there is a ``key``.
 
-    Raises PreconditionFailed when the store is sealed and there is no key or another one, and when there is a key and
-    the store has keys that are not sealed.
+    Raises PreconditionFailed when the store is sealed and the key is missing or wrong, and when there is a key and the
+    store has unsealed keys.
     """
     doing = "opening the store"
     row = _row(db)
@@ -124,11 +124,11 @@ def unlocked(db: sqlite3.Connection, path: Path, key: Key | None) -> Seal:
 
 
 def reseal(path: Path, old: Key | None, new: Key | None) -> int:
-    """Seal all keys in a store's file by ``new``; None: by nothing. ``old`` is what they are sealed by now.
+    """Seal all keys in a store's file with ``new``; None: unseal them. ``old`` is the current key.
 
-    All or none, in one transaction; processes that have the store open are refused from then on, and must begin again.
-    What was in the file before is overwritten (its write-ahead log once nobody else has it open).
-    Returns how many planes' keys there are. Raises PreconditionFailed, Corrupt, Unavailable.
+    All or none, in one transaction; processes that have the store open are refused from then on, and must start again.
+    The old content of the file is overwritten (its write-ahead log once no other process has it open). Returns the
+    number of planes with keys. Raises PreconditionFailed, Corrupt, Unavailable.
     """
     with in_words("sealing the store", path):
         db = opened(path, busy_timeout=5.0)
@@ -173,7 +173,7 @@ def _write_row(db: sqlite3.Connection, key: Key) -> str:
 
 
 def _cipher(row: str, key: Key, path: Path) -> Cipher:
-    """Raises PreconditionFailed when it is not the key, Corrupt for a row that nobody wrote so."""
+    """Raises PreconditionFailed for a wrong key, Corrupt for an invalid row."""
     try:
         said = json.loads(row)
         if said["version"] != 1:
@@ -192,7 +192,7 @@ def _cipher(row: str, key: Key, path: Path) -> Cipher:
 
 
 def _derived(key: Key, salt: bytes, *, n: int, r: int, p: int) -> Cipher:
-    # Loaded for stores that are sealed alone: the library takes as long as all else that opens one.
+    # Loaded only for sealed stores: the library takes as long as all other work of opening one.
     from quarterdeck.stores.cipher import Cipher
 
     return Cipher(key.secret, salt, n=n, r=r, p=p)

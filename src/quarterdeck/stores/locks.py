@@ -1,4 +1,4 @@
-"""Locks among the resources of a store: ``quarterdeck.leases`` for programs that share one."""
+"""Locks as resources of a store: ``quarterdeck.leases`` for programs that share one."""
 
 from __future__ import annotations
 

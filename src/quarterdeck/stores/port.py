@@ -1,4 +1,4 @@
-"""The store port: resources, journal, events and leases, wherever they are kept."""
+"""The store port: resources, journal, events and leases."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from quarterdeck.errors import Conflict
 
 
 class EntryOutcome(StrEnum):
-    """What came of what a journal entry tells."""
+    """The outcome of a journal entry."""
 
     STARTED = "started"
     DONE = "done"
     FAILED = "failed"
-    NOTED = "noted"  # nothing was to come of it
+    NOTED = "noted"  # no outcome was expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """What happened, for people; correctness never reads it.
+    """A past event, for people; no decision depends on it.
 
-    ``time`` is in seconds on the wall clock, ``kind`` the step's name, ``operation`` the Operation's. ``detail``
-    is what reports show besides. The store gives ``id``: it grows with each entry.
+    ``time`` is in seconds on the wall clock, ``kind`` the step's name, ``operation`` the Operation's. ``detail`` has
+    further facts for reports. The store assigns ``id``: it grows with each entry.
     """
 
     plane: str
@@ -43,7 +43,7 @@ class JournalEntry:
 
 
 class EventType(StrEnum):
-    """Kubernetes' two."""
+    """Kubernetes' two types."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
@@ -51,7 +51,9 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What is so of a plane, said once however often it is seen: ``count`` times from ``first`` to ``last``."""
+    """A statement about a plane, stored once however often it is repeated: ``count`` times from ``first`` to
+    ``last``.
+    """
 
     plane: str
     type: EventType
@@ -64,10 +66,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to act under ``name``, as it was when it was taken or renewed.
+    """The right to act under ``name``, as it was when it was acquired or renewed.
 
-    ``token`` grows with each new holder: a write that carries an older one is refused. ``holder`` says in words
-    who it is. ``expires`` is on the store's wall clock, in seconds.
+    ``token`` grows with each new holder: a write with an older one is refused. ``holder`` describes the process.
+    ``expires`` is on the store's wall clock, in seconds.
     """
 
     name: str
@@ -82,10 +84,10 @@ Versions = Mapping[tuple[str, str], str]
 
 
 class Store(Protocol):
-    """Where quarterdeck remembers. All calls are atomic and durable when they return.
+    """quarterdeck's recorded state. All calls are atomic and durable when they return.
 
-    All raise Unavailable (busy, no space, read-only) and Corrupt. Writes that carry a lease raise LeaseLost when
-    the lease was released or has a newer holder; that is looked up in the transaction that writes.
+    All raise Unavailable (busy, no space, read-only) and Corrupt. Writes that carry a lease raise LeaseLost when the
+    lease was released or has a newer holder; that is checked in the transaction that writes.
     """
 
     async def get(self, kind: type[R], name: str) -> R:
@@ -93,36 +95,36 @@ class Store(Protocol):
         ...
 
     async def list(self, kind: type[R]) -> tuple[R, ...]:
-        """All of a kind by name. Raises InvalidInput for secrets: those are only read by name."""
+        """All of a kind by name. Raises InvalidInput for secrets: these are only read by name."""
         ...
 
     async def watch(self, seen: Versions, *kinds: type[Resource]) -> Versions:
         """The versions of all resources of these kinds, as soon as they are not ``seen``, whichever process changed
-        them. What changes several times in a moment is told once.
+        them. Several changes in a moment are reported once.
         """
         ...
 
     async def create(self, resource: R, *, lease: Lease | None = None) -> R:
         """Store a new resource and give it uid, creation time, generation 1 and resource version.
 
-        Raises Conflict if there is one of its kind and name.
+        Raises Conflict if it exists.
         """
         ...
 
     async def update(self, resource: R, *, lease: Lease | None = None) -> R:
         """Replace the resource if it still has the given ``metadata.resource_version``; gives it the next one.
 
-        The generation grows when the spec differs. A resource that is to be deleted goes when its last finalizer is
-        taken away. Raises NotFound; Conflict if somebody wrote it since, or if no version is given; InvalidInput for a
-        new finalizer of one that is to be deleted.
+        The generation grows when the spec differs. A resource that is being deleted is removed with its last finalizer.
+        Raises NotFound; Conflict if another process has changed it since, or if no version is given; InvalidInput for a
+        new finalizer of one that is being deleted.
         """
         ...
 
     async def delete(
         self, kind: type[Resource], name: str, *, version: str | None = None, lease: Lease | None = None
     ) -> None:
-        """A resource without finalizers goes at once. One that has some is only marked (``deletion_timestamp``, and a
-        generation more): it goes with the last of them.
+        """A resource without finalizers is removed at once. One with finalizers is only marked (``deletion_timestamp``,
+        and the next generation): it is removed with the last of them.
 
         Raises NotFound; Conflict if ``version`` is given and not the stored one.
         """
@@ -131,16 +133,16 @@ class Store(Protocol):
     async def delete_together(
         self, *gone: tuple[type[Resource], str], finalizer: str = "", lease: Lease | None = None
     ) -> None:
-        """Delete these, all at once or none of them; one that is not there is gone already. ``finalizer``: the one
-        whose work is done with that. What has others is only marked.
+        """Delete these, all at once or none of them; one that does not exist is deleted already. ``finalizer``: the one
+        whose work is done by that. A resource with other finalizers is only marked.
         """
         ...
 
     async def append(self, entry: JournalEntry) -> JournalEntry:
         """Add to the plane's journal; returns the entry with its id.
 
-        Now and then a few of the oldest rows go: see ``quarterdeck.stores.rules.may_go``. With the first row of an
-        operation its resource goes.
+        Now and then a few of the oldest rows are deleted: see ``quarterdeck.stores.rules.may_go``. With the first row
+        of an operation its resource is deleted.
         """
         ...
 
@@ -166,45 +168,45 @@ class Store(Protocol):
         ...
 
     async def events(self, plane: str | None = None) -> tuple[Event, ...]:
-        """The plane's events, or all, the one seen last at the end."""
+        """The plane's events, or all, the most recent one last."""
         ...
 
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
-        """Take a lease that nobody holds, for ``ttl`` seconds, with a new token.
+        """Acquire a free lease, for ``ttl`` seconds, with a new token.
 
         Raises Conflict that names the holder, unless its process is known to have ended. A lease that ends later than
-        its ttl from now was stamped before the clock was set back: it is cut to its ttl from now, so that it ends at
-        all.
+        its ttl from now was stamped before the clock was set back: it is shortened to its ttl from now, so that it ends
+        at all.
         """
         ...
 
     async def renew(self, lease: Lease) -> Lease:
         """The lease for another ttl from now. Raises LeaseLost when it was released or has a newer holder.
 
-        One that ran out but that nobody took since is renewed.
+        An expired lease without a newer holder is renewed.
         """
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give the lease back; nothing happens if it has a newer holder."""
+        """Release the lease; nothing happens if it has a newer holder."""
         ...
 
     async def lease(self, name: str) -> Lease | None:
-        """Who holds the lease now, if anybody does."""
+        """The current lease, if it has a holder."""
         ...
 
     async def close(self) -> None:
-        """Let go of files and threads."""
+        """Close files and threads."""
         ...
 
 
-# Changing one half of a resource while somebody else changes the other.
+# Changing one half of a resource while another process changes the other.
 
 _ATTEMPTS = 20
 
 
 async def amend(store: Store, kind: type[R], name: str, change: Callable[[R], R], *, lease: Lease | None = None) -> R:
-    """Write ``change(what is stored)``, again from what is stored then if somebody wrote in between.
+    """Write ``change(stored)``, repeated from the new stored state if another process wrote in between.
 
     Nothing is written when ``change`` changes nothing. Raises NotFound, Conflict for a lost lease, and all that
     ``change`` raises; ``change`` may be called several times.

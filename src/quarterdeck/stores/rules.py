@@ -1,4 +1,4 @@
-"""The rules that every store keeps, as plain functions: what a write makes of what is stored."""
+"""The rules of all stores, as pure functions: the stored result of a write."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from quarterdeck.api.revision import ReplicaRevision
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, LeaseLost, NotFound
 from quarterdeck.stores.port import Event, Lease
 
-#: Events are for looking at what is, not for history: of each plane so many are kept.
+#: Events describe the present, not history: the number kept per plane.
 EVENTS_KEPT = 200
-#: How long the journal of what is over is kept (seconds), how many rows of each plane, after how many new rows it is
-#: looked at what may go, and how many rows go at once: nobody is to wait for it.
+#: How long the journal of completed operations is kept (seconds), the most rows per plane, the number of new rows
+#: between two prunings, and the most rows deleted at once, so that no writer has to wait long.
 JOURNAL_AGE = 90 * 86_400.0
 JOURNAL_ROWS = 100_000
 JOURNAL_LOOK = 100
 JOURNAL_STEP = 500
-#: So many resources are not parsed again as long as they are stored as they were: a plane is read with every look.
+#: Number of parsed resources that are cached while unchanged: a plane is read in every observation.
 _PARSED_KEPT = 64
 
 
 def encoded(resource: Resource) -> str:
-    """The resource as it is stored, with its secrets."""
+    """The resource in stored form, with its secrets."""
     return resource.model_dump_json(exclude_none=True, context=REVEAL)
 
 
 def decoded(kind: type[R], name: str, body: str) -> R:
-    """The resource that is stored as ``body``. Raises Corrupt."""
+    """The resource from its stored ``body``. Raises Corrupt."""
     try:
         found = _parsed_anew(kind, body) if _holds_secrets(kind) else _parsed(kind, body)
     except ValidationError as error:
@@ -43,7 +43,7 @@ def decoded(kind: type[R], name: str, body: str) -> R:
             f"reading {kind.__name__} {name!r} from the store",
             "; ".join(problems_in(error, kind)),
             "use the quarterdeck version that wrote it",
-        ) from None  # the original holds what was read, which may be a secret
+        ) from None  # the original contains the stored text, which may be a secret
     assert isinstance(found, kind)
     return found
 
@@ -53,22 +53,22 @@ def _holds_secrets(kind: type[Resource]) -> bool:
 
 
 def _parsed_anew(kind: type[Resource], body: str) -> Resource:
-    # Units are rendered from all of a revision: what is unknown of one cannot be passed over.
+    # Units are rendered from all of a revision: its unknown fields cannot be ignored.
     extra: ExtraValues = "forbid" if issubclass(kind, ReplicaRevision) else "allow"
     return kind.model_validate_json(body, by_alias=True, by_name=False, extra=extra)
 
 
-#: What holds secrets is kept no longer than by who reads it.
+#: Kinds with secrets are never cached.
 _SECRET = (PlaneSecrets, AddonManifests)
-#: What is named by its content.
+#: Kinds that are named by a hash of their content.
 _UNCHANGING = (ReplicaRevision, AddonManifests)
 
-#: Nobody changes a resource that was read. Secrets are kept no longer than by who reads them.
+#: Resources that were read are immutable. Secrets are kept only by the caller.
 _parsed = lru_cache(maxsize=_PARSED_KEPT)(_parsed_anew)
 
 
 def check_listable(kind: type[Resource]) -> None:
-    """Raises InvalidInput for kinds that are never shown."""
+    """Raises InvalidInput for kinds that are never listed."""
     if issubclass(kind, PlaneSecrets):
         raise InvalidInput(f"listing {kind.__name__}", "secrets are only read one by one", "read one by its name")
 
@@ -88,7 +88,7 @@ def created(resource: R, *, version: int, now: float, uid: str) -> R:
 
 
 def updated(stored: R, resource: R, *, version: int) -> R:
-    """The resource as it is stored in the place of ``stored``. Raises Conflict, InvalidInput."""
+    """The resource that replaces ``stored``. Raises Conflict, InvalidInput."""
     old, new = stored.metadata, resource.metadata
     doing = f"writing {_called(stored)}"
     _check_version(doing, old.resource_version, new.resource_version)
@@ -110,7 +110,7 @@ def updated(stored: R, resource: R, *, version: int) -> R:
 
 
 def released_by(updated: Resource) -> bool:
-    """Whether an update takes the last finalizer of a resource that is to be deleted: it goes then."""
+    """Whether an update removes the last finalizer of a resource that is being deleted: it is deleted then."""
     metadata = updated.metadata
     return metadata.deletion_timestamp is not None and not metadata.finalizers
 
@@ -122,8 +122,8 @@ def check_deletable(stored: Resource, version: str | None) -> None:
 
 
 def marked(stored: Resource, *, finalizer: str = "", version: Callable[[], int], now: float) -> Resource | None:
-    """What is left of a resource that is to be deleted, now that the work of ``finalizer`` is done; ``version`` gives
-    it the next one. None: nothing.
+    """The rest of a resource that is being deleted, now that the work of ``finalizer`` is done; ``version`` gives it
+    the next one. None: nothing.
     """
     old = stored.metadata
     left = tuple(each for each in old.finalizers if each != finalizer)
@@ -139,22 +139,26 @@ def marked(stored: Resource, *, finalizer: str = "", version: Callable[[], int],
 
 
 def may_have_finalizers(kind: type[Resource]) -> bool:
-    """Whether a resource must be read before it goes. Keys need not be: they go also when nobody can read them."""
+    """Whether a resource must be read before it is deleted. Keys need not be: they can be deleted even if they cannot
+    be read.
+    """
     return not issubclass(kind, PlaneSecrets)
 
 
 def missing(doing: str, kind: type[Resource], name: str) -> NoReturn:
     """Raises NotFound."""
-    raise NotFound(f"{doing} {kind.__name__} {name!r}", "there is none of that name")
+    raise NotFound(f"{doing} {kind.__name__} {name!r}", "it does not exist")
 
 
 def existing(resource: Resource) -> NoReturn:
     """Raises Conflict."""
-    raise Conflict(f"creating {_called(resource)}", "it exists already", "choose another name, or change that one")
+    raise Conflict(
+        f"creating {_called(resource)}", "it exists already", "choose another name, or change the existing one"
+    )
 
 
 def merged(event: Event, before: Event | None) -> Event:
-    """``event``, counted onto the same one seen before."""
+    """``event``, counted onto an earlier identical one."""
     if before is None:
         return event
     return replace(
@@ -167,19 +171,21 @@ def merged(event: Event, before: Event | None) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class JournalEnd:
-    """The far end of a plane's journal. ``operation``: what its oldest row belongs to ("": to nothing), ``until``: the
-    time of the last row that does; ``last``: the last operation that has rows; ``rows``: how many there are in all.
-    """
+    """The oldest part of a plane's journal."""
 
+    #: The number of all rows.
     rows: int
+    #: The operation of its oldest row; "": none.
     operation: str
+    #: The time of that operation's last row.
     until: float
+    #: The last operation with rows.
     last: str
 
 
 def may_go(end: JournalEnd, now: float) -> bool:
-    """Whether what the oldest row of a journal belongs to is to go. Operations go as a whole, with their rows, so that
-    the report of each one that is kept is whole; the last one stays.
+    """Whether the operation of a journal's oldest row may be deleted. Operations are deleted as a whole, with their
+    rows, so that the report of each remaining one is complete; the last one stays.
     """
     if end.operation and end.operation == end.last:
         return False
@@ -189,25 +195,25 @@ def may_go(end: JournalEnd, now: float) -> bool:
 def check_fence(lease: Lease, newest: Lease | None) -> None:
     """Raises LeaseLost unless ``lease`` is the newest of its name and was not released.
 
-    One that ran out but that nobody took since still counts: nobody else can have acted under it.
+    An expired lease without a newer holder still counts: no other process can have acted under it.
     """
     if newest is None or newest.token != lease.token or not newest.holder:
         raise LeaseLost(
             f"acting under lease {lease.name!r} as {lease.holder}",
-            f"it has passed on to {newest.holder}" if newest and newest.holder else "it was given up",
-            "nothing was written; run the command again to go on from what is there",
+            f"it has passed on to {newest.holder}" if newest and newest.holder else "it was released",
+            "nothing was written; run the command again to continue",
         )
 
 
 def taken(before: Lease | None, name: str, holder: str, *, ttl: float, now: float) -> Lease:
-    """The lease for a new holder. Raises Conflict while another's runs; see ``cut`` for clocks that went back."""
+    """The lease for a new holder. Raises Conflict while another's is valid; see ``cut`` for clocks that went back."""
     if before is not None and before.holder and now < before.expires:
         raise Conflict(
             f"taking lease {name!r}",
             f"{before.holder} holds it for another {before.expires - now:.1f} s",
-            "wait until it ends; if it died, its lease runs out by itself",
+            "wait until it ends; if it died, its lease expires by itself",
         )
-    # No less than the time: a store that was put back from a copy must not give out tokens that were there before.
+    # Not less than the time: a store that was restored from a copy must not repeat tokens.
     token = max(before.token + 1 if before else 1, int(now))
     return Lease(name=name, holder=holder, token=token, ttl=ttl, expires=now + ttl)
 
@@ -229,12 +235,14 @@ def renewed(lease: Lease, newest: Lease | None, now: float) -> Lease:
 
 
 def holding(lease: Lease | None, now: float) -> Lease | None:
-    """The lease if somebody holds it now."""
+    """The lease if it has a holder now."""
     return lease if lease is not None and lease.holder and now < lease.expires else None
 
 
 def released(lease: Lease, newest: Lease | None) -> Lease | None:
-    """What is left of a released lease: its token, so that the next is higher. None: it was not ours any more."""
+    """The rest of a released lease: its token, so that the next is higher. None: this process did not hold it
+    any more.
+    """
     if newest is None or newest.token != lease.token:
         return None
     return replace(newest, holder="")
@@ -244,7 +252,7 @@ def _check_version(doing: str, stored: str | None, given: str | None) -> None:
     if given is None:
         raise Conflict(doing, "no resourceVersion was given", "read it from the store before changing it")
     if given != stored:
-        raise Conflict(doing, f"somebody changed it since (version {stored}, not {given})", "read it again and retry")
+        raise Conflict(doing, f"it was changed since (version {stored}, not {given})", "read it again and retry")
 
 
 def _wish(resource: Resource) -> object:

@@ -29,8 +29,8 @@ T = TypeVar("T")
 _JOURNAL = "plane, time, kind, text, outcome, operation, site, replica, detail"
 _NEWEST = "SELECT newest FROM resource_version"
 _DELETE = "DELETE FROM resources WHERE kind = ? AND name = ?"
-#: Seconds between two looks whether any process has changed something: when the log that all changes go to was written
-#: to last. How exact that is depends on the file system, so that the number of changes is read now and then anyway.
+#: Seconds between two checks for changes by any process: the modification time of the write-ahead log. Its resolution
+#: depends on the file system, so the change counter is also read now and then.
 _WATCH = 0.2
 _ANYWAY = 2.0
 _EVENT = "plane, type, reason, message, first, last, count"
@@ -39,9 +39,9 @@ _EVENT = "plane, type, reason, message, first, last, count"
 class SqliteStore(Store):
     """A ``Store`` in an SQLite file, which many processes of a host may use at once.
 
-    One connection, used by one thread of its own: a disk that syncs slowly or a store that is busy does not hold
-    up the event loop. The clock is read inside the transaction, so that a process that is frozen between asking
-    and writing cannot take or renew a lease by an old time.
+    One connection, used by one thread of its own: a disk that syncs slowly or a busy store does not delay the event
+    loop. The clock is read inside the transaction, so that a process that is frozen between request and write cannot
+    acquire or renew a lease by an old time.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class SqliteStore(Store):
         key: Key | None = None,
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
-        """Opens the file, and makes it if there is none. ``clock`` is the wall clock, all times are in seconds.
-        ``key`` is what the keys of planes are sealed by (see ``key_seal.unlocked``, and what it raises). A file of an
-        older format is brought to the newest one by ``migrations``, all or nothing.
+        """Opens the file, and creates it if it does not exist. ``clock`` is the wall clock, all times are in seconds.
+        ``key`` seals the keys of planes (see ``key_seal.unlocked``, and its errors). ``migrations`` bring a file of an
+        older format to the newest one, all or nothing.
 
-        Raises Corrupt, with nothing touched, for a damaged file and one of a format that is not known; Unavailable.
+        Raises Corrupt, without any change, for a damaged file and one of an unknown format; Unavailable.
         """
         self._path = path
         self._log = Path(f"{path}-wal")
@@ -83,7 +83,7 @@ class SqliteStore(Store):
 
     @override
     async def close(self) -> None:
-        """Waits for calls under way; nothing can be called afterwards."""
+        """Waits for calls in progress; no call is allowed afterwards."""
         self._thread.shutdown(wait=True)
         self._leases.close()
         self._db.close()
@@ -119,19 +119,19 @@ class SqliteStore(Store):
             return newest
 
         def work() -> tuple[int, Versions]:
-            at = number()  # first: what is written in between is looked at once more
+            at = number()  # first: changes made in between are found by the next check
             return at, {(kind, name): version for kind, name, version in self._db.execute(query, called)}
 
         while True:
             at, now = await self._run("reading the store", work)
             if now != seen:
                 return now
-            written = self._written()  # first: what is written after that is looked at
+            written = self._written()  # first: later changes are found by the next check
             while await self._run("reading the store", number) == at:
                 written = await self._until_written(written)
 
     async def _until_written(self, before: object) -> object:
-        """Return when the store may have been written to, and when it was."""
+        """Return when the store may have been written to, with the time of that."""
         clock = asyncio.get_running_loop().time
         end = clock() + _ANYWAY
         while (now := self._written()) == before and clock() < end:  # noqa: ASYNC110 - other processes write
@@ -139,7 +139,7 @@ class SqliteStore(Store):
         return now
 
     def _written(self) -> object:
-        """What tells one write to the store's log from the next: nearly always another one."""
+        """A value that nearly always changes with a write to the store's log."""
         try:
             found = self._log.stat()
         except OSError:
@@ -167,7 +167,7 @@ class SqliteStore(Store):
             new = rules.updated(stored, resource, version=self._next())
             key = (type(resource).__name__, resource.name)
             if rules.released_by(new):
-                self._db.execute(_DELETE, key)  # its own version tells those who watch
+                self._db.execute(_DELETE, key)  # its own version informs the watchers
             else:
                 self._put_body(new)
             return new
@@ -275,7 +275,9 @@ class SqliteStore(Store):
 
     @override
     async def acquire(self, name: str, holder: str, ttl: float) -> Lease:
-        await self._write(lambda: self._leases.trim(name))  # on its own: it is to stay when it cannot be taken yet
+        await self._write(
+            lambda: self._leases.trim(name)
+        )  # in its own transaction: it must stay when the lease cannot be acquired yet
         return await self._write(lambda: self._leases.take(name, holder, ttl))
 
     @override
@@ -322,7 +324,7 @@ class SqliteStore(Store):
         self._drop(kind.__name__, name)
 
     def _drop(self, kind: str, name: str) -> None:
-        """Delete a resource, which uses up a version: those who watch wait for the next one."""
+        """Delete a resource, which uses up a version: watchers wait for the next one."""
         if self._db.execute(_DELETE, (kind, name)).rowcount:
             self._next()
 
@@ -334,12 +336,12 @@ class SqliteStore(Store):
         return self._seal.close(self._db, type(resource).__name__, resource.name, rules.encoded(resource))
 
     def _prune(self, plane: str) -> None:
-        """Let a few of the oldest rows go, if any are to."""
+        """Delete a few of the oldest rows, if any may be deleted."""
         (rows,) = self._db.execute("SELECT count(*) FROM journal WHERE plane = ?", (plane,)).fetchone()
         oldest = "SELECT operation, time FROM journal WHERE plane = ? ORDER BY id LIMIT 1"
         operation, until = self._db.execute(oldest, (plane,)).fetchone()
         old = until < self._clock() - rules.JOURNAL_AGE
-        if operation and old:  # else it does not matter, and finding it takes a while
+        if operation and old:  # otherwise it does not matter, and finding it takes a while
             newest = "SELECT time FROM journal WHERE plane = ? AND operation = ? ORDER BY id DESC LIMIT 1"
             (until,) = self._db.execute(newest, (plane, operation)).fetchone()
         last = "SELECT operation FROM journal WHERE plane = ? AND operation <> '' ORDER BY id DESC LIMIT 1"

@@ -1,4 +1,4 @@
-"""The SQLite file: made whole and private, checked before it is opened for writing, its errors in words."""
+"""The SQLite file: created atomically and private, checked before it is opened for writing, with readable errors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from types import MappingProxyType
 from quarterdeck.errors import Corrupt, Unavailable
 from quarterdeck.files import sync_folder, write_secret
 
-# The format of a store's file: what a new one looks like, which one a file has, and how an older one is brought here.
-#
-# The file names its format by a number. Each change of what is in it that an older quarterdeck must not pass over
-# raises the number, with a migration. A process that has opened a file of one format refuses to write to it once
-# another process has migrated it: ``require_current``.
+# The format of a store's file: that of a new one, that of an existing one, and the migrations of older ones. The file
+# has a format number. Each change that an older quarterdeck must not ignore increases the number, with a migration. A
+# process that has opened a file of one format refuses to write to it once another process has migrated it:
+# ``require_current``.
 
 #: Changes a file of one format to the next one, with plain SQL inside the caller's transaction. Documents with keys may
 #: be sealed: a migration leaves them as they are.
@@ -27,7 +26,7 @@ Migration = Callable[[sqlite3.Connection], None]
 #: The migrations by the format that they start from. The first format is that of version 0.1.0.
 MIGRATIONS: Mapping[int, Migration] = MappingProxyType({})
 
-#: The file of a store with nothing in it, in the newest format.
+#: An empty store's file, in the newest format.
 SCHEMA = """
 CREATE TABLE schema_version (version INTEGER NOT NULL);
 CREATE TABLE resource_version (newest INTEGER NOT NULL);
@@ -54,20 +53,20 @@ _FORMAT = "SELECT max(version) FROM schema_version"
 
 
 def newest(migrations: Mapping[int, Migration]) -> int:
-    """The format that the last of these migrations leads to."""
+    """The format after the last of these migrations."""
     return 1 + max(migrations, default=0)
 
 
 def create(db: sqlite3.Connection, number: int) -> None:
-    """Make the tables, inside the caller's transaction."""
+    """Create the tables, inside the caller's transaction."""
     for statement in SCHEMA.split(";"):
         db.execute(statement)
     db.execute("INSERT INTO schema_version VALUES (?)", (number,))
 
 
 def format_of(db: sqlite3.Connection, path: Path, migrations: Mapping[int, Migration]) -> int:
-    """The format of an open file, which this quarterdeck knows. Raises Corrupt for a file that is no store, for one of
-    a newer quarterdeck, and for one from before the first migration.
+    """The format of an open file, which this quarterdeck knows. Raises Corrupt for a file that is not a store, for one
+    of a newer quarterdeck, and for one from before the first migration.
     """
     doing = "opening the store"
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -88,7 +87,7 @@ def format_of(db: sqlite3.Connection, path: Path, migrations: Mapping[int, Migra
 
 def migrate(db: sqlite3.Connection, path: Path, migrations: Mapping[int, Migration]) -> None:
     """Bring the file to the newest format, inside the caller's transaction: another process may have done so since it
-    was looked at. Raises Corrupt as ``format_of`` does.
+    was checked. Raises Corrupt as ``format_of`` does.
     """
     for number in range(format_of(db, path, migrations), newest(migrations)):
         migrations[number](db)
@@ -109,7 +108,7 @@ def _newer(doing: str, path: Path, found: int, known: int) -> Corrupt:
 
 
 _RESTORE = "put a copy from a backup in its place, or move it away to start with an empty store"
-#: Seconds for which a look at the whole file is good, and what tells one boot of the host from another.
+#: Seconds for which a check of the whole file is valid, and the identity of the host's boot.
 _CHECK_EVERY = 86_400.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _BAD = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -118,10 +117,10 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def opened(path: Path, *, busy_timeout: float, migrations: Mapping[int, Migration] = MIGRATIONS) -> sqlite3.Connection:
-    """A connection to the store's file, made if it does not exist, and migrated if its format is an older one.
+    """A connection to the store's file, created if it does not exist, and migrated if its format is an older one.
 
-    The file, and so the -wal and -shm that SQLite makes beside it, are 0600 from their first moment: keys are in
-    them. Raises Corrupt, with nothing touched, if the file is damaged or has a format that is not known; Unavailable.
+    The file, and so the -wal and -shm that SQLite creates next to it, are 0600 from their creation: they contain keys.
+    Raises Corrupt, without any change, if the file is damaged or has an unknown format; Unavailable.
     """
     with in_words("opening the store", path):
         if not path.exists():
@@ -145,7 +144,7 @@ def opened(path: Path, *, busy_timeout: float, migrations: Mapping[int, Migratio
 
 @contextlib.contextmanager
 def in_words(doing: str, path: Path) -> Iterator[None]:
-    """Turns the errors of SQLite and of the file system into Corrupt and Unavailable."""
+    """Turn the errors of SQLite and of the file system into Corrupt and Unavailable."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -164,11 +163,13 @@ def in_words(doing: str, path: Path) -> Iterator[None]:
             *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR),
             *(sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_NOMEM),
         }:
-            raise Unavailable(doing, f"{path}: {error}", "look at its folder's rights and its disk") from error
+            raise Unavailable(doing, f"{path}: {error}", "check its folder's permissions and its disk") from error
         raise
     except OSError as error:
         seen = f"{error.filename or path}: {error.strerror}"
-        raise Unavailable(doing, seen, "look at the folder's rights and its disk, or set QUARTERDECK_HOME") from error
+        raise Unavailable(
+            doing, seen, "check the folder's permissions and its disk, or set QUARTERDECK_HOME"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -185,7 +186,9 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _create(path: Path, number: int) -> None:
-    """Make the whole file aside and link it in place: nobody ever sees half of it, and of two makers one wins."""
+    """Create the whole file under another name and link it in place: no process ever sees half of it, and of two
+    creators one wins.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     aside = path.parent / f".{path.name}.{secrets.token_hex(6)}"
     os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -202,7 +205,7 @@ def _create(path: Path, number: int) -> None:
 
 
 def _check(path: Path, busy_timeout: float, migrations: Mapping[int, Migration]) -> int:
-    """The format of the file. Raises Corrupt. Reads only, through SQLite: closing the file by hand would drop SQLite's
+    """The format of the file. Raises Corrupt. Reads only, through SQLite: closing the file directly would drop SQLite's
     locks on it.
     """
     doing = "opening the store"
@@ -218,8 +221,8 @@ def _check(path: Path, busy_timeout: float, migrations: Mapping[int, Migration])
 
 
 def _checked_lately(path: Path) -> bool:
-    """Whether all of the file was looked at within a day, and since the host booted: a power failure is what damages
-    files. Damage that comes later shows when it is read (``in_words``).
+    """Whether the whole file was checked within a day, and since the host's boot: a power failure is what damages
+    files. Later damage shows when it is read (``in_words``).
     """
     try:
         note = _note_of(path)
@@ -229,7 +232,7 @@ def _checked_lately(path: Path) -> bool:
 
 
 def _note_checked(path: Path) -> None:
-    with contextlib.suppress(OSError):  # then it is looked at again the next time
+    with contextlib.suppress(OSError):  # then it is checked again the next time
         write_secret(_note_of(path), _life(path).encode())
 
 
@@ -238,7 +241,7 @@ def _note_of(path: Path) -> Path:
 
 
 def _life(path: Path) -> str:
-    """What tells this boot of the host, and this file from a copy that was put in its place, from others."""
+    """The identity of this boot of the host, and of this file as opposed to a copy in its place."""
     return f"{_BOOT_ID.read_text().strip()} {path.stat().st_ino}"
 
 

@@ -1,4 +1,6 @@
-"""The leases of a store in an SQLite file, and which of their holders live. Called inside the store's transactions."""
+"""The leases of a store in an SQLite file, and which of their holders are alive. Called inside the store's
+transactions.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from quarterdeck.stores.port import Lease
 
 
 class SqliteLeases:
-    """The table of leases. What each call raises is said by ``Store``. Not for more than one thread."""
+    """The table of leases. See ``Store`` for the errors of each call. For a single thread."""
 
     def __init__(self, db: sqlite3.Connection, path: Path, clock: Callable[[], float]) -> None:
         """``path`` is the store's; ``clock`` is the wall clock, in seconds."""
@@ -29,7 +31,7 @@ class SqliteLeases:
         self._holders.close()
 
     def trim(self, name: str) -> None:
-        """Cut a lease that was stamped before the clock was set back."""
+        """Shorten a lease that was stamped before the clock was set back."""
         before = self._newest(name)
         trimmed = rules.cut(before, self._clock())
         if trimmed is not None and trimmed != before:
@@ -61,7 +63,7 @@ class SqliteLeases:
         return None if found is None or self._holders.is_gone(found) else found
 
     def check(self, lease: Lease | None) -> None:
-        """Raises LeaseLost for a lease that a write carries and that is its holder's no more."""
+        """Raises LeaseLost for a lease of a write that its holder no longer has."""
         if lease is not None:
             rules.check_fence(lease, self._newest(lease.name))
 
@@ -78,23 +80,23 @@ class SqliteLeases:
         return lease
 
 
-# Whether the process that holds a lease still is: so that nobody waits for the lease of one that was killed.
+# Whether the process that holds a lease is still alive: so that no process waits for the lease of a killed one.
 
 
 class Holders:
-    """The holders of a store's leases. Each has a lock on a file of its own while it lives, which the kernel takes from
-    it when its process ends in whatever way. A frozen process keeps it; a lease without such a file (the
-    disk is full or knows no locks) is left to run out.
+    """The holders of a store's leases. Each holds a lock on its own file while it is alive, which the kernel releases
+    when its process ends in whatever way. A frozen process keeps it; a lease without such a file (the disk is full or
+    supports no locks) simply expires.
     """
 
     def __init__(self, folder: Path) -> None:
-        """``folder`` is made when it is needed."""
+        """``folder`` is created when it is needed."""
         self._folder = folder
         self._held: dict[str, int] = {}
 
     def begins(self, lease: Lease, *, after: Lease | None) -> None:
-        """Say that this process holds a lease, and that nobody asks for the one ``after`` which it comes any more:
-        before anybody else can see that it is taken.
+        """Mark this process as the holder of a lease, and the earlier lease ``after`` as obsolete: before any other
+        process can see that it is taken.
         """
         self.ends(lease.name)
         with contextlib.suppress(OSError):
@@ -115,7 +117,7 @@ class Holders:
             self.ends(name)
 
     def is_gone(self, lease: Lease) -> bool:
-        """Whether the process that took a lease has ended, for sure."""
+        """Whether the process that acquired a lease has certainly ended."""
         try:
             descriptor = os.open(self._file(lease), os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -134,7 +136,9 @@ class Holders:
 
 
 def _locked(path: Path) -> int:
-    """A descriptor of the file with a lock on it. Without the lock there is no file: it would say that we are gone."""
+    """A descriptor of the file with a lock on it. Without the lock there is no file: it would mean that this process
+    has ended.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

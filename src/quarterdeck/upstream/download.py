@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds. Short: on a network without the internet the next source should be asked soon."""
+"""Seconds. Short: on a network without the internet the next source should be tried soon."""
 STALL_TIMEOUT = 30.0
 """Seconds without a byte after which a download counts as cut."""
 _CHUNK = 1 << 18
@@ -33,8 +33,8 @@ class _Cut(Exception):
 class Releases:
     """Downloads from the projects' own sites, or from a mirror of them.
 
-    A host that could not be reached is not asked again by this object. Raises InvalidInput when ``mirror``
-    is no web address.
+    A host that could not be reached is not tried again by this object. Raises InvalidInput when ``mirror`` is not a web
+    address.
     """
 
     name = "release"
@@ -49,7 +49,7 @@ class Releases:
         if mirror and not mirror.startswith(("http://", "https://")):
             raise InvalidInput(
                 "reading QUARTERDECK_MIRROR",
-                f"{mirror!r} is no web address",
+                f"{mirror!r} is not a web address",
                 "give http://... or https://...",
             )
         self._mirror = mirror
@@ -88,19 +88,19 @@ class Releases:
             raise Corrupt(
                 doing,
                 f"its SHA-256 is {digest}, {'pinned' if file.pinned else 'published'} is {expected}",
-                "nothing was kept; try again, and if it stays so, do not trust this network or mirror",
+                "nothing was kept; try again, and if this persists, do not trust this network or mirror",
             )
         if file.members is None:
             return dict.fromkeys(file.programs, path)
         return await asyncio.to_thread(_unpack, path, file.members, folder)
 
     async def _published(self, client: httpx2.AsyncClient, file: ReleaseFile, doing: str, progress: Progress) -> str:
-        """The SHA-256 that is published beside a file. Raises Corrupt when there is none for it."""
+        """The SHA-256 that is published next to a file. Raises Corrupt when there is none for it."""
         url = mirrored(file.checksum_url, self._mirror)
         found = published_sum(await self._twice(url, lambda: self._checksums(client, url), progress), file.name)
         if found is None:
             raise Corrupt(
-                doing, f"{_shown(url)} holds no SHA-256 for it", "does a proxy or mirror answer in its place?"
+                doing, f"{_shown(url)} has no SHA-256 for it", "check whether a proxy or mirror answers in its place"
             )
         progress.note(f"{file.name}: no digest is pinned for it; checked against {_shown(url)}")
         return found
@@ -112,7 +112,7 @@ class Releases:
         return response.text
 
     async def _twice(self, url: str, attempt: Callable[[], Awaitable[str]], progress: Progress) -> str:
-        """What ``attempt`` gets from ``url``; it is made once more if the connection broke meanwhile.
+        """The result of ``attempt`` for ``url``; it is repeated once if the connection broke.
 
         A host that cannot be reached at all is remembered, and not tried again.
         """
@@ -134,15 +134,15 @@ class Releases:
 
     def _no_contact(self, host: str, error: Exception, progress: Progress) -> CannotGive:
         why = f"{host} cannot be reached ({_reason(error)})"
-        if not self._unreachable:  # one line for a person, however many files and hosts there are
+        if not self._unreachable:  # one line for people, however many files and hosts there are
             progress.note(f"{why}: what cannot be downloaded will be built from its Go modules")
         self._unreachable[host] = why
         return CannotGive(why, absent=False)
 
     async def _body(self, client: httpx2.AsyncClient, url: str, path: Path, progress: Progress) -> str:
-        """Write what ``url`` gives to ``path``. Returns its SHA-256 in hex."""
+        """Write the content of ``url`` to ``path``. Returns its SHA-256 in hex."""
         digest, done, task = hashlib.sha256(), 0, f"downloading {path.name}"
-        # Any compression on the way would make Content-Length and the published sum speak of different bytes.
+        # With compression in transit, Content-Length and the published sum would be those of different bytes.
         async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as response:
             _check_status(response, url)
             length = response.headers.get("Content-Length", "")
@@ -175,7 +175,7 @@ def _check_status(response: httpx2.Response, url: str) -> None:
 
 
 def _unpack(archive: Path, members: Mapping[UpstreamProgram, str], folder: Path) -> Mapping[UpstreamProgram, Path]:
-    """Take single files out of a gzipped tar; their names in it are never used as paths."""
+    """Extract single files of a gzipped tar; their names in it are never used as paths."""
     found: dict[UpstreamProgram, Path] = {}
     wanted = {member: program for program, member in members.items()}
     try:
@@ -192,12 +192,12 @@ def _unpack(archive: Path, members: Mapping[UpstreamProgram, str], folder: Path)
     finally:
         archive.unlink()
     if missing := [member for member, program in wanted.items() if program not in found]:
-        raise CannotGive(f"{archive.name} holds no {', '.join(missing)}", absent=True)
+        raise CannotGive(f"{archive.name} does not contain {', '.join(missing)}", absent=True)
     return found
 
 
 def _shown(url: str) -> str:
-    """``url`` without a password that a mirror's may carry."""
+    """``url`` without the password of a mirror."""
     import httpx2
 
     return str(httpx2.URL(url).copy_with(userinfo=b""))

@@ -1,4 +1,4 @@
-"""Programs from a folder that the user gives: used as they are, once they were seen to be the right ones."""
+"""Programs from a folder that the user gives: used unchanged, after a check of their versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.upstream.catalog import UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
 GIVEN = "given"
-"""The source that such entries name."""
+"""The source of such entries."""
 _DEADLINE = 30.0
 
 
@@ -27,8 +27,8 @@ class GivenFolder:
     def look(self, program: UpstreamProgram, version: Version) -> Entry | None:
         """The ``program`` in the folder; None when the folder has none.
 
-        It is broken unless it is a whole program for the target that prints ``version`` when asked for it,
-        which is done once for each file.
+        It is broken unless it is a complete program for the target that prints ``version`` on request, which is done
+        once for each file.
         """
         path = self._folder / program
         size = 0
@@ -66,6 +66,6 @@ def read_version(program: UpstreamProgram, path: Path) -> Version | None:
         done = run_blocking((str(path), *version_arguments(program)), doing="reading its version", deadline=_DEADLINE)
     except TimedOut:
         return None
-    said = done.output.replace(str(path), "")  # Envoy begins with its path, which may hold numbers as well
+    said = done.output.replace(str(path), "")  # Envoy prints its path first, which may contain numbers as well
     match = re.search(r"\bv?(\d+\.\d+\.\d+)\b", said)
     return Version.parse(match[1]) if match else None

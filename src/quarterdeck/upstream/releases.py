@@ -15,8 +15,8 @@ from quarterdeck.upstream.sources import Target
 class ReleaseFile:
     """One file to download.
 
-    ``members`` says which file of the archive each program is; it is None when the file is the program. ``pinned`` is
-    its SHA-256 in hex where it is known from elsewhere; else what ``checksum_url`` publishes must do.
+    ``members`` maps each program to its file in the archive; it is None when the file is the program. ``pinned`` is its
+    SHA-256 in hex where it is known from elsewhere; otherwise the one that ``checksum_url`` publishes must do.
     """
 
     url: str
@@ -40,7 +40,7 @@ def release_files(
 ) -> tuple[ReleaseFile, ...]:
     """The files that hold ``programs``; empty when the project publishes no checksums for its releases.
 
-    ``pins`` maps addresses without ``https://`` to the digests that are known of what is there.
+    ``pins`` maps addresses without ``https://`` to the known digests of their files.
     """
     files = _files(project, version, programs, target)
     return tuple(replace(each, pinned=pins.get(each.url.removeprefix("https://"))) for each in files)
@@ -94,7 +94,7 @@ def mirrored(url: str, mirror: str | None) -> str:
 
 
 def published_sum(text: str, name: str) -> str | None:
-    """The SHA-256 (hex) that a checksum file gives for ``name``: the sum alone, or lines as of sha256sum."""
+    """The SHA-256 (hex) of ``name`` in a checksum file: the sum alone, or lines as of sha256sum."""
     for line in text.splitlines():
         words = line.split()
         if not words or not re.fullmatch(r"[0-9a-fA-F]{64}", words[0]):
@@ -104,17 +104,16 @@ def published_sum(text: str, name: str) -> str | None:
     return None
 
 
-# Digests of the default versions, known from elsewhere than where the programs come from. Data only.
-#
-# Whoever can change a release, or answers in its place, can change the checksum beside it as well; these it cannot.
-# Checked by ``Releases`` and ``GoBuild`` where they have one, and again whenever a cached program is used.
+# Digests of the default versions, from other places than the programs. Data only. An attacker who can change a release,
+# or answer in its place, can change the checksum next to it as well; these digests it cannot. Checked by ``Releases``
+# and ``GoBuild`` where they have one, and again whenever a cached program is used.
 
 _KUBERNETES = "dl.k8s.io/v1.36.3/bin/linux"
 
 #: SHA-256 of official releases by their address, without ``https://``. Those of Kubernetes were read from kops
-#: (pkg/assets/assetdata/k8s-1.36.yaml), which generates and reviews them; kubectl's stand in Kubespray's list, too.
-#: None is known for certain for etcd 3.6.16 and CoreDNS 1.15.0: what is downloaded of these is held against the
-#: checksum that the project publishes, and a line says so.
+#: (pkg/assets/assetdata/k8s-1.36.yaml), which generates and reviews them; kubectl's are in Kubespray's list, too. None
+#: is known for certain for etcd 3.6.16 and CoreDNS 1.15.0: downloads of these are checked against the checksum that the
+#: project publishes, and a line reports that.
 RELEASES = {
     f"{_KUBERNETES}/amd64/kube-apiserver": "1f217d397234a6d065da663c6e086fdb02c0f0de97a0758ff3e6f3956f4ef8ab",
     f"{_KUBERNETES}/amd64/kube-controller-manager": "7edfe976d5a06c7a702d653e914095f4a732a04bb2139115b6a6eba6a9b781c7",
@@ -126,9 +125,9 @@ RELEASES = {
     f"{_KUBERNETES}/arm64/kubectl": "3d86f24401c41ae5a46ac50eef8865fe891d3647d324a0836f6c63757a126e62",
 }
 
-#: Lines of a go.sum: the default versions' modules, and what is built along with them under the same version. Each was
-#: proved against the signed tree of Go's checksum database. A project's own go.sum is part of its module, so these pin
-#: all other modules as well.
+#: Lines of a go.sum: the default versions' modules, and modules that are built along with them under the same version.
+#: Each was verified against the signed tree of Go's checksum database. A project's own go.sum is part of its module, so
+#: these pin all other modules as well.
 MODULES = """\
 github.com/coredns/coredns v1.15.0 h1:OBT+OEyHVdUiVxPhrNlC5XZVq3RkSxzQXfZQ76gm5ck=
 go.etcd.io/etcd/api/v3 v3.6.16 h1:+aBihYqz6+zMcGWNNT2dbFMKvqqQXvHJG9SmZDzwRdA=

@@ -1,7 +1,4 @@
-"""The machine that programs are for, and the port through which they come in.
-
-What a source says when it has none is here as well.
-"""
+"""The target machine of programs, and the port of their sources, with its errors."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Target:
         goarch = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}.get(machine)
         if system != "linux" or goarch is None:
             raise PreconditionFailed(
-                "finding out what this machine is",
+                "detecting the platform of this machine",
                 f"it is {system} on {machine}",
                 "use Linux on x86-64 or arm64",
             )
@@ -50,10 +47,10 @@ class Target:
 
 
 def fault(path: Path, target: Target) -> str | None:
-    """What is wrong with ``path`` as a program for ``target``; None when nothing is.
+    """The problem of ``path`` as a program for ``target``; None if there is none.
 
-    Reads the ELF header and the program headers only: a file that ends before its last loaded segment
-    was cut short. Raises OSError as the file system does.
+    Reads the ELF header and the program headers only: a file that ends before its last loaded segment was cut short.
+    Raises OSError.
     """
     with path.open("rb") as stream:
         head = stream.read(_HEADER.size)
@@ -77,7 +74,7 @@ def fault(path: Path, target: Target) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRequest:
-    """Programs of one release that are wanted. ``folder`` is empty, and takes all files that arise."""
+    """Programs of one release to fetch. ``folder`` is empty, and takes all temporary files."""
 
     project: Project
     version: Version
@@ -87,9 +84,9 @@ class ProgramRequest:
 
 
 class CannotGive(Exception):
-    """This source does not have what was ordered.
+    """This source does not have the requested programs.
 
-    ``absent``: the source was reached and knows no such release; else it could not be reached or used.
+    ``absent``: the source was reached and has no such release; else it could not be reached or used.
     """
 
     def __init__(self, why: str, *, absent: bool) -> None:
@@ -98,7 +95,7 @@ class CannotGive(Exception):
 
 
 class ProgramSource(Protocol):
-    """Where programs come from: a site with releases, or a compiler."""
+    """A source of programs: a site with releases, or a compiler."""
 
     @property
     def name(self) -> str:
@@ -106,9 +103,9 @@ class ProgramSource(Protocol):
         ...
 
     async def fetch(self, order: ProgramRequest, progress: Progress) -> Mapping[UpstreamProgram, Path]:
-        """All programs of ``order`` as files in its folder, checked against what their project published.
+        """All programs of ``order`` as files in its folder, checked against the project's published sums.
 
-        Raises CannotGive when it has them not, Corrupt when it has them wrong (no other source is asked
-        then), PreconditionFailed when there is no room for them.
+        Raises CannotGive when it does not have them, Corrupt when its files are wrong (no other source is tried then),
+        PreconditionFailed when there is no room for them.
         """
         ...

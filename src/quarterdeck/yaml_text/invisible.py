@@ -12,7 +12,7 @@ _INDENTATION = re.compile(r"[ \t]*")
 
 
 def is_invisible(character: str) -> bool:
-    """Whether nobody sees it, or it looks like a space and is not one."""
+    """Whether it is invisible, or looks like a space and is not one."""
     return character not in " \t\n" and unicodedata.category(character) in _CATEGORIES
 
 

@@ -1,4 +1,4 @@
-"""Which value a scalar of YAML has for Kubernetes.
+"""The value of a YAML scalar in Kubernetes.
 
 Kubernetes' programs and kubectl read YAML with sigs.k8s.io/yaml: go.yaml.in/yaml/v2 (resolve.go, decode.go) makes Go
 values, which are written as JSON and read again (sigs.k8s.io/json). That is neither YAML 1.1 nor 1.2: ``yes`` and ``y``
@@ -20,7 +20,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 _PREFIX = "tag:yaml.org,2002:"
 STRING, MERGE, BINARY = (f"{_PREFIX}{each}" for each in ("str", "merge", "binary"))
 _TIMESTAMP = f"{_PREFIX}timestamp"
-#: Tags that say how a scalar is read; a scalar with any other tag is text.
+#: Tags that determine how a scalar is read; a scalar with any other tag is text.
 _RESOLVED = {"", _TIMESTAMP, *(f"{_PREFIX}{each}" for each in ("bool", "int", "float", "null"))}
 
 _WORDS: dict[str, Scalar] = {"": None, "~": None, "y": True, "Y": True, "n": False, "N": False}
@@ -86,7 +86,7 @@ def plain(value: Scalar) -> Scalar:
 
 
 def key(value: Scalar) -> str:
-    """The key of a mapping, which JSON wants as text. Raises ValueError for null."""
+    """The key of a mapping, which must be text in JSON. Raises ValueError for null."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):

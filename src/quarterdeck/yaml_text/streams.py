@@ -1,8 +1,8 @@
 """Texts of several documents, as kubectl reads them, and texts of which only the first counts, as servers read them.
 
 ``documents`` follows k8s.io/apimachinery (pkg/util/yaml/decoder.go): JSON objects one after the other, then YAML
-documents with lines of ``---`` between them. It refuses what kubectl reads otherwise than it looks: a key that is there
-twice, and a document after ``...``.
+documents with lines of ``---`` between them. It refuses texts that kubectl reads differently from how they look: a
+duplicate key, and a document after ``...``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quarterdeck.yaml_text.scalars import plain
 _BOM = "\ufeff"
 _SEPARATOR = "---"
 _BLANK = re.compile(r"[\s\ufeff]*")
-#: What YAML 1.1 allows nowhere.
+#: Characters that YAML 1.1 forbids everywhere.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -42,7 +42,7 @@ class Document:
 
 
 def documents(text: str, source: str) -> Iterator[Document]:
-    """All documents of a text that hold something. ``source``: what errors call it.
+    """All documents of a text that are not empty. ``source``: its name in errors.
 
     Raises InvalidInput with the document and the line.
     """
@@ -59,7 +59,7 @@ def documents(text: str, source: str) -> Iterator[Document]:
 
 
 def first_document(text: str, source: str) -> Value:
-    """The first document of a text: kube-apiserver and other servers read no more of their files, and neither do the
+    """The first document of a text: kube-apiserver and other servers read only that of their files, and so do the
     clients that read a kubeconfig. Raises InvalidInput with the line.
     """
     text = text.removeprefix(_BOM)
@@ -68,7 +68,7 @@ def first_document(text: str, source: str) -> Value:
 
 
 def _json_objects(text: str, source: str) -> Iterator[tuple[Value, int, int]]:
-    """JSON objects that the text begins with: each with where it begins and ends."""
+    """JSON objects at the start of the text: each with its start and end."""
     number = 0
     start = _after_blank(text, 0)
     while text.startswith("{", start):
@@ -76,7 +76,7 @@ def _json_objects(text: str, source: str) -> Iterator[tuple[Value, int, int]]:
         try:
             value, end = _JSON.raw_decode(text, start)
         except json.JSONDecodeError:
-            return  # YAML has braces too; if it is neither, YAML's error tells more
+            return  # YAML has braces too; if it is neither, YAML's error says more
         except UnreadableError as error:
             _refuse(f"{place} (line {text.count(chr(10), 0, start) + 1})", error.problem)
         except RecursionError:
@@ -98,7 +98,7 @@ def _once(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise UnreadableError(f"{twice!r} is there twice in one mapping")
+        raise UnreadableError(f"{twice!r} appears twice in one mapping")
     return made
 
 
@@ -147,12 +147,14 @@ def _chunks(text: str, source: str, first: int) -> Iterator[tuple[str, int]]:
 
 
 def _holds(lines: list[str]) -> bool:
-    """Whether anything but blanks is in them."""
+    """Whether they contain anything but blanks."""
     return any(line.strip(" \t\r") for line in lines)
 
 
 def _composed(text: str, place: str, before: int, *, only: bool) -> tuple[Value, int]:
-    """``composed``, with lines as the whole text counts them, from 1; ``before``: how many are before this."""
+    """``composed``, with lines as the whole text counts them, from 1; ``before``: the number of lines before this
+    document.
+    """
     forbidden = _FORBIDDEN.search(text)
     if forbidden is not None:
         line = text.count("\n", 0, forbidden.start())

@@ -50,7 +50,7 @@ def joined(
 
 def ready(lab: PlaneLab, plane: str) -> dict[str, bool | None]:
     """Which nodes the plane has, and whether each is ready."""
-    return {each["node"]: each["ready"] for each in lab.run("node", "list", plane, "-o", "json").json}
+    return {each["name"]: each["ready"] for each in lab.run("node", "list", plane, "-o", "json").json}
 
 
 def _resolvers(lab: PlaneLab, space: AddressSpace) -> tuple[str, ...]:
@@ -75,4 +75,4 @@ def _join(lab: PlaneLab, plane: str, machines: NodeMachines, by_kubeadm: Sequenc
             assert "This node has joined the cluster" in said
         by_itself.result()
     for each in lab.run("node", "token", "list", plane, "-o", "json").json:
-        lab.run("node", "token", "delete", plane, each["token"])
+        lab.run("node", "token", "delete", plane, each["name"])

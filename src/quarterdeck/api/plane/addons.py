@@ -1,4 +1,4 @@
-"""Add-ons: objects that quarterdeck keeps in a plane, and what is known of each."""
+"""Add-ons: objects that quarterdeck keeps applied in a plane, and the state of each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from quarterdeck.api.names import dns_label, label_within, shortened
 from quarterdeck.api.schema import InSchema, label, refuse
 from quarterdeck.api.values import AbsolutePath
 
-#: Of an add-on's name: the object that its set is written down in is called by it.
+#: Of an add-on's name: the name of the object that records its set contains it.
 ADDON_NAME_MAX = 40
-#: Those that are quarterdeck's own: what nodes look for when they join, and what a cloud controller manager may do.
+#: quarterdeck's own add-ons: what joining nodes read, and the rights of a cloud controller manager.
 NODES_ADDON = "quarterdeck-nodes"
 CLOUD_ADDON = "quarterdeck-cloud"
 LOCKS_ADDON = "quarterdeck-locks"
@@ -29,48 +29,57 @@ def _text(text: str) -> str:
 
 def _chart(text: str) -> str:
     if not text or len(text) > _CHART_MAX or text.startswith("-") or any(each.isspace() for each in text):
-        raise ValueError(f"{shortened(text)} names no chart")
+        raise ValueError(f"{shortened(text)} is not the name of a chart")
     return text
 
 
 def _repository(text: str) -> str:
     if not text.startswith(("https://", "http://", "file://")) or any(each.isspace() for each in text):
-        raise ValueError(f"{shortened(text)} is no address of a repository, such as https://charts.example")
+        raise ValueError(f"{shortened(text)} is not the address of a repository, such as https://charts.example")
     return text
 
 
 class Chart(Model):
-    """A Helm chart, rendered by the ``helm`` on the path: a folder or an archive on this host, ``oci://...``, or with
-    ``repository`` a name in that. ``release``: what the release is called; the add-on's name if it is left out.
-    """
+    """A Helm chart. The `helm` program of this host renders it."""
 
+    #: A directory or an archive on this host, `oci://...`, or the name of a chart in `repository`.
     chart: Annotated[str, AfterValidator(_chart), InSchema({"pattern": r"^[^\s-]\S*$", "maxLength": _CHART_MAX})]
+    #: The URL of the repository.
     repository: Annotated[str, AfterValidator(_repository), InSchema({"pattern": r"^(https?|file)://\S+$"})] | None = (
         None
     )
+    #: The version of the chart; without it, the newest.
     version: Annotated[str, Field(pattern=r"^[^\s-]\S{0,99}$")] | None = None
+    #: The name of the release; without it, the name of the add-on.
     release: Annotated[str, AfterValidator(label_within(_RELEASE_MAX)), label(_RELEASE_MAX)] | None = None
+    #: Values for the chart.
     values: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _it_is_found_from_anywhere(self) -> Chart:
         if self.repository is None and not self.chart.startswith(("/", "oci://")):
-            refuse(("chart", f"{shortened(self.chart)} is no absolute path and no oci://; else name its repository"))
+            refuse(
+                ("chart", f"{shortened(self.chart)} is neither an absolute path nor oci://; else name its repository")
+            )
         if self.repository is not None and self.chart.startswith(("/", "oci://")):
             refuse(("repository", "is for charts that are named, not for paths and oci://"))
         return self
 
 
 class Addon(Model):
-    """Objects that are to be in a plane, from one source: ``inline`` (YAML), a ``file``, all YAML and JSON files of a
-    ``folder``, or a ``helm`` chart. ``namespace``: for those of its objects that are in one and name none.
-    """
+    """Kubernetes objects that a plane always has, from exactly one source."""
 
+    #: The name of the add-on.
     name: Annotated[str, AfterValidator(label_within(ADDON_NAME_MAX)), label(ADDON_NAME_MAX)]
+    #: The namespace of namespaced objects that name none.
     namespace: Annotated[str, AfterValidator(dns_label), label(63)] = "default"
+    #: The objects as YAML text.
     inline: Annotated[str, AfterValidator(_text), InSchema({"pattern": r"\S"})] | None = None
+    #: A YAML or JSON file on this host.
     file: AbsolutePath | None = None
+    #: A directory on this host; all of its YAML and JSON files are read.
     folder: AbsolutePath | None = None
+    #: A Helm chart.
     helm: Chart | None = None
 
     @model_validator(mode="after")
@@ -98,18 +107,19 @@ Addons = Annotated[tuple[Addon, ...], AfterValidator(_named_once), InSchema({"un
 
 
 class AddonStatus(Model):
-    """What is known of one add-on that was applied, or that does not come to be.
+    """The state of one add-on."""
 
-    ``manifests`` names the AddonManifests from which it was last applied as a whole ("": it never was), ``digest`` is
-    the content's of it, ``objects`` how many those are, and ``fields`` a digest of what quarterdeck owns of them, as
-    the apiserver says: when somebody takes any of it, it says something else. ``why`` is why it is not as wanted, or
-    what is waited for; "" if it is.
-    """
-
+    #: The name of the add-on.
     name: str
+    #: The AddonManifests from which the whole add-on was last applied; empty before that.
     manifests: str = ""
+    #: The digest of the applied content.
     digest: str = ""
+    #: The number of objects.
     objects: Annotated[int, Field(ge=0)] = 0
+    #: The digest of the fields that quarterdeck owns. It changes when somebody else takes over one of them.
     fields: str = ""
+    #: When the add-on was last applied.
     applied_at: AwareDatetime | None = None
+    #: Why the add-on is not applied, or what it waits for; empty if it is applied.
     why: str = ""

@@ -1,4 +1,4 @@
-"""What users say of the apiservers besides flags: the configuration of admission plugins, and tracing."""
+"""Settings of the apiservers besides flags: the configuration of admission plugins, and tracing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.api.base import Model
 from quarterdeck.api.names import host, shortened
 from quarterdeck.api.schema import InSchema, refuse, refuse_if_any
 
-#: The plugins that take a configuration, and of which group and kind it is ("": it says neither).
+#: The plugins that accept a configuration, with its group and kind ("": it has neither).
 CONFIGURED: Mapping[str, tuple[str, str]] = {
     "EventRateLimit": ("eventratelimit.admission.k8s.io", "Configuration"),
     "PodNodeSelector": ("", ""),
@@ -20,7 +20,7 @@ CONFIGURED: Mapping[str, tuple[str, str]] = {
     "PodTolerationRestriction": ("podtolerationrestriction.admission.k8s.io", "Configuration"),
     "ResourceQuota": ("apiserver.config.k8s.io", "ResourceQuotaConfiguration"),
 }
-_FILE = "its configuration names a file on the machine, which would not come along when the plane moves"
+_FILE = "its configuration names a file on the machine, which would not move with the plane"
 _REFUSED: Mapping[str, str] = {
     "ImagePolicyWebhook": _FILE,
     "MutatingAdmissionWebhook": _FILE,
@@ -36,7 +36,7 @@ def _plugin(name: str) -> str:
     if name in _REFUSED:
         raise ValueError(f"{name}: {_REFUSED[name]}")
     if name not in CONFIGURED:
-        raise ValueError(f"{shortened(name)} takes no configuration; there are {', '.join(CONFIGURED)}")
+        raise ValueError(f"{shortened(name)} accepts no configuration; those that do: {', '.join(CONFIGURED)}")
     return name
 
 
@@ -49,9 +49,11 @@ def _collector(text: str) -> str:
 
 
 class AdmissionPlugin(Model):
-    """What one plugin is told: the object that upstream's AdmissionConfiguration has under ``configuration``."""
+    """The configuration of one admission plugin."""
 
+    #: The name of the plugin.
     name: Annotated[str, AfterValidator(_plugin), InSchema({"enum": [*CONFIGURED]})]
+    #: The object that an AdmissionConfiguration has under `configuration`.
     configuration: dict[str, JsonValue]
 
     @model_validator(mode="after")
@@ -67,8 +69,9 @@ class AdmissionPlugin(Model):
 
 
 class Admission(Model):
-    """The configuration of admission plugins. One that is named here replaces quarterdeck's own for that plugin."""
+    """Configuration of admission plugins."""
 
+    #: The plugins. A plugin here replaces quarterdeck's own configuration of it.
     plugins: tuple[AdmissionPlugin, ...] = ()
 
     @model_validator(mode="after")
@@ -76,7 +79,7 @@ class Admission(Model):
         names = [each.name for each in self.plugins]
         refuse_if_any(
             [
-                (f"plugins[{number}].name", f"{name!r} was there before")
+                (f"plugins[{number}].name", f"{name!r} is configured twice")
                 for number, name in enumerate(names)
                 if name in names[:number]
             ]
@@ -85,12 +88,11 @@ class Admission(Model):
 
 
 class Tracing(Model):
-    """Where an apiserver sends its traces: OTLP over gRPC, without TLS, which is all that upstream can.
+    """Traces of the apiservers: OTLP over gRPC. kube-apiserver can send them only without TLS."""
 
-    No ``sampling_rate_per_million``: only what a client already traces.
-    """
-
+    #: The host and port of the collector.
     endpoint: Annotated[
         str, AfterValidator(_collector), InSchema({"pattern": r"^(\[[0-9a-fA-F:.]+\]|[^:\s/]+):\d{1,5}$"})
     ]
+    #: The share of requests to trace; without it, only requests that the client traces.
     sampling_rate_per_million: Annotated[int, Field(ge=0, le=1_000_000)] | None = None

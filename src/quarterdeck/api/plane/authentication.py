@@ -1,7 +1,7 @@
-"""Who may come in with a token of somebody else: upstream's AuthenticationConfiguration, as far as users write it.
+"""Authentication with tokens of other issuers: upstream's AuthenticationConfiguration, as far as users write it.
 
-The shape and the rules are upstream's (kubernetes: apiserver/pkg/apis/apiserver/validation), so that what an apiserver
-would refuse when it starts is refused before. CEL expressions are only looked at by the apiserver itself.
+The shape and the rules are upstream's (kubernetes: apiserver/pkg/apis/apiserver/validation), so that what would keep an
+apiserver from starting is refused in advance. Only the apiserver itself checks CEL expressions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from quarterdeck.api.base import EMPTY_MEANS_SOMETHING, Model
 from quarterdeck.api.names import dns_name, shortened
 from quarterdeck.api.schema import HTTPS, InSchema, refuse_if_any
 
-# Certificates in PEM, as Kubernetes takes them (client-go: util/cert/pem.go), but for blocks of other kinds.
-#
-# Text between the blocks is a comment: ``openssl`` writes ``subject=`` lines, bundles name each authority. Kubernetes
-# skips a block that is no certificate; here it is refused, since it may be a key.
+# Certificates in PEM, as Kubernetes accepts them (client-go: util/cert/pem.go), but for blocks of other kinds. Text
+# between the blocks is a comment: ``openssl`` writes ``subject=`` lines, bundles name each authority. Kubernetes skips
+# a block that is not a certificate; here it is refused, since it may be a key.
 
 _CERTIFICATE = "CERTIFICATE"
 _BEGIN = re.compile(r"-----BEGIN ([^\n]*?)-----[ \t\r]*(?:\n|$)")
@@ -30,7 +29,7 @@ _BEGIN = re.compile(r"-----BEGIN ([^\n]*?)-----[ \t\r]*(?:\n|$)")
 
 def certificates(text: str) -> str:
     """The text, if it has certificates and no other blocks. Raises ValueError that names the block and its line."""
-    if not list(_bodies(text)):  # all of them are looked at
+    if not list(_bodies(text)):  # all of them are checked
         raise ValueError("has no certificate in PEM (-----BEGIN CERTIFICATE-----)")
     return text
 
@@ -56,7 +55,7 @@ def _bodies(text: str) -> Iterator[bytes]:
         yield content
 
 
-#: Upstream reads no more.
+#: Upstream's limit.
 ISSUERS_MAX = 64
 #: The issuer of the plane's own service accounts.
 OWN_ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -92,12 +91,17 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Issuer(Model):
-    """Who signs the tokens, and for whom. ``certificate_authority`` (PEM) is who vouches for its server."""
+    """The issuer of tokens."""
 
+    #: The URL of the issuer, as in the tokens.
     url: HttpsUrl
+    #: The URL of the discovery document; without it, the one that follows from `url`.
     discovery_url: Annotated[HttpsUrl | None, Field(alias="discoveryURL")] = None
+    #: The certificates (PEM) of the authorities of the issuer's server; without it, those of the machine.
     certificate_authority: Annotated[str, AfterValidator(certificates), _IS_PEM] | None = None
+    #: The audiences that tokens must be for.
     audiences: Annotated[tuple[Text, ...], Field(min_length=1)]
+    #: How audiences are compared; required with more than one.
     audience_match_policy: Literal["MatchAny"] | None = None
 
     @model_validator(mode="after")
@@ -106,7 +110,7 @@ class Issuer(Model):
         if self.url == OWN_ISSUER:
             problems.append(("url", f"{self.url} is the issuer of the plane's own service accounts"))
         if self.discovery_url is not None and self.discovery_url.rstrip("/") == self.url.rstrip("/"):
-            problems.append(("discoveryURL", "is the same as url; leave it out"))
+            problems.append(("discoveryURL", "is the same as url; omit it"))
         if len(set(self.audiences)) < len(self.audiences):
             problems.append(("audiences", "names an audience twice"))
         if len(self.audiences) > 1 and self.audience_match_policy is None:
@@ -116,11 +120,15 @@ class Issuer(Model):
 
 
 class ClaimValidationRule(Model):
-    """A claim that must be there, or an expression (CEL) that must be true."""
+    """A claim that a token must have, or an expression that must be true."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: The value of the claim.
     required_value: str | None = None
+    #: A CEL expression.
     expression: Text | None = None
+    #: The message when the expression is false.
     message: str | None = None
 
     @model_validator(mode="after")
@@ -135,10 +143,13 @@ class ClaimValidationRule(Model):
 
 
 class PrefixedClaim(Model):
-    """A claim with a prefix ("" for none), or an expression."""
+    """A claim with a prefix, or an expression."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: The prefix of the value; required with a claim, and empty for none.
     prefix: Annotated[str | None, EMPTY_MEANS_SOMETHING] = None
+    #: A CEL expression.
     expression: Text | None = None
 
     @model_validator(mode="after")
@@ -155,7 +166,9 @@ class PrefixedClaim(Model):
 class PlainClaim(Model):
     """A claim, or an expression."""
 
+    #: The name of the claim.
     claim: Text | None = None
+    #: A CEL expression.
     expression: Text | None = None
 
     @model_validator(mode="after")
@@ -165,18 +178,24 @@ class PlainClaim(Model):
 
 
 class ExtraMapping(Model):
-    """An attribute of the user besides: ``value_expression`` is CEL."""
+    """An extra attribute of the user."""
 
+    #: The key of the attribute, with a domain in front.
     key: Annotated[str, AfterValidator(_extra_key), InSchema({"pattern": "^[^A-Z/]+/[^A-Z]+$"})]
+    #: A CEL expression.
     value_expression: Text
 
 
 class ClaimMappings(Model):
-    """From the token's claims to a user of Kubernetes."""
+    """How the claims of a token become a Kubernetes user."""
 
+    #: The name of the user.
     username: PrefixedClaim
+    #: The groups of the user.
     groups: PrefixedClaim | None = None
+    #: The uid of the user.
     uid: PlainClaim | None = None
+    #: Extra attributes of the user.
     extra: tuple[ExtraMapping, ...] = ()
 
     @model_validator(mode="after")
@@ -186,18 +205,24 @@ class ClaimMappings(Model):
 
 
 class UserValidationRule(Model):
-    """An expression (CEL) that must be true of the user."""
+    """An expression that must be true of the user."""
 
+    #: A CEL expression.
     expression: Text
+    #: The message when the expression is false.
     message: str | None = None
 
 
 class JwtAuthenticator(Model):
-    """One issuer, and what its tokens mean."""
+    """One issuer, and the meaning of its tokens."""
 
+    #: The issuer of the tokens.
     issuer: Issuer
+    #: What must be true of the claims.
     claim_validation_rules: tuple[ClaimValidationRule, ...] = ()
+    #: How claims become a user.
     claim_mappings: ClaimMappings
+    #: What must be true of the user.
     user_validation_rules: tuple[UserValidationRule, ...] = ()
 
     @model_validator(mode="after")
@@ -214,8 +239,9 @@ class JwtAuthenticator(Model):
 
 
 class Authentication(Model):
-    """Whose tokens the apiservers take besides the plane's own."""
+    """The tokens that apiservers accept besides those of the plane."""
 
+    #: The issuers. The fields have the meaning that Kubernetes gives them in its AuthenticationConfiguration.
     jwt: Annotated[tuple[JwtAuthenticator, ...], Field(max_length=ISSUERS_MAX)] = ()
 
     @model_validator(mode="after")
@@ -237,9 +263,9 @@ def _claim_xor_expression(claim: str | None, expression: str | None) -> list[tup
 
 
 def _twice(items: str, path: str, values: Sequence[str | None]) -> list[tuple[str, str]]:
-    """A problem for each value that was there before."""
+    """A problem for each duplicate value."""
     return [
-        (f"{items}[{number}].{path}", f"{shortened(value)} was there before")
+        (f"{items}[{number}].{path}", f"{shortened(value)} is there twice")
         for number, value in enumerate(values)
         if value is not None and value in values[:number]
     ]

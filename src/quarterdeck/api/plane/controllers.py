@@ -1,4 +1,4 @@
-"""Controllers: which manager runs which of them where two could, and the cloud controller manager."""
+"""Controllers: the manager that runs each of them where there are two, and the cloud controller manager."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quarterdeck.api.schema import NAME, ONCE, SOME_ONCE, InSchema, label, refus
 from quarterdeck.api.values import AbsolutePath
 from quarterdeck.model.components import Component
 
-#: Locks that programs of a replica have for themselves.
+#: Locks that programs of a replica use themselves.
 _TAKEN = frozenset({"kube-controller-manager", "kube-scheduler", "cloud-controller-manager"})
 
 
@@ -34,32 +34,33 @@ class ControllerProgram(StrEnum):
 
     @property
     def other(self) -> ControllerProgram:
-        """The one that a set can go to."""
+        """The program that a set can move to."""
         return ControllerProgram.CLOUD if self is ControllerProgram.KUBE else ControllerProgram.KUBE
 
 
 def _lock(name: str) -> str:
     if name in _TAKEN:
-        raise ValueError(f"{name!r} is the lock of all that runs in that program")
+        raise ValueError(f"{name!r} is the lock of all controllers in that program")
     return dns_name(name)
 
 
 class ControllerSetSpec(Model):
-    """Controllers that go from one manager to another together. ``lock`` is the Lease in kube-system that guards them
-    while they do (a *migration lock*), ``owner`` the manager that runs them. ``controllers`` are canonical names; what
-    is in a set never changes.
-    """
+    """Controllers that move from one manager to another together. The members of a set cannot change."""
 
+    #: The name of the set.
     name: Annotated[str, AfterValidator(dns_label), label(DNS_LABEL_MAX)]
+    #: The Lease in kube-system that both managers use while controllers move (the *migration lock*).
     lock: Annotated[str, AfterValidator(_lock), NAME, Field(max_length=DNS_NAME_MAX)]
+    #: The canonical names of the controllers.
     controllers: Annotated[tuple[str, ...], Field(min_length=1), SOME_ONCE]
+    #: The manager that runs the controllers.
     owner: ControllerProgram
 
 
 def _apart(sets: tuple[ControllerSetSpec, ...]) -> tuple[ControllerSetSpec, ...]:
-    """Raises ValueError where two sets could not be told apart."""
+    """Raises ValueError where two sets could not be distinguished."""
     for what, each in (
-        ("two sets are called", (one.name for one in sets)),
+        ("two sets have the name", (one.name for one in sets)),
         ("two sets have the lock", (one.lock for one in sets)),
         ("in two sets, or twice in one, is", (name for one in sets for name in one.controllers)),
     ):
@@ -76,9 +77,9 @@ ControllerSets = Annotated[tuple[ControllerSetSpec, ...], AfterValidator(_apart)
 
 
 _PROVIDER = "[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-#: Characters of an image's name; what is in it is its registry's matter.
+#: Longest name of an image; the registry checks the rest.
 _IMAGE_MAX = 512
-#: What providers read at a start, in characters.
+#: Longest content of a provider's configuration, in characters.
 _CONFIG_MAX = 2**16
 
 
@@ -95,20 +96,21 @@ def _image(text: str) -> str:
 
 
 class CloudControllerManager(Model):
-    """A program that keeps the usual flags of ``k8s.io/cloud-provider``: a file at ``program`` on the host that
-    quarterdeck runs on, or an ``image`` where sites run images. It is known by that path or name: another version has
-    another one. ``provider`` is its ``--cloud-provider`` (None: as it decides itself), ``config`` the content of the
-    file that ``--cloud-config`` names (None: it has none), ``flags`` all others.
-    """
+    """A cloud controller manager with the usual flags of `k8s.io/cloud-provider`. Give `program` or `image`."""
 
+    #: The program, a file on this host. Another version needs another path.
     program: AbsolutePath | None = None
+    #: The image, where the site runs images. Another version needs another name.
     image: Annotated[str, AfterValidator(_image), InSchema({"pattern": r"^\S+$", "maxLength": _IMAGE_MAX})] | None = (
         None
     )
+    #: The value of `--cloud-provider`; without it, the program decides.
     provider: (
         Annotated[str, AfterValidator(_provider), InSchema({"pattern": f"^{_PROVIDER}$", "maxLength": 63})] | None
     ) = None
+    #: The content of the file for `--cloud-config`; without it, there is none.
     config: Annotated[str, Field(min_length=1, max_length=_CONFIG_MAX)] | None = None
+    #: Other flags.
     flags: Flags = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Drills that are made again and again: what is to fail, how often, and when in the day."""
+"""Scheduled drills: which failure, how often, and at what time of the day."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from quarterdeck.model.faults import Fail
 
 _HOUR = r"([01]\d|2[0-3]):[0-5]\d"
 _WINDOW = re.compile(rf"{_HOUR}-{_HOUR}")
-#: Not more often than this (seconds): a plane is to be as it was in between.
+#: Seconds of the shortest interval: a plane must recover in between.
 _OFTEN = 3600.0
 
 
 def _window(text: str) -> str:
     if not _WINDOW.fullmatch(text) or text[:5] == text[6:]:
-        raise ValueError(f"{shortened(text)} is no part of a day, such as 02:00-04:00")
+        raise ValueError(f"{shortened(text)} is not a time window, such as 02:00-04:00")
     return text
 
 
 class DrillSchedule(Model):
-    """A failure that is tried ``every`` so often (seconds), as ``drill NAME --fail`` does; in ``window``, a part of the
-    day in UTC, if that is given. It may go over midnight.
-    """
+    """A drill that the manager runs regularly."""
 
+    #: The failure to inject, as the option `--fail` of `quarterdeck drill run`.
     fail: Fail
+    #: The time from one drill to the next.
     every: Annotated[Seconds, Field(ge=_OFTEN)]
+    #: The part of the day in UTC in which it may start, such as `22:00-04:00`; without it, any time.
     window: Annotated[str, AfterValidator(_window), InSchema({"pattern": f"^{_HOUR}-{_HOUR}$"})] | None = None
 
     def open_at(self, now: datetime) -> bool:
-        """Whether it may be made then."""
+        """Whether a drill may run at that time."""
         if self.window is None:
             return True
         begin, end = (time.fromisoformat(each) for each in self.window.split("-"))

@@ -1,4 +1,4 @@
-"""The plane's endpoint: the one name or address that its clients know, and how it is kept."""
+"""The plane's endpoint: the one name or address that its clients know, and the records behind it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.api.names import address, dns_name, host
 from quarterdeck.api.schema import ADDRESS, HOST, NAME, refuse_if_any
 from quarterdeck.api.values import AbsolutePath, Port, Seconds, WholeSeconds
 
-#: Where planes are named whose user gave no name.
+#: The domain of planes whose user gave no name.
 DEFAULT_ZONE = "quarterdeck.internal"
 
 Address = Annotated[str, AfterValidator(address), ADDRESS]
@@ -21,20 +21,27 @@ Host = Annotated[str, AfterValidator(host), HOST]
 
 
 class EndpointMode(StrEnum):
-    """Who leads clients to the site that serves."""
+    """What leads clients to the site that serves."""
 
-    HOSTS = "hosts"  # a hosts file that CoreDNS serves
-    RFC2136 = "rfc2136"  # dynamic update of the user's DNS server
-    UNMANAGED = "unmanaged"  # a person makes the records; quarterdeck shows them and waits
-    ADDRESS = "address"  # no name: an address that stays
+    #: CoreDNS serves the name from a hosts file.
+    HOSTS = "hosts"
+    #: Your DNS server is changed by dynamic updates (RFC 2136).
+    RFC2136 = "rfc2136"
+    #: A person changes the records; quarterdeck shows them and waits.
+    UNMANAGED = "unmanaged"
+    #: There is no name, only an address that stays.
+    ADDRESS = "address"
 
 
 class LeadsTo(StrEnum):
-    """What the addresses of the name are those of."""
+    """The targets of the name's addresses."""
 
-    LOAD_BALANCERS = "load-balancers"  # of the site that serves
-    APISERVERS = "apiservers"  # those that are ready themselves: round robin
-    PROMOTED = "promoted"  # of mode address: the only replica's machine, or the load balancer once there are others
+    #: The load balancers of the site that serves.
+    LOAD_BALANCERS = "load-balancers"
+    #: The ready apiservers themselves, by round robin.
+    APISERVERS = "apiservers"
+    #: The machine of the only replica, or a load balancer once there are more. Only in mode `address`.
+    PROMOTED = "promoted"
 
 
 class TsigAlgorithm(StrEnum):
@@ -46,51 +53,63 @@ class TsigAlgorithm(StrEnum):
 
 
 class Tsig(Model):
-    """The key that updates are signed with. ``secret_file`` holds the base64 secret; only its path is kept."""
+    """The key that signs DNS updates."""
 
+    #: The name of the key.
     key_name: DnsName
+    #: The algorithm of the key.
     algorithm: TsigAlgorithm = TsigAlgorithm.HMAC_SHA256
+    #: The file with the secret in base64. Only its path is stored.
     secret_file: AbsolutePath
 
 
 class Resolver(Model):
-    """A DNS server that clients ask, or that their resolvers do."""
+    """A DNS server that clients, or their resolvers, query."""
 
+    #: The address of the server.
     address: Address
+    #: The port of the server.
     port: Port = 53
 
 
 class Rfc2136(Model):
-    """The server that takes updates (RFC 2136) for ``zone``. ``secondaries``: the zone's other authoritative servers. A
-    change counts when all of them answer so. None named: those of the zone's NS records, if ``server`` is asked at
-    the usual port (at another one clients do not ask it either).
-    """
+    """The DNS server that accepts dynamic updates (RFC 2136)."""
 
+    #: The name or address of the server.
     server: Host
+    #: The port of the server.
     port: Port = 53
+    #: The zone of the plane's name.
     zone: DnsName
+    #: The key that signs the updates.
     tsig: Tsig
+    #: The other authoritative servers of the zone. A change is done when all of them answer with it. Without the field,
+    #: they are read from the NS records of the zone, if `port` is 53.
     secondaries: tuple[Resolver, ...] | None = None
 
 
 class Endpoint(Model):
-    """``leads_to`` can be changed while the plane serves. ``ttl`` is the record's time to live; ``drain`` how long old
-    connections are left after it. Seconds.
+    """The name or address of a plane that clients connect to."""
 
-    ``resolvers`` are asked, in mode ``unmanaged``, what clients are told (the first that answers counts); none
-    named: those of this machine. ``take_over``: a record of the plane's name that is there already, and is somebody
-    else's, may be overwritten.
-    """
-
+    #: How the name is kept.
     mode: EndpointMode = EndpointMode.HOSTS
+    #: Where the name leads. It can change while the plane serves.
     leads_to: LeadsTo = LeadsTo.LOAD_BALANCERS
+    #: The DNS name of the plane; without it, `NAME.quarterdeck.internal`, or a name in `rfc2136.zone`.
     name: DnsName | None = None
+    #: The port that clients connect to; without it, quarterdeck chooses one.
     port: Port | None = None
+    #: The time to live of the DNS record.
     ttl: Annotated[WholeSeconds, Field(ge=1, le=86_400)] = 5
+    #: How long existing connections are left open after the time to live has passed.
     drain: Annotated[Seconds, Field(ge=0, le=86_400)] = 1.0
+    #: The address of the plane in mode `address`.
     address: Address | None = None
+    #: The DNS server in mode `rfc2136`.
     rfc2136: Rfc2136 | None = None
+    #: The DNS servers to ask in mode `unmanaged` what clients see; without them, those of this host.
     resolvers: tuple[Resolver, ...] = ()
+    #: Whether an existing record of somebody else for the name may be overwritten.
     take_over: bool = False
 
     @model_validator(mode="after")
@@ -120,7 +139,7 @@ class Endpoint(Model):
         return self
 
     def _promoted(self, mode: str) -> list[tuple[str, str]]:
-        """What stands in the way of an address that goes from a machine to the load balancer, and back."""
+        """The problems of an address that moves from a machine to the load balancer, and back."""
         if not self.promoted:
             return []
         problems: list[tuple[str, str]] = []
@@ -131,12 +150,12 @@ class Endpoint(Model):
         return problems
 
     def _round_robin(self, mode: str) -> list[tuple[str, str]]:
-        """What stands in the way of records that follow the readiness of apiservers."""
+        """The problems of records that follow the readiness of apiservers."""
         if self.leads_to is not LeadsTo.APISERVERS:
             return []
         problems: list[tuple[str, str]] = []
         if self.mode is EndpointMode.UNMANAGED:
-            problems.append(("leadsTo", f"'apiservers' contradicts {mode}: nobody follows readiness by hand"))
+            problems.append(("leadsTo", f"'apiservers' contradicts {mode}: nothing would follow their readiness"))
         if self.mode is EndpointMode.ADDRESS:
             problems.append(("leadsTo", f"'apiservers' contradicts {mode}, which has no name"))
         if self.port is not None:

@@ -1,7 +1,7 @@
-"""The planner's memory as the plane's status keeps it: a mirror of ``quarterdeck.model.memory``.
+"""The planner's memory as the plane's status stores it: a mirror of ``quarterdeck.model.memory``.
 
-Each part has a class of its own here, since what a newer version has stored of it is kept and written again as it was
-(``Model``): the planner's own parts have no place for what is not known. What is stored of which part is a table.
+Each part has its own class here, since fields that a newer version has stored are kept and written back unchanged
+(``Model``): the planner's own parts have no place for unknown fields. A table maps the parts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quarterdeck.model.memory import (
 )
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
-#: An id that etcd gave, in hexadecimal as etcdctl prints it: many readers of JSON know no numbers of 64 bits.
+#: An id that etcd assigned, in hexadecimal as etcdctl prints it: many JSON readers have no 64-bit numbers.
 EtcdId = Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")]
 
 
@@ -91,7 +91,7 @@ class ReplicaStatus(Model):
 
 
 class MomentStatus(Model):
-    """Something named, and since when (seconds on the memory's timeline, which read like seconds since 1970)."""
+    """A name, and its start time (seconds on the memory's timeline, which is close to seconds since 1970)."""
 
     name: str
     time: float
@@ -222,7 +222,7 @@ class MemoryStatus(Model):
     left: tuple[LeftBehindStatus, ...] = ()
 
 
-#: What is stored of each part of the memory: the fields of the same names.
+#: The stored class of each part of the memory: the fields have the same names.
 _STORED: Mapping[type, type[Model]] = {
     Slot: SlotStatus,
     HostPort: EndpointStatus,
@@ -243,19 +243,19 @@ _STORED: Mapping[type, type[Model]] = {
     Memory: MemoryStatus,
 }
 _KNOWN: Mapping[type[Model], type] = {stored: kind for kind, stored in _STORED.items()}
-#: Fields that are stored otherwise: an ``EtcdId`` is a number in the memory, a ``MomentStatus`` a pair.
+#: Fields with another stored form: an ``EtcdId`` is a number in the memory, a ``MomentStatus`` a pair.
 _IDS = frozenset({"cluster_id", "member_id"})
 _MOMENTS = frozenset({"held", "draining", "unready", "down", "healed", "ailing", "revived"})
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:
-    """The planner's memory, as it is written down."""
+    """The planner's memory in its stored form."""
     status: MemoryStatus = _stored(memory)
     return status
 
 
 def memory_from_status(status: MemoryStatus) -> Memory:
-    """What was written down, as the planner takes it."""
+    """The planner's memory from its stored form."""
     memory: Memory = _known(status)
     return memory
 
@@ -276,7 +276,7 @@ def _stored_field(name: str, value: Any) -> Any:
 
 
 def _known(value: Any, **others: Any) -> Any:
-    """What the planner takes for something stored. ``others`` are fields that are not stored with it."""
+    """The planner's form of a stored value. ``others`` are fields that are not stored with it."""
     kind = _KNOWN.get(type(value))
     if kind is not None:
         return kind(**{name: _known_field(name, value) for name in type(value).model_fields}, **others)

@@ -1,4 +1,4 @@
-"""Worker nodes: whether new ones can join a plane with a token, and what their kubelets are configured with."""
+"""Worker nodes: whether new ones can join a plane with a token, and the configuration of their kubelets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import AfterValidator, Field, JsonValue
 from quarterdeck.api.base import Model
 from quarterdeck.api.schema import InSchema, refuse
 
-#: Fields of a KubeletConfiguration that are not the user's, and why.
+#: Fields of a KubeletConfiguration that users may not set, and why.
 _OURS = {
     "apiVersion": "quarterdeck writes it",
     "kind": "quarterdeck writes it",
-    "rotateCertificates": "kubelets would be locked out when their certificates end",
-    "serverTLSBootstrap": "apiservers would not trust what kubelets show, and logs and exec would fail",
+    "rotateCertificates": "kubelets would be locked out when their certificates expire",
+    "serverTLSBootstrap": "apiservers would not trust kubelets' certificates, and logs and exec would fail",
 }
 
 
@@ -26,13 +26,11 @@ def _kubelet(given: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class Nodes(Model):
-    """Worker nodes. ``bootstrap``: whether nodes can join with a bootstrap token, as ``kubeadm join`` has them do; what
-    that needs is kept in the plane. None: they can.
-    ``kubelet_configuration``: fields of the KubeletConfiguration (kubelet.config.k8s.io/v1beta1) that nodes get when
-    they join by kubeadm.
-    """
+    """Settings of worker nodes."""
 
+    #: Whether nodes can join with a bootstrap token, as `kubeadm join` does; without it, they can.
     bootstrap: bool | None = None
+    #: Fields of the KubeletConfiguration (kubelet.config.k8s.io/v1beta1) for nodes that join with kubeadm.
     kubelet_configuration: Annotated[
         dict[str, JsonValue],
         AfterValidator(_kubelet),

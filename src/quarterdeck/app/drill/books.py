@@ -1,9 +1,10 @@
-"""The books of drills: what is written down of each, and when."""
+"""The records of drills: what is stored about each, and when."""
 
 from __future__ import annotations
 
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.plans import DrillPlan
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.belongings import drills_of
@@ -12,17 +13,17 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import NotFound
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry
 
-#: So many of each plane are kept.
+#: Number of records kept per plane.
 KEPT = 20
 
 
 def with_status(drill: Drill, **changes: object) -> DrillStatus:
-    """What is known of a drill, with this changed."""
+    """The stored facts of a drill, with this change."""
     return drill.status.model_copy(update=changes)
 
 
 async def begun(home: Home, plan: DrillPlan, asker: Asker, *, dangerous: bool, scheduled: bool) -> Drill:
-    """Write down that a drill begins. Those before the last few go."""
+    """Record the start of a drill. All but the last few records are deleted."""
     before = await drills_of(home.store, plan.name)
     number = before[-1].spec.number + 1 if before else 1
     drill = await home.store.create(
@@ -47,7 +48,7 @@ async def begun(home: Home, plan: DrillPlan, asker: Asker, *, dangerous: bool, s
 
 
 async def ended(home: Home, drill: Drill, status: DrillStatus, asker: Asker) -> Drill:
-    """Write down how it ended. A plane that is gone took its drills along."""
+    """Record the end of a drill. A deleted plane took its drills along."""
     status = status.model_copy(update={"finished_at": asker.now()})
     drill = drill.model_copy(update={"status": status})
     try:
@@ -58,7 +59,9 @@ async def ended(home: Home, drill: Drill, status: DrillStatus, asker: Asker) -> 
     words = f"drill {drill.spec.fail} {'is passed' if passed else status.message}"
     await _noted(home, drill, EntryOutcome.DONE if passed else EntryOutcome.FAILED, words, asker)
     kind = EventType.NORMAL if passed else EventType.WARNING
-    reason = {DrillPhase.PASSED: "DrillPassed", DrillPhase.FAILED: "DrillFailed"}.get(status.phase, "DrillInterrupted")
+    reason = {DrillPhase.PASSED: EventReason.DRILL_PASSED, DrillPhase.FAILED: EventReason.DRILL_FAILED}.get(
+        status.phase, EventReason.DRILL_INTERRUPTED
+    )
     await home.store.record(Happening(reason, words, kind).event(drill.spec.plane, asker.now().timestamp()))
     return drill
 
@@ -69,7 +72,7 @@ async def _noted(home: Home, drill: Drill, outcome: EntryOutcome, text: str, ask
 
 
 async def close_books(home: Home, name: str, asker: Asker) -> None:
-    """Of drills whose process died say so: nobody else makes one now."""
+    """Mark the drills whose process died: nothing runs them now."""
     for each in await drills_of(home.store, name):
         known = closed(each)
         if known is not each:
@@ -77,8 +80,8 @@ async def close_books(home: Home, name: str, asker: Asker) -> None:
 
 
 def closed(drill: Drill) -> Drill:
-    """A drill as it is known when nobody makes one now."""
+    """The record of a drill that nothing runs now."""
     if drill.status.phase is not DrillPhase.RUNNING:
         return drill
-    status = with_status(drill, phase=DrillPhase.INTERRUPTED, message="the process that made it died")
+    status = with_status(drill, phase=DrillPhase.INTERRUPTED, message="its process died")
     return drill.model_copy(update={"status": status})

@@ -1,4 +1,4 @@
-"""One member of etcd comes to have other data than the others: a key that nobody reads is altered in its database."""
+"""Corrupting one etcd member: a key that nothing reads is altered in its database only."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from quarterdeck.sites.port import MakesFaults
 from quarterdeck.stores.lease import this_process
 from quarterdeck.stores.port import Lease
 
-#: The key: apiservers read and watch none but those below /registry.
+#: The key: apiservers read and watch only keys below /registry.
 _KEY = b"quarterdeck.dev/drill"
-#: Seconds for which it is there when whoever wrote it is dead, besides the fault's own time.
+#: Time to live in seconds, beyond the fault's own time: it removes the key if this process dies.
 _LEFT_FOR = 60.0
-#: Seconds for the member to have it on its disk, and between two looks: a database is written ten times a second.
+#: Seconds for the member to write it to disk, and between two checks: a database is written ten times a second.
 _WRITTEN = 10.0
 _PACE = 0.2
 
 
 @dataclass(kw_only=True)
 class Corrupting:
-    """One of the ``MakesFaults``. The key that it needs is deleted when the fault is undone; where nobody lives to do
-    so, etcd deletes it by itself, on all members alike.
+    """One of the ``MakesFaults``. Undoing the fault deletes the key it needs; if this process is dead, etcd deletes it
+    by itself, on all members alike.
     """
 
     home: Home
@@ -37,19 +37,21 @@ class Corrupting:
     _asked: Lease | None = field(default=None, init=False)
 
     async def make_fault(self, fault: Fault, seconds: float) -> None:
-        """Write the key by the whole cluster, alter it on one member, and ask for the members to be compared."""
+        """Write the key through the whole cluster, alter it on one member, and request a comparison of the members."""
         name, who = comparison_lease(self.plane), this_process("a drill")
         held = await self.home.store.lease(name)
         if held is not None:
-            raise Conflict(f"having {fault.words}", f"{held.holder} has them compared now", "try again in a minute")
-        async with open_plane(self.home, self.plane) as plane:  # as it is now: its members are exchanged meanwhile
+            raise Conflict(f"having {fault.words}", f"{held.holder} compares them now", "try again in a minute")
+        async with open_plane(
+            self.home, self.plane
+        ) as plane:  # the current plane: its members may have been replaced since
             life = math.ceil(seconds + _LEFT_FOR)
             await plane.etcd.keep_for(client_urls(plane), _KEY, fault.text.encode(), life)
         await self._altered(fault, seconds)
         self._asked = await self.home.store.acquire(name, who, seconds)
 
     async def _altered(self, fault: Fault, seconds: float) -> None:
-        """Have the fault made once the key is in the member's database."""
+        """Make the fault once the key is in the member's database."""
         clock = asyncio.get_running_loop().time
         end = clock() + _WRITTEN
         while True:
@@ -63,7 +65,7 @@ class Corrupting:
                 return
 
     async def undo_fault(self, fault: Fault) -> str:
-        """Delete the key; the member's data stays as it is, for its manager to be exchanged."""
+        """Delete the key. The member's data stays altered, and its manager replaces it."""
         if self._asked is not None:
             await self.home.store.release(self._asked)
         try:

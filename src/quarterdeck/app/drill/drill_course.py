@@ -1,4 +1,4 @@
-"""The course of a drill: clients look on, the failure is made, watched and taken back, and all is as before."""
+"""The course of a drill: clients run, the fault is made, observed and undone, and the plane recovers."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Protocol
 
 from quarterdeck.actions.tasks import together, whole
 from quarterdeck.app.onlookers import DURING
-from quarterdeck.drills.judgement import Sight
-from quarterdeck.drills.judgement import whole as is_whole
+from quarterdeck.drills.judgement import Sight, has_recovered
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.model.faults import MOMENTARY, Fault
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.sites.port import MakesFaults
 
-#: Seconds between two looks, and for how long a plane must be as it was to be so.
+#: Seconds between two observations, and for how long a plane must be unchanged to count as recovered.
 _PACE = 0.25
 _CALM = 2.0
-#: Seconds more than it is to last after which a fault ends by itself, if this process comes to nothing else.
+#: Seconds after its planned end at which a fault ends by itself, if this process cannot undo it.
 _GRACE = 10.0
 
 
 class Clients(Protocol):
-    """Real clients that ask the plane meanwhile: a ``ProbeSession``."""
+    """Real clients that use the plane during the drill: a ``ProbeSession``."""
 
     async def mark(self, label: str) -> float:
-        """Begin a new period; returns when, in Unix seconds."""
+        """Begin a new period; returns its start in Unix seconds."""
         ...
 
     async def stop(self) -> ProbeResult:
-        """End them; what they saw."""
+        """Stop them; returns what they measured."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """How a drill went. Times of looks, of ``struck`` and of ``undone`` (None: there was nothing to undo) are on one
-    clock; ``marked`` is when the clients count from. ``left``: what is left of the faults, in words.
+    """The course of a drill. Times of observations, of ``struck`` and of ``undone`` (None: there was nothing to undo)
+    are on one clock; ``marked`` is the time from which the clients count. ``left``: the remains of the faults, in
+    words.
     """
 
     before: Sight
@@ -52,9 +52,9 @@ class Course:
 
 @dataclass(kw_only=True)
 class Drilling:
-    """One drill. ``look`` looks at the plane. The faults last for at most ``hold`` seconds, and end as soon as the
-    plane is as before in spite of them; else that is waited for afterwards, for at most ``patience``. ``tell`` hears
-    how it goes.
+    """One drill. ``look`` observes the plane. The faults last for at most ``hold`` seconds, and end as soon as the
+    plane has recovered in spite of them; otherwise the drill waits afterwards for at most ``patience`` seconds.
+    ``tell`` receives progress messages.
     """
 
     look: Callable[[], Awaitable[Sight]]
@@ -67,7 +67,7 @@ class Drilling:
     _sights: list[Sight] = field(default_factory=list)
 
     async def run(self, before: Sight, clients: Clients) -> Course:
-        """Make it. However this ends, the faults are undone first."""
+        """Run it. However this ends, the faults are undone first."""
         await asyncio.sleep(self.quiet)
         marked = await clients.mark(DURING)
         struck = self.clock()
@@ -92,7 +92,7 @@ class Drilling:
 
     @property
     def _lasting(self) -> tuple[tuple[MakesFaults, Fault], ...]:
-        """The faults that are there until they are undone."""
+        """The faults that last until they are undone."""
         return tuple(each for each in self.faults if each[1].kind not in MOMENTARY)
 
     async def _make(self, site: MakesFaults, fault: Fault) -> None:
@@ -100,22 +100,22 @@ class Drilling:
         self.tell(fault.words)
 
     async def _undo(self) -> list[str]:
-        """Undo all that may have been made."""
+        """Undo all faults that may have been made."""
         if not self._lasting:
             return []
         left = await together(*(site.undo_fault(fault) for site, fault in self._lasting))
-        self.tell("what failed is made well again")
+        self.tell("the fault is undone")
         return [each for each in left if each]
 
     async def _watch(self, before: Sight, until: float, *, until_seen: bool) -> None:
-        """Look until the plane is as it was, for a while; ``until_seen``: once it was not."""
+        """Observe until the plane has recovered for a while; ``until_seen``: only after it was impaired."""
         calm: float | None = None
         while True:
             seen = await self._looked()
             self._sights.append(seen)
-            well = is_whole(before, seen)
+            well = has_recovered(before, seen)
             calm = (seen.at if calm is None else calm) if well else None
-            noticed = not until_seen or any(not is_whole(before, each) for each in self._sights)
+            noticed = not until_seen or any(not has_recovered(before, each) for each in self._sights)
             if calm is not None and noticed and seen.at - calm >= _CALM:
                 return
             if self.clock() >= until:
@@ -123,7 +123,7 @@ class Drilling:
             await asyncio.sleep(_PACE)
 
     async def _looked(self) -> Sight:
-        """A look; one that fails finds nothing well."""
+        """An observation; a failed one counts as an impaired plane."""
         try:
             return await self.look()
         except Gone:

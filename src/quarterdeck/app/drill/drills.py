@@ -1,4 +1,4 @@
-"""Failure drills: one that is made, and those that were."""
+"""Running a failure drill, and the history of drills."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillStatus
 from quarterdeck.app.drill.books import begun, close_books, closed, ended, with_status
-from quarterdeck.app.drill.plans import DrillPlan, planned_on, told_by_manager
+from quarterdeck.app.drill.plans import DrillPlan, planned_on, reported_by_manager
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.judgement import Answered, Sight, sight
@@ -24,20 +24,20 @@ from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.stores.lease import hold_lease
 
-if TYPE_CHECKING:  # few drill, and a probe takes long to load
+if TYPE_CHECKING:  # few users run drills, and a probe takes long to load
     from quarterdeck.app.drill.drill_course import Course
     from quarterdeck.probe.result import FailedRequest
 
-#: Only one drill at a time, of all planes: each is reckoned with all else being well.
+#: Only one drill at a time, for all planes: each is evaluated under the assumption that all else is healthy.
 LEASE = "drill"
-#: Seconds for which it is waited for that all is as before, and for which clients look at the quiet plane first.
+#: Seconds to wait for the plane to recover, and seconds of baseline that clients measure first.
 PATIENCE = 180.0
 _QUIET = 2.0
 #: Seconds to wait for another drill to end: one whose process was killed has ended by then.
 _STANDING_BY = 12.0
 #: Requests per second and client.
 _RATE = 20.0
-#: Requests that failed which are kept in words.
+#: Number of failed requests that are described.
 _TOLD = 20
 
 
@@ -52,7 +52,7 @@ async def drilled(
     scheduled: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Drill:
-    """Make a drill. See ``Quarterdeck.drill``."""
+    """Run a drill. See ``Quarterdeck.drill``."""
     await require_plane_in_reach(home, name)
     onlooker = StatusReader(home=home, name=name)
     async with hold_lease(home.store, LEASE, asker.who, wait=_STANDING_BY), AsyncExitStack() as stack:
@@ -72,7 +72,7 @@ async def drilled(
 
 
 async def history(home: Home, name: str) -> tuple[Drill, ...]:
-    """The drills of a plane that are kept, the oldest first; one whose process died says so."""
+    """The recorded drills of a plane, the oldest first; one whose process died is marked as such."""
     await operations.existing(home.store, name)
     found = await drills_of(home.store, name)
     if await home.store.lease(LEASE) is None:
@@ -82,7 +82,7 @@ async def history(home: Home, name: str) -> tuple[Drill, ...]:
 
 def _seen(plan: DrillPlan, status: Status) -> Sight:
     at = asyncio.get_running_loop().time()
-    told = told_by_manager(plan.wish.fail, status.plane)
+    told = reported_by_manager(plan.wish.fail, status.plane)
     return sight(status.world, at=at, done=status.plan.done, troubles=warnings(status.world), told=told)
 
 
@@ -93,7 +93,7 @@ async def _run(
     from quarterdeck.app.onlookers import probing
 
     async def looked() -> Sight:
-        # First: who stands by may keep it within a second.
+        # First: the standby may take over within a second.
         unkept = await plan.keeping.why_not(plan.name) if plan.keeping is not None else ""
         seen = _seen(plan, await onlooker.look())
         return replace(seen, troubles=seen.troubles | {unkept}) if unkept else seen
@@ -108,7 +108,7 @@ async def _run(
         clock=asyncio.get_running_loop().time,
     )
     async with probing(home, plan.name, rate=_RATE, on_failure=None, on_summary=None) as clients:
-        tell("clients look on")
+        tell("clients are running")
         return await drilling.run(before, clients)
 
 

@@ -1,4 +1,4 @@
-"""The drills that a plane's spec asks for: made when they are due, and told of by a condition."""
+"""The scheduled drills of a plane's spec: run when they are due, and reported by a condition."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from functools import partial
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.belongings import Drill
+from quarterdeck.api.conditions import ConditionType
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.drills import drilled
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.schedule import AGAIN, due, proven
 from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
-from quarterdeck.engine.notices.conditions import DRILLED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
@@ -22,12 +23,12 @@ from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.model.faults import Fail
 from quarterdeck.model.world import World
 
-#: Makes one drill of a plane.
+#: Runs one drill of a plane.
 Drills = Callable[[str, Fail], Awaitable[Drill]]
 
 
 def drills_by(engine: Engine) -> Drills:
-    """Drills that are made from this process, beside its keepers: these are to mend what breaks."""
+    """Drills that run in this process, next to its managers, which heal what breaks."""
 
     async def drill(name: str, fail: Fail) -> Drill:
         return await drilled(engine.home, name, Wish(fail=fail), asker=engine.asker, scheduled=True)
@@ -36,7 +37,7 @@ def drills_by(engine: Engine) -> Drills:
 
 
 def drill_duties(drill: Drills) -> tuple[Duty, ...]:
-    """The duties of one plane that have its drills made, and tell what they have proven."""
+    """The background tasks of one plane that run its drills and report what they have proven."""
     return (
         ShortTurn(name="what drills have proven", turn=TellProven().turn),
         LongTask(name="drills", due=MakeDrills(drill=drill).due),
@@ -45,23 +46,23 @@ def drill_duties(drill: Drills) -> tuple[Duty, ...]:
 
 @dataclass(kw_only=True)
 class TellProven:
-    """Tells by a condition what is proven. ``now`` is an aware datetime."""
+    """Reports the proof by a condition. ``now`` is an aware datetime."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``ShortTurn``. Nothing is told where nothing is to be proven any more."""
+        """See ``ShortTurn``. It reports nothing once nothing has to be proven."""
         schedules = plane.resource.spec.drills
         if plane.resource.metadata.deletion_timestamp is not None or not (schedules or _told(plane)):
             return
         drills = await drills_of(plane.store, plane.name)
-        await tell_condition(plane, DRILLED, proven(schedules, drills, self.now()) if schedules else None)
+        await tell_condition(plane, ConditionType.DRILLED, proven(schedules, drills, self.now()) if schedules else None)
 
 
 @dataclass(kw_only=True)
 class MakeDrills:
-    """Makes one drill at a time, when it is due, beside the plane's steps, which are to mend what breaks. What is
-    refused is told of, and tried again after a while. ``now`` is an aware datetime.
+    """Runs one drill at a time, when it is due, in parallel with the plane's steps, which heal what breaks. A refusal
+    is reported, and retried after a while. ``now`` is an aware datetime.
     """
 
     drill: Drills
@@ -82,22 +83,22 @@ class MakeDrills:
         return fail not in self._not_before or self.now() >= self._not_before[fail]
 
     async def _make(self, plane: Plane, fail: Fail, check: Check) -> None:
-        """Make a drill; what stands in its way is an event. However this ends, what failed is made well again first."""
+        """Run a drill; an obstacle becomes an event. However this ends, the fault is undone first."""
         await check()
         self._not_before[fail] = self.now() + _pause(plane, fail)
         try:
             await self.drill(plane.name, fail)
         except MET as error:
-            words = f"drill {fail} was not made: {in_words(error)}"
-            await plane.store.record(Happening("DrillRefused", words).event(plane.name, plane.clock()))
+            words = f"drill {fail} was not run: {in_words(error)}"
+            await plane.store.record(Happening(EventReason.DRILL_REFUSED, words).event(plane.name, plane.clock()))
 
 
 def _told(plane: Plane) -> bool:
-    """Whether the condition is there, though there may be no drills to be made any more."""
-    return any(each.type == DRILLED for each in plane.resource.status.conditions)
+    """Whether the condition is set, though no drills may be scheduled any longer."""
+    return any(each.type == ConditionType.DRILLED for each in plane.resource.status.conditions)
 
 
 def _pause(plane: Plane, fail: Fail) -> timedelta:
-    """How long after a drill the same may be tried again, whatever became of it."""
+    """How long after a drill the same one may be retried, whatever its outcome."""
     every = (each.every for each in plane.resource.spec.drills if each.fail is fail)
     return min(AGAIN, timedelta(seconds=min(every, default=AGAIN.total_seconds())))

@@ -1,4 +1,4 @@
-"""What a drill would be: what it strikes, and what is to be said against it."""
+"""The plan of a drill: its targets, and the reasons against it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quarterdeck.actions.volumes import main_volume
 from quarterdeck.api.base import ConditionStatus, find_condition
+from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
 from quarterdeck.api.plane.memory import memory_from_status
@@ -20,7 +21,6 @@ from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
 from quarterdeck.drills.judgement import Detection, finding, hold_of
 from quarterdeck.drills.refusals import Standing
-from quarterdeck.engine.notices.conditions import DISKS_WELL
 from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
 from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
@@ -34,7 +34,7 @@ from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.sites.port import Faults, MakesFaults, SitePort
 
-if TYPE_CHECKING:  # few drills are about the manager, and what looks at processes takes long to load
+if TYPE_CHECKING:  # few drills target the manager, and the code that inspects processes takes long to load
     from quarterdeck.app.manager_process import Keeping
 
 
@@ -44,8 +44,8 @@ _TEXT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillPlan:
-    """What a drill would be. ``struck`` says what fails, in sentences; ``refused`` why it cannot be, and ``dangers``
-    why it should not. ``found``: what is to be found of it. ``keeping``: it is about who keeps the plane.
+    """The plan of a drill. ``struck``: what fails, in sentences; ``refused``: why the drill is impossible; ``dangers``:
+    why it is risky. ``found``: what must be detected. ``keeping``: it targets the manager of the plane.
     """
 
     name: str
@@ -59,22 +59,22 @@ class DrillPlan:
     keeping: Keeping | None = None
 
     def require(self, *, dangerous: bool) -> None:
-        """Raise PreconditionFailed for one that cannot be, or should not."""
+        """Raise PreconditionFailed for a drill that is impossible or too risky."""
         doing = f"drilling plane {self.name} ({self.wish.fail})"
         if self.refused:
             raise PreconditionFailed(doing, "; ".join(self.refused))
         if self.dangers and not dangerous:
-            raise PreconditionFailed(doing, "; ".join(self.dangers), "--dangerous makes it all the same")
+            raise PreconditionFailed(doing, "; ".join(self.dangers), "add --dangerous to run it nevertheless")
 
 
 async def planned(home: Home, name: str, wish: Wish, *, hold: float | None) -> DrillPlan:
-    """What a drill would strike, and what is to be said against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
+    """The targets of a drill, and the reasons against it. Changes nothing. See ``Quarterdeck.plan_drill``."""
     await require_plane_in_reach(home, name)
     return await planned_on(home, wish, hold, await look(home, name))
 
 
 async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status) -> DrillPlan:
-    """The same, by this look at the plane."""
+    """The same, for this observation of the plane."""
     lasting = hold_of(wish.fail) if hold is None else hold
     plane = status.plane
     where = plane.spec.placement.site
@@ -94,7 +94,7 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
     target = await _target(home, site, hub, aimed, plane, wish.fail)
     standing = await _standing(home, status, target)
     views = await _views(home, plane, status, aimed, edges_of(machines))
-    known = bool(told_by_manager(wish.fail, plane))
+    known = bool(reported_by_manager(wish.fail, plane))
     found = finding(wish.fail, hold=lasting, manager=standing.manager, known=known)
     return DrillPlan(
         name=plane.name,
@@ -110,13 +110,13 @@ async def planned_on(home: Home, wish: Wish, hold: float | None, status: Status)
 
 
 async def _standing(home: Home, status: Status, target: _Target) -> Standing:
-    """How the plane stands, as far as that speaks against any drill."""
+    """The state of the plane, as far as it speaks against any drill."""
     plane = status.plane
     return Standing(
         paused=operations.why_paused(plane, datetime.now(UTC)),
         doing=status.operation.metadata.name if status.operation is not None else "",
         manager=await manager_of(home, plane.name),
-        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "something is left to do",
+        unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "steps are left to do",
         deleting=plane.metadata.deletion_timestamp is not None,
         cannot=target.cannot,
         made=target.made,
@@ -124,28 +124,28 @@ async def _standing(home: Home, status: Status, target: _Target) -> Standing:
 
 
 async def _fallible(site: SitePort) -> tuple[Machine, ...]:
-    """The machines of a site as they fail: see ``Ground``."""
+    """The failure units among the machines of a site: see ``Ground``."""
     found = await site.machines()
     whole = isinstance(site, Faults) and site.whole_hosts
     return found if whole else tuple(replace(each, host="") for each in found)
 
 
 def _along(aimed: Aim) -> tuple[str, ...]:
-    """What goes with what is struck, in words."""
+    """What fails together with the targets, in words."""
     named = ", ".join(sorted(aimed.along))
     return (f"with it, on the same host: machine {named}",) if named else ()
 
 
-def told_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
-    """What a manager has written down about such a failure, where only it can tell; as it was when it last looked."""
-    found = find_condition(plane.status.conditions, DISKS_WELL) if fail is Fail.SLOW_DISK else None
+def reported_by_manager(fail: Fail, plane: ControlPlane) -> frozenset[str]:
+    """What a manager has recorded about such a fault, where only it can detect it; as of its last observation."""
+    found = find_condition(plane.status.conditions, ConditionType.DISKS_HEALTHY) if fail is Fail.SLOW_DISK else None
     return frozenset({found.message}) if found is not None and found.status is ConditionStatus.FALSE else frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """The faults to be made. In words: why they ``cannot`` be, and those that are ``made`` already. ``keeping``: they
-    strike the manager, ``orphaned``: and nobody is known to come after it.
+    """The faults of a drill. In words: why they ``cannot`` be made, and those that are ``made`` already. ``keeping``:
+    they hit the manager; ``orphaned``: and no successor is known.
     """
 
     faults: tuple[tuple[MakesFaults, Fault], ...]
@@ -158,7 +158,7 @@ class _Target:
 async def _target(
     home: Home, site: SitePort, hub: SitePort | None, aimed: Aim, plane: ControlPlane, fail: Fail
 ) -> _Target:
-    """What is struck, wherever that is."""
+    """The targets, wherever they are."""
     if fail is Fail.CORRUPT:
         return await _data(home, site, aimed, plane)
     if aimed.manager:
@@ -167,20 +167,20 @@ async def _target(
 
 
 async def _machines(at: SitePort, aimed: Aim, plane: ControlPlane) -> _Target:
-    """What is struck on machines of a site."""
+    """The targets on machines of a site."""
     if not isinstance(at, Faults):
-        raise PreconditionFailed(f"drilling plane {plane.name}", f"nothing can be made to fail at site {at.name}")
+        raise PreconditionFailed(f"drilling plane {plane.name}", f"site {at.name} has no fault injection")
     faults = tuple((at, _fault(plane.name, each)) for each in aimed.hits)
     cannot = dict.fromkeys(at.cannot_make(fault.kind) for _, fault in faults)
     return _Target(
         faults=faults,
-        cannot=tuple(f"site {at.name} cannot make that: {each}" for each in cannot if each),
+        cannot=tuple(f"site {at.name} cannot make this fault: {each}" for each in cannot if each),
         made=tuple(each.words for each in await at.faults_made()),
     )
 
 
 async def _data(home: Home, at: SitePort, aimed: Aim, plane: ControlPlane) -> _Target:
-    """The data of one member of etcd."""
+    """The data of one etcd member."""
     target = await _machines(at, aimed, plane)
     faults = tuple(
         (
@@ -193,13 +193,13 @@ async def _data(home: Home, at: SitePort, aimed: Aim, plane: ControlPlane) -> _T
 
 
 async def _manager(home: Home, plane: ControlPlane) -> _Target:
-    """Who keeps the plane."""
+    """The manager of the plane."""
     from quarterdeck.app.manager_process import Keeping, why_unkillable
 
     keeping = Keeping(store=home.store, network=await network_of(home.store, plane))
     lease = await keeping.manager()
     if lease is None:
-        return _Target(faults=())  # which is told of as for others that need one
+        return _Target(faults=())  # reported like any other missing manager
     why = why_unkillable(lease) or await keeping.why_not(plane.name)
     return _Target(
         faults=((keeping, Fault(kind=FaultKind.KILL_MANAGER, machine="", unit=lease.holder)),),
@@ -210,7 +210,7 @@ async def _manager(home: Home, plane: ControlPlane) -> _Target:
 
 
 async def _sites(home: Home, plane: ControlPlane) -> tuple[SitePort, SitePort | None]:
-    """The plane's site, and where the DNS server runs that its name is on, if that is quarterdeck's own."""
+    """The plane's site, and the site of the DNS server that has its name, if quarterdeck runs that server."""
     resource = await home.site(plane.spec.placement.site)
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS
     return home.sites.open(resource), await home.hub(resource.spec.space) if own else None
@@ -227,10 +227,10 @@ def _fault(plane: str, hit: Hit) -> Fault:
 async def _views(
     home: Home, plane: ControlPlane, status: Status, aimed: Aim, edges: frozenset[str]
 ) -> Mapping[str, tuple[View, Loss]]:
-    """All planes that have anything where it strikes, as they are, with what they would lose."""
+    """All planes that have anything where the drill strikes, as they are, with what they would lose."""
     found = {plane.name: (view(status.world), aimed.loss)}
     if aimed.manager or aimed.spares or all(each.component is not None for each in aimed.hits):
-        return found  # a program is the plane's own, and planes run on without a manager
+        return found  # a program belongs to one plane, and planes keep running without a manager
     network, site = await network_of(home.store, plane), plane.spec.placement.site
     for other in await home.store.list(ControlPlane):
         if other.name == plane.name or await network_of(home.store, other) is not network:

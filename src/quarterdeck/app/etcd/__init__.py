@@ -1,1 +1,1 @@
-"""What a person does about a plane's etcd."""
+"""Manual operations on a plane's etcd."""

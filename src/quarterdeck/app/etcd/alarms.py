@@ -1,4 +1,4 @@
-"""Turning off the alarms of a plane's etcd, once what they tell of is over."""
+"""Disarming the alarms of a plane's etcd, once their cause is gone."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.observation.observe import observer_of
@@ -23,8 +24,8 @@ from quarterdeck.stores.port import EventType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disarming:
-    """The alarms of a plane that may be turned off, by the cluster that raised them, and what to say of each of the
-    others: why it has to stay.
+    """The alarms of a plane that may be disarmed, by the cluster that raised them, and for each of the others the
+    reason why it must stay.
     """
 
     plane: str
@@ -33,7 +34,7 @@ class Disarming:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The alarms that may be turned off, as people call them."""
+        """The alarms that may be disarmed, as people call them."""
         return tuple(_told(*each) for each in self.alarms)
 
 
@@ -46,16 +47,16 @@ async def planned(home: Home, name: str) -> Disarming:
 
 async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
     """See ``EtcdCare.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
-    member whose trouble is not over raises the alarm again.
+    member whose problem persists raises the alarm again.
     """
     async with open_plane(home, disarming.plane) as plane:
         now, world = await _looked(plane)
         for cluster, kind in now.alarms:
             if (cluster, kind) not in disarming.alarms:
-                continue  # raised since a person was asked
+                continue  # raised since the user confirmed
             await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
             message = f"{_told(cluster, kind)} was turned off by {asker.who}"
-            told = Happening("AlarmDisarmed", message, EventType.NORMAL)
+            told = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
             await home.store.record(told.event(plane.name, asker.now().timestamp()))
 
 
@@ -64,8 +65,8 @@ def _told(cluster: Cluster, kind: AlarmKind) -> str:
 
 
 async def _looked(plane: Plane) -> tuple[Disarming, World]:
-    """What one look allows. Raises Unavailable without a quorum, PreconditionFailed where an alarm is on and none may
-    be turned off, or members differ.
+    """What one observation allows. Raises Unavailable without a quorum, PreconditionFailed where alarms are on and none
+    may be disarmed, or members differ.
     """
     world = await (await observer_of(plane)).observe()
     alarms: list[tuple[Cluster, AlarmKind]] = []
@@ -93,34 +94,36 @@ def _doing(plane: Plane) -> str:
 
 
 async def _require_same_data(plane: Plane, cluster: Cluster) -> None:
-    """Raise PreconditionFailed unless all voters have the same data, but for those that are to be exchanged: no
-    exchange begins while CORRUPT is on, so that one that differs stays until the alarm is off.
+    """Raise PreconditionFailed unless all voters have the same data, except those that are marked for replacement: no
+    replacement begins while CORRUPT is on, so a member that differs stays until the alarm is disarmed.
     """
     doing, etcd, found = _doing(plane), CALLED[cluster], await compare(plane, cluster)
     at = f"at etcd revision {found.revision:,}"
     if found.torn:
         seen = f"members of {etcd} differ {at}, and no majority has the same data"
-        step = f"keep all volumes as they are, and find out whose data is right ('quarterdeck etcd check {plane.name}')"
+        step = f"keep all volumes unchanged, and find out whose data is right ('quarterdeck etcd check {plane.name}')"
         raise PreconditionFailed(doing, seen, step)
     exchanged = {each.name for each in plane.memory.of(cluster).replicas if each.differs}
     exchanged.update(plane.resource.spec.replace_replicas)
     wrong = [each for each in found.differ if each not in exchanged]
     if wrong:
         seen = f"{', '.join(wrong)} of {etcd} has other data than most members {at}"
-        step = f"have it exchanged first: 'quarterdeck replica replace {plane.name} {wrong[0]}'"
+        step = f"other data than most members {at}: {', '.join(wrong)} of {etcd}"
         raise PreconditionFailed(doing, seen, step)
     unknown = [each for each, has in found.hashes.items() if has is None and each not in exchanged]
     if unknown:
         seen = f"the data of {', '.join(unknown)} of {etcd} could not be compared"
-        raise PreconditionFailed(doing, seen, f"see 'quarterdeck status {plane.name}', and try again once all are well")
+        raise PreconditionFailed(
+            doing, seen, f"see 'quarterdeck status {plane.name}', and try again once all are healthy"
+        )
 
 
 def _without_room(plane: Plane, world: World, cluster: Cluster) -> PreconditionFailed | None:
-    """Why the alarm NOSPACE has to stay: a member has no room, or does not say how much; None where all have room."""
+    """Why the alarm NOSPACE must stay: a member has no room, or does not report it; None where all have room."""
     assert world.membership is not None
     for each in world.membership.members:
         if each.space is None:
-            seen = f"{each.told} of {CALLED[cluster]} does not say how large its database is"
+            seen = f"{each.told} of {CALLED[cluster]} does not report the size of its database"
             return PreconditionFailed(_doing(plane), seen, f"see 'quarterdeck status {plane.name}'")
         if has_no_room(each.space):
             size, quota = (f"{count / 2**20:,.0f} MiB" for count in (each.space.size, each.space.quota))

@@ -1,10 +1,11 @@
-"""What a person does about a plane's etcd: members that belong to no replica, alarms, authentication."""
+"""Manual operations on a plane's etcd: members without a replica, alarms, authentication."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 from quarterdeck.actions.addresses import client_urls
+from quarterdeck.api.events import EventReason
 from quarterdeck.app.etcd import alarms, strays
 from quarterdeck.app.etcd.alarms import Disarming
 from quarterdeck.app.etcd.strays import MemberRemoval
@@ -18,20 +19,20 @@ from quarterdeck.model.clusters import CALLED
 from quarterdeck.pki.issuance import issue_etcd_user
 from quarterdeck.stores.port import EventType
 
-#: How long the certificate of the user root is valid, which is kept nowhere.
+#: How long the certificate of the user root is valid. It is not stored.
 _ROOT_LIFETIME = timedelta(minutes=10)
 
 
 class EtcdCare:
-    """``Quarterdeck.etcd``. What is said there of its calls holds for these."""
+    """``Quarterdeck.etcd``. The rules for calls of ``Quarterdeck`` apply."""
 
     def __init__(self, home: Home, asker: Asker) -> None:
-        """``asker`` is named in the events that tell of a change."""
+        """``asker`` is named in the events that report a change."""
         self._home = home
         self._asker = asker
 
     async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
-        """Whether a member of etcd that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
+        """Whether an etcd member that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
         etcdctl prints it. Changes nothing.
 
         Raises NotFound (the plane, the member), InvalidInput (the id), PreconditionFailed for a replica's member, for
@@ -41,29 +42,29 @@ class EtcdCare:
         return await strays.planned(self._home, name, member)
 
     async def remove_member(self, removal: MemberRemoval) -> None:
-        """Remove such a member, if what was planned still holds. Raises what ``plan_member_removal`` does, and
-        EtcdFault where etcd refuses.
+        """Remove such a member, if the plan still holds. Raises what ``plan_member_removal`` does, and EtcdFault where
+        etcd refuses.
         """
         await strays.removed(self._home, removal, self._asker)
 
     async def plan_disarming(self, name: str) -> Disarming:
-        """Which alarms of a plane's etcd can be turned off: CORRUPT where all members have the same data, but for those
-        that are to be exchanged, and NOSPACE where all have room. Changes nothing.
+        """The alarms of a plane's etcd that can be disarmed: CORRUPT where all members have the same data, except those
+        that are marked for replacement, and NOSPACE where all have room. Changes nothing.
 
         Raises PreconditionFailed where members differ or could not be compared, and where no alarm that is on can be
-        turned off; Unavailable where no quorum answers.
+        disarmed; Unavailable where no quorum answers.
         """
         await require_plane_in_reach(self._home, name)
         return await alarms.planned(self._home, name)
 
     async def disarm(self, disarming: Disarming) -> None:
-        """Turn off such alarms, as far as what was planned still holds. Raises what ``plan_disarming`` does, and
-        EtcdFault where etcd refuses.
+        """Disarm such alarms, as far as the plan still holds. Raises what ``plan_disarming`` does, and EtcdFault where
+        etcd refuses.
         """
         await alarms.disarmed(self._home, disarming, self._asker)
 
     async def disable_authentication(self, name: str) -> None:
-        """Turn off the authentication of a plane's etcd; fine if it is off. Users and roles of etcd stay.
+        """Disable the authentication of a plane's etcd; no error if it is disabled. Users and roles of etcd stay.
 
         Raises Unavailable where no quorum answers.
         """
@@ -73,5 +74,5 @@ class EtcdCare:
             for cluster in plane.memory.clusters:
                 await plane.etcd.disable_authentication(client_urls(plane, cluster), root)
                 words = f"authentication is off in {CALLED[cluster]}"
-                told = Happening("AuthenticationDisabled", words, EventType.NORMAL)
+                told = Happening(EventReason.AUTHENTICATION_DISABLED, words, EventType.NORMAL)
                 await self._home.store.record(told.event(name, plane.clock()))

@@ -12,8 +12,9 @@ from quarterdeck.model.clusters import CALLED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberHash:
-    """A voter of ``cluster`` (as people call it), and the hash of all its keys at an etcd ``revision`` (None: it did
-    not tell). ``same``: whether it has what most of all voters have (None: not known, or no majority has the same).
+    """A voter of ``cluster`` (as people call it), and the hash of all its keys at an etcd ``revision`` (None: not
+    reported). ``same``: whether it has the data of the majority of all voters (None: not known, or there is no
+    majority).
     """
 
     cluster: str

@@ -1,4 +1,4 @@
-"""A lost quorum: what is left, what may be lost with the rest, and the user's consent to go on with it."""
+"""A lost quorum: the survivors, what may be lost, and the user's consent to continue with a survivor's data."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from quarterdeck.stores.port import amend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survivor:
-    """A member that is left, by its own word: raft's ``term``, the indexes that it knows to be ``committed`` and has
+    """A surviving member, as it reports itself: raft's ``term``, the indexes that it knows to be ``committed`` and has
     ``applied``, the etcd ``revision`` of its newest key, and the ``hash`` of all its keys up to the lowest of these
-    (None: it did not tell). ``chosen``: the plane would go on with what it has.
+    (None: not reported). ``chosen``: the plane would continue with its data.
     """
 
     replica: str
@@ -44,21 +44,24 @@ class Survivor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostQuorum:
-    """What is left of a plane's etcd that has lost its quorum. ``epoch`` would begin; ``loss`` says what may be lost
-    then, in a sentence. ``dead`` and ``cut_off`` are the other voters: the latter do not answer, and
-    ``others_may_live`` if they are enough to serve somebody. ``differ``: the survivors that have other data than the
-    chosen one up to the revision that both have, though they have forgotten the same history. ``may_return``: members
-    that come back elsewhere first, with all their data, if the site can have them there: then no epoch begins.
-    """
+    """The survivors of a plane's etcd that has lost its quorum."""
 
     name: str
+    #: The epoch that recovery would begin.
     epoch: int
     survivors: tuple[Survivor, ...]
+    #: What may be lost then, in a sentence.
     loss: str
+    #: Voters that are dead.
     dead: tuple[str, ...]
+    #: Voters that do not answer.
     cut_off: tuple[str, ...]
+    #: Whether these are enough to serve clients.
     others_may_live: bool
+    #: Survivors with other data than the chosen one up to the last common revision, though they have compacted the same
+    #: history.
     differ: tuple[str, ...] = ()
+    #: Members that can return on other machines first, with all their data: then no epoch begins.
     may_return: tuple[str, ...] = ()
 
 
@@ -83,34 +86,34 @@ async def lost_quorum(home: Home, name: str) -> LostQuorum:
 
 
 def _require_drivable(plane: ControlPlane) -> None:
-    """Raise what keeps a driver from doing anything for a plane: a word that nobody heeds is not asked for."""
+    """Raise what prevents a driver from doing anything for a plane: a consent that no process acts on is not stored."""
     doing = f"recovering plane {plane.name}"
     if plane.metadata.deletion_timestamp is not None:
-        raise PreconditionFailed(doing, "it is being deleted", f"'quarterdeck wait {plane.name}' goes on with that")
+        raise PreconditionFailed(doing, "it is being deleted", f"'quarterdeck wait {plane.name}' continues that")
     if paused := operations.why_paused(plane, datetime.now(UTC)):
         raise Paused(doing, paused, f"'quarterdeck resume {plane.name}' first: what can be started is started then")
     operations.require_known(plane)
 
 
 def _required(name: str, world: World) -> Survivors:
-    """What is left, where that can be no quorum. Raises PreconditionFailed."""
+    """The survivors, where they cannot form a quorum. Raises PreconditionFailed."""
     doing, wait = f"recovering plane {name}", f"'quarterdeck wait {name}' starts what can be started"
     events = world.memory.events.exists and world.events_membership is None
     if world.membership is not None and events:
-        seen = "a quorum of its etcd answers; that of the events' etcd does not, which costs but events"
+        seen = "a quorum of its etcd answers; that of the events' etcd does not, which loses only events"
         raise PreconditionFailed(
-            doing, seen, "have it begin anew: spec.etcd.events.separate false, and then true again"
+            doing, seen, "recreate it: set spec.etcd.events.separate to false, and then to true again"
         )
     if world.membership is not None:
         raise PreconditionFailed(doing, "a quorum of its etcd answers: there is nothing to recover", "see 'status'")
     left = survivors(world)
     if not world.memory.created and left is None:
-        seen = "its new epoch is about to begin" if world.memory.epoch else "its etcd was not founded yet"
-        raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' goes on with it")
+        seen = "its new epoch is about to begin" if world.memory.epoch else "its etcd cluster was not created yet"
+        raise PreconditionFailed(doing, seen, f"'quarterdeck wait {name}' continues it")
     if left is None:
-        raise PreconditionFailed(doing, "no member of its etcd answers, so nobody knows what is left", wait)
+        raise PreconditionFailed(doing, "no member of its etcd answers, so it is not known what is left", wait)
     if left.awaited:
-        raise PreconditionFailed(doing, f"member {', '.join(left.awaited)} is there, and does not answer yet", wait)
+        raise PreconditionFailed(doing, f"member {', '.join(left.awaited)} is running, and does not answer yet", wait)
     if not left.lost:
         seen = (
             f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are there with their data: that is a quorum"
@@ -133,7 +136,7 @@ def _told(plane: Plane, left: Survivors, word: MemberWord, found: KeySpaceHash |
 
 
 async def _hashes(plane: Plane, left: Survivors) -> dict[str, KeySpaceHash | None]:
-    """What each has up to the lowest of their revisions; None of who does not tell."""
+    """The hash of each up to the lowest of their revisions; None for a member that does not report one."""
     lowest = min(word.revision for word in left.words)
     found = await asyncio.gather(*(_hash(plane, word, lowest) for word in left.words))
     return {word.replica: each for word, each in zip(left.words, found, strict=True)}
@@ -144,11 +147,11 @@ async def _hash(plane: Plane, word: MemberWord, revision: int) -> KeySpaceHash |
     try:
         return await or_none(plane.etcd.hash_keys(url, revision))
     except (NotFound, Corrupt):
-        return None  # it has forgotten that already, or cannot read what it has
+        return None  # it has compacted that already, or cannot read its data
 
 
 def _differ(left: Survivors, hashes: Mapping[str, KeySpaceHash | None]) -> tuple[str, ...]:
-    """Who has forgotten other history hashes less, and is no different for that."""
+    """A survivor that has compacted other history hashes less, which is no difference."""
     best = hashes[left.best.replica]
     if best is None:
         return ()
@@ -161,13 +164,18 @@ async def consent(home: Home, lost: LostQuorum, *, even_if_others_live: bool) ->
     """See ``Quarterdeck.recover``."""
     doing = f"recovering plane {lost.name}"
     if lost.others_may_live and not even_if_others_live:
-        seen = f"{', '.join(lost.cut_off)} do not answer, and may serve others: that would make two of the plane"
-        raise PreconditionFailed(doing, seen, "bring them back, or, if they are surely gone, add --even-if-others-live")
+        seen = (
+            f"{', '.join(lost.cut_off)} do not answer, and may serve clients elsewhere: there would be two copies of "
+            "the plane"
+        )
+        raise PreconditionFailed(
+            doing, seen, "bring them back, or add --even-if-others-live if they are certainly down"
+        )
 
     def consented(seen: ControlPlane) -> ControlPlane:
         _require_drivable(seen)
         if seen.status.memory.epoch + 1 != lost.epoch:
-            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun meanwhile", "see 'status'")
+            raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
         word = NewEpoch(epoch=lost.epoch, even_if_others_live=even_if_others_live)
         return seen.with_spec(new_epoch=word)
 

@@ -1,4 +1,4 @@
-"""Removing a member of etcd that belongs to no replica: a person, or another program, has added it."""
+"""Removing an etcd member that belongs to no replica: a user, or another program, has added it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.members import healthy_urls
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
@@ -25,8 +26,8 @@ _ID = re.compile("(0x)?([0-9a-f]{1,16})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRemoval:
-    """A member that may be removed. ``member`` is its id, ``told`` its role, id, name and peer URLs, for people;
-    ``voters`` counts those that are left without it, ``healthy`` those of them that are healthy.
+    """A member that may be removed. ``member``: its id; ``told``: its role, id, name and peer URLs, for people;
+    ``voters``: the number of voters without it; ``healthy``: how many of them are healthy.
     """
 
     plane: str
@@ -45,14 +46,14 @@ async def planned(home: Home, name: str, member: str) -> MemberRemoval:
 
 
 async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
-    """See ``EtcdCare.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever it
-    does meanwhile, it counts the member in every quorum, and etcd takes one change at a time.
+    """See ``EtcdCare.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever the
+    driver does, it counts the member in every quorum, and etcd takes one change at a time.
     """
     async with open_plane(home, removal.plane) as plane:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
     told = f"{now.told} was removed by {asker.who}: it belonged to no replica"
-    happening = Happening("MemberRemoved", told, EventType.NORMAL)
+    happening = Happening(EventReason.MEMBER_REMOVED, told, EventType.NORMAL)
     await home.store.record(happening.event(removal.plane, asker.now().timestamp()))
 
 
@@ -69,7 +70,7 @@ def _number(plane: str, member: str) -> int:
 
 
 async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, World]:
-    """The removal as one look allows it, and the world as the member's cluster has it.
+    """The removal as one observation allows it, and the world as the member's cluster has it.
 
     Raises Unavailable without a quorum, NotFound for an id that is not listed, PreconditionFailed for a replica's
     member, for the leader, and where the rest would be no healthy quorum.
@@ -94,20 +95,20 @@ async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, Wo
 def _allowed(plane: Plane, doing: str, world: World, cluster: Cluster, member: MemberFact) -> MemberRemoval:
     if member not in strays(world):
         seen, name = f"it is the member of replica {member.replica}", plane.name
-        raise PreconditionFailed(doing, seen, f"'quarterdeck replica replace {name} {member.replica}' exchanges it")
+        raise PreconditionFailed(doing, seen, f"'quarterdeck replica replace {name} {member.replica}' replaces it")
     rest = [each for each in voters(world) if each.replica != member.key]
     healthy = sum(each.healthy for each in rest)
     if not has_quorum(rest):
         seen = f"without it {healthy} of {len(rest)} voters are healthy, which is no quorum"
-        raise PreconditionFailed(doing, seen, f"have the others healthy first: see 'quarterdeck status {plane.name}'")
+        raise PreconditionFailed(doing, seen, f"make the others healthy first: see 'quarterdeck status {plane.name}'")
     role = "learner" if member.learner else "voter"
     told = f"{role} {member.told} of {CALLED[cluster]}"
     return MemberRemoval(plane=plane.name, member=member.id, told=told, voters=len(rest), healthy=healthy)
 
 
 async def _require_follower(plane: Plane, doing: str, world: World, cluster: Cluster, number: int) -> None:
-    """Raise PreconditionFailed for the member that leads. Until the others have elected another one, they go on passing
-    writes to one that was removed, and each of these fails 7 s later.
+    """Raise PreconditionFailed for the leader. Until the other members elect a new one, they keep forwarding writes to
+    a removed leader, and each of these fails 7 s later.
     """
     urls = healthy_urls(plane, world, cluster)
     if (await plane.etcd.status(urls[0])).leader_id != number:
@@ -117,5 +118,5 @@ async def _require_follower(plane: Plane, doing: str, world: World, cluster: Clu
     assert world.membership is not None
     to = next(each.id for each in world.membership.voters if each.replica and each.health is Health.HEALTHY)
     move = f"'etcdctl --endpoints={at} move-leader {to:x}'"
-    seen = "it leads, and clients' writes would fail until another member is elected"
-    raise PreconditionFailed(doing, seen, f"have a replica's member lead first: {move}")
+    seen = "it is the leader, and clients' writes would fail until another member is elected"
+    raise PreconditionFailed(doing, seen, f"move the leadership to a replica's member first: {move}")

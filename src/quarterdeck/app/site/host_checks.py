@@ -1,4 +1,4 @@
-"""What a check says of hosts that are to be a site's, or to be reached otherwise: what is in their way refuses that."""
+"""The checks of hosts that join a site, or get a new address: obstacles refuse the change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOTHING = Checked(findings=(), summary="nothing that has to be checked")
 
 
 async def checked(home: Home, site: Site) -> Checked:
-    """What is to be looked at of the hosts of a site, whether it was added or not. Changes nothing."""
+    """The findings about the hosts of a site, whether it was added or not. Changes nothing."""
     sites = await home.store.list(Site)
     found = await home.sites.check(site, sites)
     step = "a host belongs to one site: see 'site show'"
@@ -27,22 +27,22 @@ async def checked(home: Home, site: Site) -> Checked:
 
 
 async def require_fit(home: Home, doing: str, site: Site, hosts: Collection[str] | None = None) -> Checked:
-    """What is to be looked at of ``hosts`` of a site, as it is to become (None: of all). Changes nothing. Raises
-    PreconditionFailed that names each of them that planes cannot be on, with what stands in the way and what to do.
+    """The findings about ``hosts`` of a site, as it will become (None: about all). Changes nothing. Raises
+    PreconditionFailed that names each of them that planes cannot run on, with the obstacle and the next step.
 
-    How the site's other hosts are is no matter: they may be dead.
+    The state of the site's other hosts does not matter: they may be dead.
     """
     found = await checked(home, site)
     if hosts is not None:
         about = _of(hosts, found.findings)
-        found = Checked(findings=about, summary=f"{', '.join(sorted(hosts))}: {len(about)} to look at")
+        found = Checked(findings=about, summary=f"{', '.join(sorted(hosts))}: {len(about)} to check")
     enforce([_named(each) for each in found.findings], doing)
     return found
 
 
 async def require_fit_change(home: Home, doing: str, before: Site | None, site: Site) -> Checked:
-    """What ``require_fit`` says of what is new in a site as it is to become: all of it (``before``: None), or hosts and
-    storage classes on the hosts that were there. Raises as it does.
+    """The findings of ``require_fit`` about what is new in a site as it will become: all of it (``before``: None), or
+    hosts and storage classes on existing hosts. Raises as it does.
     """
     if before is None:
         return await require_fit(home, doing, site)
@@ -60,12 +60,12 @@ async def require_fit_change(home: Home, doing: str, before: Site | None, site: 
 
 
 def _is_news(host: Host, before: SshSpec, after: SshSpec) -> bool:
-    """Whether a host is new, is reached otherwise, or has other duties."""
+    """Whether a host is new, is reached differently, or has other roles."""
     return before.host(host.name) != host or (MachineRole.EDGE in host.roles and before.edge != after.edge)
 
 
 def _of_classes(besides: Collection[str], findings: Sequence[HostFinding]) -> Iterator[HostFinding]:
-    """Those about storage classes; a host that does not answer is named, and may be dead for now."""
+    """The findings about storage classes; a host that does not answer is named, and may be dead for now."""
     for each in findings:
         if each.host in besides:
             continue
@@ -77,13 +77,13 @@ def _of_classes(besides: Collection[str], findings: Sequence[HostFinding]) -> It
 
 
 def _of(hosts: Collection[str], findings: Sequence[HostFinding]) -> tuple[HostFinding, ...]:
-    """Those that are about any of ``hosts``; of the ways to another host not those that it could not try."""
+    """The findings about any of ``hosts``; of the connections to another host not those that it could not try."""
     lost = {each.host for each in findings if _is_lost(each)}.difference(hosts)
     return tuple(each for each in findings if each.about & {*hosts} and not each.about & lost)
 
 
 def _is_lost(each: HostFinding) -> bool:
-    """Whether a host did not answer any more while the ways from it were tried."""
+    """Whether a host stopped answering while the connections from it were tried."""
     return each.finding.check == "network" and each.finding.verdict is Verdict.REFUSE
 
 

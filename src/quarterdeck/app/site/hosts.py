@@ -1,4 +1,4 @@
-"""The hosts of ssh sites: set up, added, removed, replaced where they died; and sites that are gone for good."""
+"""The hosts of ssh sites: set up, added, removed, replaced after their death; and sites that are lost for good."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from quarterdeck.planner.survival import Loss
 from quarterdeck.planner.view import View, view
 from quarterdeck.stores.port import amend
 
-#: How lines of public keys begin.
+#: The prefixes of public key lines.
 _KEY_KINDS = ("ssh-", "ecdsa-", "sk-ssh-", "sk-ecdsa-")
 
 
 def bootstrap_script(*, user: str, keys: Sequence[str], paths: Sequence[str] = (), probe: bool = False) -> str:
-    """What root is to run on a host, so that ``user`` can be logged in as with any of these public ``keys`` (lines, as
-    files have them) and may do what quarterdeck does. ``paths``: where volumes may be besides its own folder.
-    ``probe``: that user may make connections through the host's sshd as well, as clients of a probe from there do.
+    """The script that root runs on a host, so that ``user`` can log in with any of these public ``keys`` (lines, as
+    files have them) and has the rights that quarterdeck needs. ``paths``: where volumes may be besides its own folder.
+    ``probe``: that user may also make connections through the host's sshd, as clients of a probe from there do.
 
-    Raises InvalidInput for what is no public key.
+    Raises InvalidInput for an invalid public key.
     """
     lines = [line.strip() for each in keys for line in each.splitlines() if line.strip()]
     if not lines or not all(line.startswith(_KEY_KINDS) and len(line.split()) > 1 for line in lines):
         raise InvalidInput(
-            "making the script that sets up a host", "that is no public key", "name a file such as id.pub"
+            "making the script that sets up a host", "that is not a public key", "name a file such as id.pub"
         )
     return ssh.bootstrap_script(user, lines, paths, probe=probe)
 
 
 async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
-    """Run the script on a host, as a user who may; what it said. Raises Unavailable when the host cannot be reached,
-    PreconditionFailed when that user may not.
+    """Run the script on a host, as a user with the rights; returns its output. Raises Unavailable when the host cannot
+    be reached, PreconditionFailed when that user lacks rights.
     """
     return await ssh.bootstrapped(login, address, script)
 
@@ -68,10 +68,10 @@ class Hosts:
         self._name_server = name_server
 
     async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
-        """Have a site have more hosts; what ``check`` says of them that is to be looked at. Raises NotFound, Conflict
-        (another site has one of them), InvalidInput (they are not of such a site, or have what others have),
-        PreconditionFailed (planes cannot be on one of them), Unavailable (an edge that has to know does not answer, or
-        a DNS server cannot be started).
+        """Add hosts to a site; returns the findings of ``check`` about them. Raises NotFound, Conflict (another site
+        has one of them), InvalidInput (they do not fit such a site, or duplicate others), PreconditionFailed (planes
+        cannot run on one of them), Unavailable (an edge that must be informed does not answer, or a DNS server cannot
+        be started).
         """
         change = _Change(self._home, f"adding hosts to site {name}", name, lambda seen: (*seen.hosts, *hosts))
         site, changed = await change.allowed()
@@ -81,8 +81,8 @@ class Hosts:
         return checked
 
     async def require_spare(self, name: str, host: str) -> Host:
-        """A host of which no plane has anything, but for load balancers where addresses float, if all planes are served
-        well by the others. Raises NotFound, InvalidInput, Conflict that says who has what.
+        """A host on which no plane has anything, except load balancers with floating addresses if the others serve all
+        planes. Raises NotFound, InvalidInput, Conflict that says who uses it.
         """
         doing = f"removing host {host} from site {name}"
         site = await self._home.site(name)
@@ -95,20 +95,20 @@ class Hosts:
         return found
 
     async def remove_host(self, name: str, host: str, *, forget: bool = False) -> None:
-        """Take a host out of a site, after what quarterdeck has there; ``forget``: that stays, for one that is gone.
-        Raises what ``require_spare`` does, Unavailable when it does not answer: it is cordoned then.
+        """Remove a host from a site, after quarterdeck's files and units on it; ``forget``: these stay, for a host that
+        is lost. Raises what ``require_spare`` does, Unavailable when it does not answer: it is cordoned then.
         """
         doing = f"removing host {host} from site {name}"
         found = await self.require_spare(name, host)
-        if MachineRole.CONTROL in found.roles:  # nobody may be put there from now on
+        if MachineRole.CONTROL in found.roles:  # nothing may be placed there from now on
             await cordons.cordon_site(self._home, name, host, self._asker)
             await self.require_spare(name, host)
         site, edge = await self._home.site(name), MachineRole.EDGE in found.roles
-        next_step = "have it answer, or --forget it if it is gone for good"
+        next_step = "bring it back, or add --forget if it is lost for good"
         try:
-            if edge:  # its addresses go over first, and nobody puts anything there from then on
+            if edge:  # its addresses move first, and nothing is placed there from then on
                 await _taken_out(self._home, doing, name, found, forget=forget)
-                next_step = "it is of the site no more: see docs/how-to/ssh.md for what may be left on it"
+                next_step = "the site no longer has it: see docs/how-to/ssh.md for what may be left on it"
             if not forget:
                 spec = _spec(doing, site).model_copy(update={"hosts": (found,)})
                 await self._home.sites.destroy(site.model_copy(update={"spec": spec}))
@@ -120,12 +120,12 @@ class Hosts:
     async def replace_host(
         self, name: str, host: str, *, address: str | None = None, login: SshLogin
     ) -> Checked | None:
-        """Have a host be reached elsewhere, or otherwise; what ``check`` says of it that is to be looked at (None: it
-        was reached so already). What is not given stays. Raises NotFound, InvalidInput, Conflict while a plane has
-        something at its address, PreconditionFailed where planes cannot be on it.
+        """Change how a host is reached; returns the findings of ``check`` about it (None: nothing changed). Values that
+        are not given stay. Raises NotFound, InvalidInput, Conflict while a plane has something at its address,
+        PreconditionFailed where planes cannot run on it.
 
-        A member of etcd is where its seat is: at the host's address of then. So that one stays as long as a plane has
-        anything there. One that died with its address is replaced by a new host, by another name.
+        An etcd member is where its seat is: at the host's address of that time. So the address stays as long as a plane
+        has anything there. A host that died with its address is replaced by a new host with another name.
         """
         doing = f"replacing host {host} of site {name}"
         _host(doing, _spec(doing, await self._home.site(name)), host)
@@ -134,7 +134,7 @@ class Hosts:
             return each if each.name != host else _reached(doing, each, address, login)
 
         change = _Change(self._home, doing, name, lambda seen: tuple(map(other, seen.hosts)))
-        advice = f"add the new one by another name ('site machines add {name}'), and remove {host} once it is empty"
+        advice = f"add the new one with another name ('site machines add {name}'), and remove {host} once it is empty"
         site, changed = await change.allowed(advice)
         if changed.spec == site.spec:
             return None
@@ -144,10 +144,10 @@ class Hosts:
         return checked
 
     async def require_forgettable(self, name: str) -> Sequence[str]:
-        """What planes have left at a site that can be forgotten, in words. Raises NotFound, InvalidInput (a local
-        site), Conflict that names the planes which are there.
+        """What planes have left at a site that can be forgotten, as text. Raises NotFound, InvalidInput (a local site),
+        Conflict that names the planes which are there.
 
-        What runs there, or may be in the hands of clients, must not be forgotten: a plane would wait for it for ever.
+        What runs there, or may be known to clients, must not be forgotten: a plane would wait for it for ever.
         """
         doing = f"forgetting site {name}"
         site, planes = await self._home.site(name), await self._home.store.list(ControlPlane)
@@ -160,7 +160,7 @@ class Hosts:
         return tuple(words for _, words in sorted(used_machines(name, planes).items()))
 
     async def forget(self, name: str) -> None:
-        """Have the home have a site no more; its hosts stay as they are. Raises what ``require_forgettable`` does."""
+        """Remove a site from the home; its hosts stay unchanged. Raises what ``require_forgettable`` does."""
         await self.require_forgettable(name)
         await self._home.store.delete(Site, name)
 
@@ -173,10 +173,10 @@ async def _require_served_without(home: Home, doing: str, site: str, edge: str) 
         seen = await look(home, name)
         if seen.operation is not None:
             operation = seen.operation.metadata.name
-            raise Conflict(doing, f"operation {operation} of plane {name} is under way", "wait for its end")
+            raise Conflict(doing, f"operation {operation} of plane {name} is in progress", "wait for its end")
         views[name] = (view(seen.world), loss)
     if why := dangers(views):
-        raise Conflict(doing, "; ".join(why), "have the other hosts of role edge be well first, or add one")
+        raise Conflict(doing, "; ".join(why), "repair the other hosts of role edge first, or add one")
 
 
 async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: bool) -> None:
@@ -186,7 +186,7 @@ async def _taken_out(home: Home, doing: str, name: str, host: Host, *, forget: b
 
 
 def _reached(doing: str, host: Host, address: str | None, login: SshLogin) -> Host:
-    """A host that is reached by what is given of these, and else as before."""
+    """A host with these of its connection values changed."""
     changed: dict[str, object] = {"ssh": host.ssh.model_copy(update=login.model_dump(exclude_none=True))}
     if address is not None:
         changed["address"] = address
@@ -195,8 +195,8 @@ def _reached(doing: str, host: Host, address: str | None, login: SshLogin) -> Ho
 
 
 def _is_at(plane: ControlPlane, site: str) -> bool:
-    """Whether anything of a plane runs at a site, is to run there, or clients may come there. (Data and units that it
-    left behind are no reason to wait.)
+    """Whether anything of a plane runs at a site, is planned there, or clients may connect there. (Data and units that
+    it left behind are no reason to wait.)
     """
     memory = plane.status.memory
     named = {plane.spec.placement.site, memory.served_site, *memory.unsettled, *(each.name for each in memory.held)}
@@ -204,7 +204,7 @@ def _is_at(plane: ControlPlane, site: str) -> bool:
 
 
 async def require_names_kept_without(home: Home, site: Site, planes: Sequence[ControlPlane]) -> None:
-    """Raise Conflict for a site without which nothing would keep the names of planes."""
+    """Raise Conflict for a site without which nothing would serve the names of planes."""
     if isinstance(site.spec, SshSpec):
         none = site.model_copy(update={"spec": site.spec.model_copy(update={"hosts": ()})})
         require_names_kept(site, none, await home.store.list(Site), planes)
@@ -220,7 +220,7 @@ class _Change:
     hosts: Callable[[SshSpec], Sequence[Host]]
 
     async def allowed(self, next_step: str = "", *, spare_edge: str | None = None) -> tuple[Site, Site]:
-        """The site, and what it is to become, if that is safe."""
+        """The site, and its planned spec, if the change is safe."""
         site = await self.home.site(self.name)
         changed = self._of(site)
         require_distinct(changed, await self.home.store.list(Site))
@@ -228,7 +228,7 @@ class _Change:
         return site, changed
 
     async def made(self, site: Site, changed: Site, *, gone: Collection[str] = ()) -> None:
-        """Make it. For ``gone`` see ``reroute``."""
+        """Apply it. For ``gone`` see ``reroute``."""
         await reroute(self.home.sites, site, changed, gone=gone)
         await amend(self.home.store, Site, self.name, self._of)
 

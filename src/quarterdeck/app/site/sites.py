@@ -29,7 +29,7 @@ from quarterdeck.sites.port import ChecksStorage, SitePort
 
 
 class SiteChange(StrEnum):
-    """What became of a declared site."""
+    """The outcome of a declared site."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -38,7 +38,7 @@ class SiteChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a declared site, and what a check says of it that is to be looked at (None: nothing is new)."""
+    """The outcome of a declared site, and the findings of its check (None: nothing is new)."""
 
     change: SiteChange
     checked: Checked | None = None
@@ -46,8 +46,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing. ``cordoned``: by whom it is, and
-    since when, in words; "" if it is not.
+    """A machine. ``replica`` is what is on it, as PLANE/REPLICA; None for nothing. ``cordoned``: who cordoned it and
+    when, as text; "" if it is not.
     """
 
     machine: Machine
@@ -63,33 +63,33 @@ class Sites(Hosts):
         return {each.metadata.name: each for each in await self._home.store.list(Site)}
 
     async def get(self, name: str) -> Site:
-        """A site as it was declared. Raises NotFound that names those there are."""
+        """A site as it was declared. Raises NotFound that names the existing ones."""
         return await self._home.site(name)
 
     async def add(self, site: Site) -> Checked:
-        """Add a site; what ``check`` says of it that is to be looked at. Raises Conflict if there is one of that name,
-        or one that has a host of it; Unavailable where this host forbids its networks; PreconditionFailed where
-        planes cannot be on one of its hosts.
+        """Add a site; returns the findings of ``check``. Raises Conflict if one has that name, or has one of its hosts;
+        Unavailable where this host forbids its networks; PreconditionFailed where planes cannot run on one of its
+        hosts.
         """
         name = site.metadata.name
         sites = await self._home.store.list(Site)
         require_distinct(site, sites)
-        if any(each.metadata.name == name for each in sites):  # said before hosts are looked at
-            raise Conflict(f"adding site {name}", "there is one of that name", f"see 'site show {name}'")
+        if any(each.metadata.name == name for each in sites):  # reported before hosts are checked
+            raise Conflict(f"adding site {name}", "it exists", f"see 'site show {name}'")
         checked = await require_fit(self._home, f"adding site {name}", site)
         await self._create(site)
         return checked
 
     async def check(self, site: Site) -> Checked:
-        """What stands in the way of planes at a site, host by host, whether it was added or not. Changes nothing, there
-        or here. Raises Unavailable where this host forbids its networks.
+        """The obstacles to planes at a site, host by host, whether it was added or not. Changes nothing, there or here.
+        Raises Unavailable where this host forbids its networks.
         """
         return await host_checks.checked(self._home, site)
 
     async def apply(self, wanted: Site, *, dry_run: bool = False) -> Applied:
-        """Create or change a site; ``dry_run``: only say what would become of it. Raises Conflict for a change that
-        planes of it would not survive, Unavailable where an edge that has to know of it does not answer,
-        PreconditionFailed where planes cannot be on a host, or in a storage class, that is new.
+        """Create or change a site; ``dry_run``: only report the outcome. Raises Conflict for a change that planes of it
+        would not survive, Unavailable where an edge that must be informed does not answer, PreconditionFailed where
+        planes cannot run on a host, or in a storage class, that is new.
         """
         store, doing = self._home.store, f"applying site {wanted.metadata.name}"
         sites = await store.list(Site)
@@ -136,14 +136,15 @@ class Sites(Hosts):
         )
 
     async def cordon(self, name: str, machine: str | None = None) -> bool:
-        """Have no new replica be put on a machine, or on any of the site; whether that is news. What is there stays.
+        """Keep new replicas off a machine, or off the whole site; whether that changed anything. Existing replicas
+        stay.
 
         Raises NotFound (the site, the machine), InvalidInput for the machine of load balancers.
         """
         return await cordons.cordon_site(self._home, name, machine, self._asker)
 
     async def uncordon(self, name: str, machine: str | None = None) -> bool:
-        """Take that back, for a machine or for all of the site; whether it was so.
+        """Remove the cordon of a machine or of all of the site; whether there was one.
 
         Raises NotFound, Conflict for a machine while the site is cordoned as a whole.
         """
@@ -162,16 +163,16 @@ class Sites(Hosts):
         await self._home.store.delete(Site, name)
 
     async def test_storage(self, name: str, storage_class: str, machines: Sequence[str] = ()) -> AsyncIterator[Promise]:
-        """Whether the commands of a site's storage class keep what they promise, with a volume of its own on two
-        machines: the named ones, or any two that answer, of one zone if there are such.
+        """Test whether the commands of a site's storage class do what they promise, with a test volume on two machines:
+        the named ones, or any two that answer, of one zone if possible.
 
         Raises NotFound, InvalidInput, PreconditionFailed where there are no such commands, Unavailable.
         """
-        doing = f"trying storage class {storage_class} of site {name}"
+        doing = f"testing storage class {storage_class} of site {name}"
         site = self._home.sites.open(await self._home.site(name))
         if not isinstance(site, ChecksStorage):
             raise PreconditionFailed(
-                doing, "its volumes are attached by no commands of yours", "see docs/how-to/storage.md"
+                doing, "its volumes are not attached by your own commands", "see docs/how-to/storage.md"
             )
         if machines and len(machines) != 2:
             raise InvalidInput(doing, f"{len(machines)} machines are named", "name two, or none")
@@ -188,6 +189,6 @@ async def _two(doing: str, site: SitePort) -> tuple[str, str]:
     ]
     pairs = [(one, other) for at, one in enumerate(up) for other in up[at + 1 :]]
     if not pairs:
-        raise Unavailable(doing, f"it takes two machines, and {len(up)} answer")
+        raise Unavailable(doing, f"the test needs two machines, and {len(up)} answer")
     one, other = min(pairs, key=lambda pair: pair[0].zone != pair[1].zone)
     return one.name, other.name

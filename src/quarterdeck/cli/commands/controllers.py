@@ -5,21 +5,38 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
+from quarterdeck.api.output.controllers import ControllerSetRow
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.app import Examined, HandBack, HandOver, SetHeld
-from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, Yes
+from quarterdeck.cli.arguments import Detach, Name, NoTrial, OutputOption, UnnamedOption, Yes
 from quarterdeck.cli.change_request import change, planned
 from quarterdeck.cli.commands.verification import verify
-from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
+from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside, look, plain
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import go_inside_to_drive
-from quarterdeck.cli.output import show
+from quarterdeck.cli.operation_rows import changed
+from quarterdeck.cli.output import Column, done, show
 from quarterdeck.cli.plan_text import print_examined
 
-_COLUMNS = ("set", "owner", "guarded by", "held by", "since", "renewed", "transitions")
-_WIDE = ("lock", "controllers", "identity")
+
+def _holder(row: ControllerSetRow) -> str:
+    known = " of ".join(filter(None, (row.manager, row.replica)))
+    return known or ("a stranger" if row.identity else "nobody")
+
+
+_COLUMNS: tuple[Column[ControllerSetRow], ...] = (
+    Column("set", lambda row: row.name),
+    Column("owner", lambda row: row.owner),
+    Column("guarded by", lambda row: row.guarded_by),
+    Column("held by", _holder),
+    Column("since", lambda row: f"{row.acquired_at:%F %T}Z" if row.acquired_at is not None else None),
+    Column("renewed", lambda row: _ago(row.renewed_seconds_ago)),
+    Column("transitions", lambda row: row.transitions),
+    Column("lock", lambda row: row.lock, wide=True),
+    Column("controllers", lambda row: row.controllers, wide=True),
+    Column("identity", lambda row: row.identity, wide=True),
+)
 
 SetName = Annotated[str, typer.Option("--set", help="The controller set's name.", show_default=False)]
 From = Annotated[
@@ -45,8 +62,8 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """
     go_inside(name)
     found = look(lambda looks: looks.controllers(name))
-    rows = [_row(each, output) for each in found]
-    show(rows, _COLUMNS, output, wide=_WIDE, empty=f"plane {name} declares no sets of controllers")
+    rows = [_row(each) for each in found]
+    show(rows, _COLUMNS, output, empty=f"plane {name} declares no sets of controllers")
     for each in found:
         for why in each.why:
             plain(f"set {each.name}: {why}", err)
@@ -54,31 +71,26 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
         raise typer.Exit(1)
 
 
-def _row(found: SetHeld, output: Output) -> dict[str, JsonValue]:
-    manager = found.manager.value if found.manager is not None else None
-    row: dict[str, JsonValue] = {
-        "set": found.name,
-        "lock": found.lock,
-        "owner": found.owner.value,
-        "guardedBy": found.guarded_by,
-        "manager": manager,
-        "replica": found.replica or None,
-        "identity": found.identity or None,
-        "transitions": found.transitions,
-        "controllers": [*found.controllers],
-    }
-    if output.is_document:
-        since = found.since.isoformat() if found.since is not None else None
-        return {**row, "since": since, "renewedSecondsAgo": found.renewed_ago, "well": found.well, "why": [*found.why]}
-    ago = f"{max(0.0, found.renewed_ago):.0f}s ago" if found.renewed_ago is not None else None
-    return {
-        **row,
-        "held by": " of ".join(filter(None, (manager, found.replica)))
-        or ("a stranger" if found.identity else "nobody"),
-        "guarded by": found.guarded_by,
-        "since": f"{found.since:%F %T}Z" if found.since is not None else None,
-        "renewed": ago,
-    }
+def _row(found: SetHeld) -> ControllerSetRow:
+    return ControllerSetRow(
+        name=found.name,
+        lock=found.lock,
+        owner=found.owner.value,
+        guarded_by=found.guarded_by,
+        manager=found.manager.value if found.manager is not None else None,
+        replica=found.replica or None,
+        identity=found.identity or None,
+        transitions=found.transitions,
+        controllers=found.controllers,
+        acquired_at=found.since,
+        renewed_seconds_ago=found.renewed_ago,
+        held_by_owner=found.well,
+        reasons=found.why,
+    )
+
+
+def _ago(seconds: float | None) -> str | None:
+    return f"{max(0.0, seconds):.0f}s ago" if seconds is not None else None
 
 
 @command(app, "controllers plan alpha --set ipam --from kube-controller-manager --to cloud-controller-manager")
@@ -89,10 +101,13 @@ def plan(
     target: To,
     downtime_allowed: Downtime = False,
     no_trial: NoTrial = False,
-    output: OutputOption = Output.TABLE,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Show the checks and steps of moving a controller set, and change nothing."""
-    if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
+    examined = _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial)
+    if not examined.needed and output.for_people:
+        plain(_runs_already(name, which, target))
+    else:
         print_examined(examined, output)
 
 
@@ -109,9 +124,12 @@ def move(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Move a controller set from one manager to another while the plane serves."""
-    if examined := _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial):
-        question = f"hand set {which} of plane {name} to the {target}?"
-        change(examined, question, yes=yes, detached=detached, output=output)
+    examined = _examined(HandOver(name, which, source, target, downtime_allowed), trial=not no_trial)
+    if not examined.needed:
+        done(changed(name, "move", news=False), output, _runs_already(name, which, target))
+        return
+    question = f"hand set {which} of plane {name} to the {target}?"
+    change(examined, "move", question, yes=yes, detached=detached, output=output)
 
 
 @command(app, "controllers rollback alpha --set ipam")
@@ -127,17 +145,16 @@ def rollback(
     """Move a controller set back to the manager that ran it before. Safe at any moment."""
     go_inside_to_drive(name)
     examined = planned(HandBack(name, which, downtime_allowed), trial=not no_trial)
-    change(examined, f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
+    change(examined, "rollback", f"hand set {which} of plane {name} back?", yes=yes, detached=detached, output=output)
 
 
-def _examined(asked: HandOver, *, trial: bool) -> Examined | None:
-    """What it comes to; None, and that is said, where nothing is to be done."""
+def _examined(asked: HandOver, *, trial: bool) -> Examined:
     go_inside_to_drive(asked.name)
-    examined = planned(asked, trial=trial)
-    if examined.needed:
-        return examined
-    out.print(f"the {asked.target} runs set {asked.controller_set} of plane {asked.name} already: nothing to do")
-    return None
+    return planned(asked, trial=trial)
+
+
+def _runs_already(plane: str, which: str, target: ControllerProgram) -> str:
+    return f"the {target} runs set {which} of plane {plane} already: nothing to do"
 
 
 command(app, "controllers verify alpha", "controllers verify alpha --since 2h")(verify)

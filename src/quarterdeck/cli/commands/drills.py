@@ -6,10 +6,11 @@ import signal
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 from rich.markup import escape
 
 from quarterdeck.api.belongings import Drill, DrillPhase
+from quarterdeck.api.output.base import messages
+from quarterdeck.api.output.planes import DrillRow
 from quarterdeck.app import Quarterdeck, Wish
 from quarterdeck.app.words import named
 from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
@@ -17,8 +18,8 @@ from quarterdeck.cli.context import Output, err, go_inside, look
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import emit, show
-from quarterdeck.cli.plane_text import age
+from quarterdeck.cli.output import Column, emit, show, table
+from quarterdeck.cli.plane_text import since
 from quarterdeck.cli.work import confirm, ended_by
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component
@@ -59,7 +60,8 @@ def run_(
     lasting = _planned(name, wish, hold, dangerous=dangerous)
     confirm(f"have this fail now, for at most {lasting:g} s?", yes=yes)
     made = _made(name, wish, hold, dangerous=dangerous)
-    emit(_fact(made), output, lambda: _print(made, output))
+    row = _row(made)
+    emit(row, output, lambda: _print(row, output))
     if made.status.phase is not DrillPhase.PASSED:
         raise typer.Exit(1)
 
@@ -68,16 +70,16 @@ def run_(
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the last drills of a plane and their results."""
     go_inside(name)
-    rows = [_fact(each) if output.is_document else _row(each) for each in look(lambda looks: looks.drills(name))]
+    rows = [_row(each) for each in look(lambda looks: looks.drills(name))]
     empty = f"plane {name} had no drill yet; make one with 'quarterdeck drill {name} --fail unit'"
-    show(rows, _COLUMNS, output, wide=_WIDE, empty=empty)
+    show(rows, _COLUMNS, output, empty=empty)
 
 
-def _print(made: Drill, output: Output) -> None:
-    show([_row(made)], _COLUMNS, output, wide=_WIDE)
-    for each in made.status.failures:
-        err.print(f"[yellow]failed[/yellow] {escape(each)}", highlight=False, soft_wrap=True)
-    for each in (*((made.status.message,) if made.status.message else ()), *made.status.left):
+def _print(made: DrillRow, output: Output) -> None:
+    table([made], _COLUMNS, wide=output is Output.WIDE)
+    for each in made.failures:
+        err.print(f"[yellow]failed[/yellow] {escape(each.message)}", highlight=False, soft_wrap=True)
+    for each in (*((made.message,) if made.message else ()), *map(str, made.left)):
         err.print(each, highlight=False, soft_wrap=True)
 
 
@@ -103,39 +105,66 @@ def _made(name: str, wish: Wish, hold: float | None, *, dangerous: bool) -> Dril
     return call(drill)
 
 
-_COLUMNS = ("drill", "fail", "result", "detected", "served again", "redundant", "failed", "lost writes", "age")
-_WIDE = ("requests", "last failure", "last failed sent", "undone", "longest stall", "struck")
+def _row(drill: Drill) -> DrillRow:
+    spec, status = drill.spec, drill.status
+    return DrillRow(
+        name=drill.name,
+        plane=spec.plane,
+        fail=spec.fail.value,
+        reasons=spec.struck,
+        phase=status.phase.value,
+        started_at=status.started_at,
+        finished_at=status.finished_at,
+        hold_seconds=spec.hold,
+        dangerous=spec.dangerous,
+        scheduled=spec.scheduled,
+        requested_by=spec.requested_by,
+        detected_seconds=status.detected,
+        served_again_seconds=status.served_again,
+        last_failure_seconds=status.last_failure,
+        last_failed_sent_seconds=status.last_failed_sent,
+        undone_seconds=status.undone,
+        redundant_seconds=status.redundant,
+        requests=status.requests,
+        failed=status.failed,
+        failures=messages(status.failures),
+        longest_stall_seconds=status.longest_stall_milliseconds / 1000,
+        acknowledged=status.acknowledged,
+        lost=status.lost,
+        missed=status.missed,
+        message=status.message or None,
+        left=messages(status.left),
+    )
 
 
-def _row(drill: Drill) -> dict[str, JsonValue]:
-    status = drill.status
-    return {
-        "drill": drill.name,
-        "fail": drill.spec.fail.value,
-        "result": status.phase.value.lower(),
-        "detected": _told(status.detected),
-        "served again": "always" if status.served_again == 0 and _over(drill) else _told(status.served_again),
-        "redundant": _told(status.redundant),
-        "failed": status.failed if _over(drill) else None,
-        "lost writes": status.lost if _over(drill) else None,
-        "age": age(status.started_at.timestamp()) if status.started_at is not None else None,
-        "requests": status.requests if _over(drill) else None,
-        "last failure": _told(status.last_failure),
-        "last failed sent": _told(status.last_failed_sent),
-        "undone": _told(status.undone),
-        "longest stall": f"{status.longest_stall_milliseconds:.0f} ms" if _over(drill) else None,
-        "struck": "; ".join(drill.spec.struck),
-    }
+def _served(row: DrillRow) -> str | None:
+    return "always" if row.served_again_seconds == 0 and _over(row) else _told(row.served_again_seconds)
 
 
-def _over(drill: Drill) -> bool:
-    return drill.status.phase in (DrillPhase.PASSED, DrillPhase.FAILED)
+def _over(row: DrillRow) -> bool:
+    return row.phase in (DrillPhase.PASSED, DrillPhase.FAILED)
 
 
 def _told(seconds: float | None) -> str | None:
     return None if seconds is None else f"{seconds:.1f} s"
 
 
-def _fact(drill: Drill) -> dict[str, JsonValue]:
-    fact: dict[str, JsonValue] = drill.model_dump(mode="json", by_alias=True)
-    return fact
+_COLUMNS: tuple[Column[DrillRow], ...] = (
+    Column("drill", lambda row: row.name),
+    Column("fail", lambda row: row.fail),
+    Column("result", lambda row: row.phase.lower()),
+    Column("detected", lambda row: _told(row.detected_seconds)),
+    Column("served again", _served),
+    Column("redundant", lambda row: _told(row.redundant_seconds)),
+    Column("failed", lambda row: row.failed if _over(row) else None),
+    Column("lost writes", lambda row: row.lost if _over(row) else None),
+    Column("age", lambda row: since(row.started_at)),
+    Column("requests", lambda row: row.requests if _over(row) else None, wide=True),
+    Column("last failure", lambda row: _told(row.last_failure_seconds), wide=True),
+    Column("last failed sent", lambda row: _told(row.last_failed_sent_seconds), wide=True),
+    Column("undone", lambda row: _told(row.undone_seconds), wide=True),
+    Column(
+        "longest stall", lambda row: f"{1000 * row.longest_stall_seconds:.0f} ms" if _over(row) else None, wide=True
+    ),
+    Column("struck", lambda row: "; ".join(row.reasons), wide=True),
+)

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
-from quarterdeck.api.operation import Operation
+from quarterdeck.api.output.operations import OperationRow
 from quarterdeck.cli.arguments import Name, OperationName, OutputOption
 from quarterdeck.cli.context import Output, look, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
-from quarterdeck.cli.output import show
+from quarterdeck.cli.operation_rows import operation_row
+from quarterdeck.cli.output import Column, show
 from quarterdeck.files import write_atomic
 
 app = group()
@@ -57,26 +57,20 @@ def report(
         out.print(f"written to {file}", highlight=False, soft_wrap=True)
 
 
+_COLUMNS: tuple[Column[OperationRow], ...] = (
+    Column("operation", lambda row: row.name),
+    Column("type", lambda row: row.type),
+    Column("from", lambda row: f"{row.from_site}/{row.from_replicas}" if row.from_site else None),
+    Column("to", lambda row: f"{row.to_site}/{row.to_replicas}" if row.to_site else None),
+    Column("phase", lambda row: row.phase),
+    Column("took", lambda row: f"{row.duration_seconds:.1f} s" if row.duration_seconds is not None else None),
+    Column("by", lambda row: row.requested_by.split(" ")[0]),
+    Column("started", lambda row: f"{row.started_at:%Y-%m-%dT%H:%M:%SZ}" if row.started_at else None, wide=True),
+    Column("message", lambda row: row.message, wide=True),
+)
+
+
 @command(app, "history alpha", "history alpha -o wide")
 def history(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the operations of a plane and their outcomes."""
-    rows = [_row(each) for each in look(lambda looks: looks.history(name))]
-    show(rows, ("operation", "type", "from", "to", "phase", "took", "by"), output, wide=("started", "message"))
-
-
-def _row(operation: Operation) -> dict[str, JsonValue]:
-    status, spec = operation.status, operation.spec
-    took = None
-    if status.started_at is not None and status.finished_at is not None:
-        took = f"{(status.finished_at - status.started_at).total_seconds():.1f} s"
-    return {
-        "operation": operation.metadata.name,
-        "type": spec.type.value,
-        "from": f"{spec.from_.placement.site}/{spec.from_.replicas}" if spec.from_ else None,
-        "to": f"{spec.to.placement.site}/{spec.to.replicas}" if spec.to else None,
-        "phase": status.phase.value,
-        "took": took,
-        "by": spec.requested_by.split(" ")[0],
-        "started": status.started_at.isoformat() if status.started_at else None,
-        "message": status.message,
-    }
+    show([operation_row(each) for each in look(lambda looks: looks.history(name))], _COLUMNS, output)

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from quarterdeck.api.output.operations import KeyResult
 from quarterdeck.app import key_file, sealed
 from quarterdeck.app.sealed import KEY_FILE, Key, read_key
-from quarterdeck.cli.arguments import Yes
-from quarterdeck.cli.context import here, out
+from quarterdeck.cli.arguments import UnnamedOption, Yes
+from quarterdeck.cli.context import UnnamedOutput, here, out
 from quarterdeck.cli.groups import command, group
+from quarterdeck.cli.output import emit
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
 
@@ -27,6 +29,7 @@ def seal(
         bool, typer.Option("--make", help=f"Create the key file that {KEY_FILE} names, with random content.")
     ] = False,
     yes: Yes = False,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Encrypt the keys of all planes with the key file that QUARTERDECK_KEY_FILE names.
 
@@ -37,27 +40,44 @@ def seal(
         sealed.make_key_file(path)
     confirm(f"Seal {here()} by {path}? {_WRITE_DOWN}.", yes=yes)
     count = sealed.seal(here(), path)
-    out.print(f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}")
+    _tell(
+        path,
+        count,
+        output,
+        f"sealed: the keys of {count} planes. From now on every command needs {KEY_FILE}={path}; {_WRITE_DOWN}",
+    )
 
 
 @command(app, "home unseal")
-def unseal(yes: Yes = False) -> None:
+def unseal(yes: Yes = False, output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Store the keys of all planes unencrypted again."""
     key = _current("unsealing the home")
     confirm(f"Store the keys of all planes of {here()} in the clear?", yes=yes)
     count = sealed.unseal(here(), key)
-    out.print(f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
+    _tell(None, count, output, f"unsealed: the keys of {count} planes. Unset {KEY_FILE}")
 
 
 @command(app, "home rekey --to /etc/quarterdeck/new.key")
 def rekey(
-    to: Annotated[Path, typer.Option("--to", help="The new key file.", show_default=False)], yes: Yes = False
+    to: Annotated[Path, typer.Option("--to", help="The new key file.", show_default=False)],
+    yes: Yes = False,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Encrypt the keys of all planes with another key file than QUARTERDECK_KEY_FILE."""
     key, new = _current("sealing the home by another key"), read_key(to.absolute())
     confirm(f"Seal {here()} by {new.path} in place of {key.path}? {_WRITE_DOWN}.", yes=yes)
     count = sealed.rekey(here(), key, new)
-    out.print(f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}")
+    _tell(
+        new.path,
+        count,
+        output,
+        f"sealed anew: the keys of {count} planes. From now on every command needs {KEY_FILE}={new.path}",
+    )
+
+
+def _tell(key: Path | None, planes: int, output: UnnamedOutput, text: str) -> None:
+    result = KeyResult(home=str(here()), key_file=str(key) if key is not None else None, planes=planes)
+    emit(result, output, lambda: out.print(text))
 
 
 def _named(doing: str) -> Path:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
+from quarterdeck.api.base import instant
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.output.status import EventRow
 from quarterdeck.app.looks import Looks, summary
-from quarterdeck.cli.arguments import MaybeName, OutputOption
-from quarterdeck.cli.context import Output, go_inside, look
+from quarterdeck.cli.arguments import MaybeName, OutputOption, UnnamedOption
+from quarterdeck.cli.context import Output, UnnamedOutput, go_inside, look, out
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.output import document, emit, show
-from quarterdeck.cli.plane_text import age, print_status, row
+from quarterdeck.cli.output import Column, document, emit, show, table
+from quarterdeck.cli.plane_text import PLANE_COLUMNS, print_status, since
 from quarterdeck.errors import InvalidInput
 
 app = group()
@@ -27,16 +28,12 @@ def get(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
         return [await looks.plane(name)] if name is not None else list(await looks.planes())
 
     found = look(planes)
-    if output.is_document:
+    if not output.for_people:
         document(found, output)
+    elif found:
+        table(found, PLANE_COLUMNS, wide=output is Output.WIDE)
     else:
-        show(
-            [row(each) for each in found],
-            ("name", "site", "replicas", "version", "ready", "age"),
-            output,
-            wide=("endpoint", "etcd"),
-            empty="no planes; create one with 'quarterdeck create NAME'",
-        )
+        out.print("no planes; create one with 'quarterdeck create NAME'")
 
 
 @command(app, "status alpha", "status --watch")
@@ -60,24 +57,35 @@ def status(
         step = "give the name of one, or --watch to see all; 'quarterdeck get' lists them"
         raise InvalidInput("looking at a plane", "no plane is named", step)
     go_inside(name)
-    fact = summary(look(lambda looks: looks.examine(name)))
-    emit(fact, output, lambda: print_status(fact, output))
-    if not fact["healthy"]:
+    seen = summary(look(lambda looks: looks.examine(name)))
+    emit(seen, output, lambda: print_status(seen, output))
+    if not seen.healthy:
         raise typer.Exit(1)
 
 
+_EVENT_COLUMNS: tuple[Column[EventRow], ...] = (
+    Column("last seen", lambda row: since(row.last_seen_at)),
+    Column("plane", lambda row: row.plane),
+    Column("type", lambda row: row.type),
+    Column("reason", lambda row: row.reason),
+    Column("count", lambda row: row.count),
+    Column("message", lambda row: row.message),
+)
+
+
 @command(app, "events alpha", "events -o json")
-def events(name: MaybeName = None, output: OutputOption = Output.TABLE) -> None:
+def events(name: MaybeName = None, output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Show the events of a plane or of all planes; repeats are counted."""
-    rows: list[dict[str, JsonValue]] = [
-        {
-            "last seen": age(each.last),
-            "plane": each.plane,
-            "type": str(each.type),
-            "reason": each.reason,
-            "count": each.count,
-            "message": each.message,
-        }
+    rows = [
+        EventRow(
+            plane=each.plane,
+            type=str(each.type),
+            reason=each.reason,
+            message=each.message,
+            count=each.count,
+            first_seen_at=instant(each.first),
+            last_seen_at=instant(each.last),
+        )
         for each in look(lambda looks: looks.events(name))
     ]
-    show(rows, ("last seen", "plane", "type", "reason", "count", "message"), output)
+    show(rows, _EVENT_COLUMNS, output)

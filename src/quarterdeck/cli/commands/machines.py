@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
+from quarterdeck.api.output.operations import ChangeResult
+from quarterdeck.api.output.sites import MachineRow
 from quarterdeck.api.site import Isolation
 from quarterdeck.cli.arguments import OutputOption, SiteName, Yes, text_of
 from quarterdeck.cli.context import Output, enter_lab, must_go_inside, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
-from quarterdeck.cli.output import show
+from quarterdeck.cli.output import Column, done, emit, show
 from quarterdeck.cli.plan_text import print_odd
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import InvalidInput
@@ -25,31 +26,50 @@ app = group(
 HostName = Annotated[str, typer.Argument(help="The host's name; 'site show' lists them.", show_default=False)]
 
 
+_COLUMNS: tuple[Column[MachineRow], ...] = (
+    Column("name", lambda row: row.name),
+    Column("zone", lambda row: row.zone),
+    Column("role", lambda row: row.role),
+    Column("address", lambda row: row.address),
+    Column("state", lambda row: row.state),
+    Column("replicas", lambda row: row.replicas),
+    Column("cordoned", lambda row: row.reason),
+    Column("why", lambda row: row.message),
+)
+
+
 @command(app, "site machines rack", name="list")
 def list_(name: SiteName, output: OutputOption = Output.TABLE) -> None:
     """List the machines of a site with their state and replicas."""
     if must_go_inside() and call(lambda face: face.sites.get(name)).spec.network is Isolation.NETNS:
         enter_lab()
-    rows: list[dict[str, JsonValue]] = [
-        {
-            "name": each.machine.name,
-            "zone": each.machine.zone,
-            "role": str(each.machine.role),
-            "address": each.machine.address,
-            "state": str(each.machine.state),
-            "why": each.machine.why or None,
-            "replicas": each.replica,
-            "cordoned": each.cordoned or None,
-        }
+    rows = [
+        MachineRow(
+            name=each.machine.name,
+            site=name,
+            zone=each.machine.zone,
+            role=str(each.machine.role),
+            address=each.machine.address,
+            state=str(each.machine.state),
+            message=each.machine.why or None,
+            replicas=each.replica,
+            cordoned=bool(each.cordoned),
+            reason=each.cordoned or None,
+        )
         for each in call(lambda face: face.sites.machines(name))
     ]
-    show(rows, ("name", "zone", "role", "address", "state", "replicas", "cordoned", "why"), output)
+    show(rows, _COLUMNS, output)
+
+
+def _changed(site: str, host: str, action: str, *, news: bool = True) -> ChangeResult:
+    return ChangeResult(resource="machine", name=host, site=site, action=action, changed=news)
 
 
 @command(app, "site machines add rack --inventory more-hosts.yaml")
 def add(
     name: SiteName,
     inventory: Annotated[Path, typer.Option(help="YAML file with the new hosts; - for standard input.")],
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Add hosts to a site of driver ssh.
 
@@ -62,8 +82,11 @@ def add(
         if field in given.model_fields_set:
             seen = f"{written}: that of a site that exists is changed by 'apply -f'"
             raise InvalidInput(f"reading {inventory}", seen, "leave it out")
-    print_odd(call(lambda face: face.sites.add_hosts(name, given.declared)))
-    out.print(f"site {name} has {', '.join(each.name for each in given.declared)}")
+    checked = call(lambda face: face.sites.add_hosts(name, given.declared))
+    if output.for_people:
+        print_odd(checked)
+    text = f"site {name} has {', '.join(each.name for each in given.declared)}"
+    emit([_changed(name, each.name, "add") for each in given.declared], output, lambda: out.print(text))
 
 
 @command(app, "site machines remove rack cp-2", "site machines remove rack cp-2 --forget")
@@ -72,13 +95,14 @@ def remove(
     host: HostName,
     forget: Annotated[bool, typer.Option("--forget", help="The host is gone for good: do not clean it up.")] = False,
     yes: Yes = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Remove an unused host from a site, and delete everything that quarterdeck put on it."""
     call(lambda face: face.sites.require_spare(name, host))
     how = "leave what is on it" if forget else "remove what quarterdeck has there"
     confirm(f"take host {host} out of site {name}, and {how}?", yes=yes)
     call(lambda face: face.sites.remove_host(name, host, forget=forget))
-    out.print(f"host {host} is of site {name} no more")
+    done(_changed(name, host, "remove"), output, f"host {host} is of site {name} no more")
 
 
 @command(app, "site machines replace rack cp-2 --address 10.0.0.12")
@@ -94,6 +118,7 @@ def replace(
     port: Annotated[int | None, typer.Option(help="The port of its sshd.")] = None,
     user: Annotated[str | None, typer.Option(help="The user that logs in.")] = None,
     identity_file: Annotated[str | None, typer.Option(help="The private key of that user.")] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Change how a host is reached, for example after a new installation.
 
@@ -110,6 +135,7 @@ def replace(
     with explained(doing, SshLogin):
         login = SshLogin.model_validate(said)
     checked = call(lambda face: face.sites.replace_host(name, host, address=address, login=login))
-    print_odd(checked)
+    if output.for_people:
+        print_odd(checked)
     news = "was reached so already" if checked is None else "is reached as you say"
-    out.print(f"host {host} of site {name} {news}")
+    done(_changed(name, host, "replace", news=checked is not None), output, f"host {host} of site {name} {news}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from quarterdeck.api.differences import differences, shown
 from quarterdeck.app import Abort, Examined, Migrate, Scale
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, ProbeFrom, ProbeOption, Yes
-from quarterdeck.cli.change_request import asked, bring_about, change, planned, show_examined
+from quarterdeck.cli.change_request import asked, bring_about, change, nothing_to_do, planned, show_examined
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
@@ -37,6 +38,7 @@ def migrate(
     ] = 10.0,
     yes: Yes = False,
     detached: Detach = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Migrate a plane live to another site."""
     go_inside_to_drive(name)
@@ -46,14 +48,15 @@ def migrate(
 
     examined = planned(Migrate(name, to, replicas, allow_distance))
     if not examined.needed:
-        out.print(f"plane {name} is at {to} already and settled: nothing to do")
+        nothing_to_do(examined, "migrate", f"plane {name} is at {to} already and settled: nothing to do", output)
         return
-    show_examined(examined)
+    show_examined(examined, output)
     confirm(f"move plane {name} to {to}?", yes=yes)
     if probe:
-        probed_drive(name, baseline=baseline, ask=lambda face: asked(face, examined), host=probe_from)
+        ask = partial(asked, examined=examined)
+        probed_drive(name, baseline=baseline, ask=ask, host=probe_from, output=output)
     else:
-        bring_about(examined, detached=detached)
+        bring_about(examined, "migrate", detached=detached, output=output)
 
 
 @command(app, "scale alpha --replicas 5")
@@ -69,9 +72,9 @@ def scale(
     examined = planned(Scale(name, replicas))
     if not examined.needed:
         count = f"{replicas} replica{'s' if replicas > 1 else ''}"
-        out.print(f"plane {name} has {count} already: nothing to do")
+        nothing_to_do(examined, "scale", f"plane {name} has {count} already: nothing to do", output)
         return
-    change(examined, f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
+    change(examined, "scale", f"scale plane {name} to {replicas}?", yes=yes, detached=detached, output=output)
 
 
 @command(app, "wait alpha", "wait alpha --timeout 5m")
@@ -88,7 +91,7 @@ def wait(
 
 
 @command(app, "abort alpha")
-def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
+def abort(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Undo the operation in progress. Safe at any moment."""
     go_inside_to_drive(name)
     examined = planned(Abort(name))
@@ -96,8 +99,8 @@ def abort(name: Name, yes: Yes = False, detached: Detach = False) -> None:
         assert examined.under_way is not None
         undone = examined.under_way.metadata.name
         confirm(f"abort {undone} and go back to {_taken_back(examined)}?", yes=yes)
-    bring_about(examined, detached=detached)
-    if not detached:
+    bring_about(examined, "abort", detached=detached, output=output)
+    if not detached and output.for_people:
         out.print(f"plane {name} is back")
 
 

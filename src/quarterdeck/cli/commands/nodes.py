@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
-from quarterdeck.app import NewToken, NodeFacts, TokenFacts
+from quarterdeck.api.output.operations import ChangeResult
+from quarterdeck.api.output.planes import ApprovalRow, NewTokenResult, NodeRow, TokenRow
+from quarterdeck.app import NewToken, NodeFacts
 from quarterdeck.cli.arguments import Name, OutputOption
-from quarterdeck.cli.context import Output, err, go_inside, out, plain
+from quarterdeck.cli.context import Output, err, go_inside, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
-from quarterdeck.cli.output import emit, show
-from quarterdeck.cli.plane_text import age
+from quarterdeck.cli.output import Column, done, emit, known, show
+from quarterdeck.cli.plane_text import since
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
 
@@ -27,35 +28,51 @@ _tokens = group(
 app.add_typer(_tokens, name="token")
 
 
+_NODE_COLUMNS: tuple[Column[NodeRow], ...] = (
+    Column("node", lambda row: row.name),
+    Column("ready", lambda row: known(row.ready) + ("" if row.schedulable else ", cordoned")),
+    Column("version", lambda row: row.version),
+    Column("addresses", lambda row: row.addresses),
+    Column("age", lambda row: since(row.created_at)),
+)
+
+
 @command(app, "node list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the nodes that have joined a plane."""
     go_inside(name)
-    rows = [_row(each, output) for each in call(lambda face: face.nodes.list(name))]
+    rows = [_row(each) for each in call(lambda face: face.nodes.list(name))]
     empty = f"no node has joined plane {name} yet: see 'node token {name}'"
-    show(rows, ("node", "ready", "version", "addresses", "age"), output, empty=empty)
+    show(rows, _NODE_COLUMNS, output, empty=empty)
 
 
-def _row(node: NodeFacts, output: Output) -> dict[str, JsonValue]:
-    row: dict[str, JsonValue] = {"node": node.name, "version": node.version, "addresses": list(node.addresses)}
-    if output.is_document:
-        since = node.since.isoformat() if node.since is not None else None
-        return {**row, "ready": node.ready, "schedulable": node.schedulable, "since": since}
-    ready = {True: "yes", False: "no", None: "unknown"}[node.ready]
-    ready += "" if node.schedulable else ", cordoned"
-    return {**row, "ready": ready, "age": age(node.since.timestamp()) if node.since is not None else None}
+def _row(node: NodeFacts) -> NodeRow:
+    return NodeRow(
+        name=node.name,
+        ready=node.ready,
+        schedulable=node.schedulable,
+        version=node.version,
+        addresses=node.addresses,
+        created_at=node.since,
+    )
 
 
 @command(app, "node approve alpha")
-def approve(name: Name) -> None:
+def approve(name: Name, output: OutputOption = Output.TABLE) -> None:
     """Approve the serving certificates that nodes ask for, as 'serve' does by itself."""
     go_inside(name)
-    found = call(lambda face: face.nodes.approve(name))
-    for each in found:
-        said = f"left to you: {each.why}" if each.why else "approved"
-        plain(f"{each.request} of {each.node}: {said}")
-    if not found:
-        out.print(f"no certificate of plane {name} waits")
+    rows = [
+        ApprovalRow(name=each.request, node=each.node, approved=not each.why, message=each.why or None)
+        for each in call(lambda face: face.nodes.approve(name))
+    ]
+
+    def text() -> None:
+        for each in rows:
+            plain(f"{each.name} of {each.node}: {'approved' if each.approved else f'left to you: {each.message}'}")
+        if not rows:
+            plain(f"no certificate of plane {name} waits")
+
+    emit(rows, output, text)
 
 
 @command(_tokens, "node token alpha", "node token create alpha --ttl 2h --print-join-command")
@@ -94,37 +111,47 @@ def create(
     emit(_told(made), output, text)
 
 
-def _told(made: NewToken) -> dict[str, JsonValue]:
-    return {
-        "id": made.id,
-        "token": made.token,
-        "expires": made.ends.isoformat(),
-        "server": made.server,
-        "caCertHash": made.hash,
-        "joinCommand": made.command,
-    }
+def _told(made: NewToken) -> NewTokenResult:
+    return NewTokenResult(
+        name=made.id,
+        token=made.token,
+        expires_at=made.ends,
+        server=made.server,
+        ca_cert_hash=made.hash,
+        join_command=made.command,
+    )
+
+
+_TOKEN_COLUMNS: tuple[Column[TokenRow], ...] = (
+    Column("token", lambda row: row.name),
+    Column("until", lambda row: _until(row.expires_at)),
+    Column("uses", lambda row: row.uses),
+    Column("description", lambda row: row.message),
+)
 
 
 @command(_tokens, "node token list alpha", name="list")
 def list_tokens(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List the join tokens of a plane without their secrets."""
     go_inside(name)
-    rows = [_token(each, output) for each in call(lambda face: face.nodes.tokens(name))]
-    show(rows, ("token", "until", "uses", "description"), output, empty=f"plane {name} has no tokens")
+    rows = [
+        TokenRow(name=each.id, expires_at=each.ends, uses=each.uses, message=each.description)
+        for each in call(lambda face: face.nodes.tokens(name))
+    ]
+    show(rows, _TOKEN_COLUMNS, output, empty=f"plane {name} has no tokens")
 
 
-def _token(token: TokenFacts, output: Output) -> dict[str, JsonValue]:
-    row: dict[str, JsonValue] = {"token": token.id, "uses": list(token.uses), "description": token.description}
-    if output.is_document:
-        return {**row, "expires": token.ends.isoformat() if token.ends is not None else None}
-    ended = token.ends is not None and token.ends <= datetime.now(UTC)
-    until = f"{token.ends:%F %T}" if token.ends is not None else "for ever"
-    return {**row, "until": f"{until}, over" if ended else until}
+def _until(moment: datetime | None) -> str:
+    if moment is None:
+        return "for ever"
+    return f"{moment:%F %T}, over" if moment <= datetime.now(UTC) else f"{moment:%F %T}"
 
 
 @command(_tokens, "node token delete alpha abcdef")
 def delete(
-    name: Name, token: Annotated[str, typer.Argument(help="The token's id: the six characters before the dot.")]
+    name: Name,
+    token: Annotated[str, typer.Argument(help="The token's id: the six characters before the dot.")],
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Revoke a join token. Nodes that have joined with it stay."""
     if "." in token:
@@ -132,4 +159,5 @@ def delete(
         raise InvalidInput(f"deleting a token of plane {name}", seen, "give its id alone, the part before the dot")
     go_inside(name)
     call(lambda face: face.nodes.delete_token(name, token))
-    out.print(f"token {token} of plane {name} is deleted")
+    result = ChangeResult(resource="token", name=token, plane=name, action="delete", changed=True)
+    done(result, output, f"token {token} of plane {name} is deleted")

@@ -14,6 +14,7 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.documents import Declared, load
 from quarterdeck.api.errors import explained
 from quarterdeck.api.operation import Operation, OperationType
+from quarterdeck.api.output.operations import ApplyPlan, ChangeResult, SitePlan
 from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.app import Apply, Create, Delete, Examined, Quarterdeck
@@ -27,16 +28,18 @@ from quarterdeck.cli.arguments import (
     NoTrial,
     OutputOption,
     ReplicaCount,
+    UnnamedOption,
     Yes,
     text_of,
 )
 from quarterdeck.cli.change_request import planned
-from quarterdeck.cli.context import Output, go_inside, look, note_plane, out, plain
+from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside, look, note_plane, out, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, tidy, wait_inside
-from quarterdeck.cli.output import emit
-from quarterdeck.cli.plan_text import examined_fact, print_examined, print_findings, print_forecast, print_odd
+from quarterdeck.cli.operation_rows import change_plan, changed, operation_result, steps_plan
+from quarterdeck.cli.output import document, done, emit
+from quarterdeck.cli.plan_text import print_examined, print_findings, print_forecast, print_odd, print_plan
 from quarterdeck.cli.work import confirm, detach, follow, gone
 from quarterdeck.errors import Gone, InvalidInput
 from quarterdeck.files import write_secret
@@ -53,22 +56,40 @@ def create(
     version: Annotated[str, typer.Option(help="The Kubernetes version.")] = DEFAULT_KUBERNETES_VERSION,
     no_trial: NoTrial = False,
     detached: Detach = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Create a control plane without writing a file."""
     with explained(f"creating plane {name}", ControlPlane):
         plane = new_control_plane(name, site=site, replicas=replicas, kubernetes_version=version)
-    call(lambda face: face.ask(Create(plane)), trial=not no_trial)
-    _work(name, detached=detached)
-    if not detached:
-        out.print(f"plane {name} is ready: quarterdeck kubeconfig {name} --output-file {name}.kubeconfig")
+    operation = call(lambda face: face.ask(Create(plane)), trial=not no_trial)
+    _work(name, detached=detached, output=output)
+    text = "" if detached else f"plane {name} is ready: quarterdeck kubeconfig {name} --output-file {name}.kubeconfig"
+    _tell(changed(name, "create"), operation, output, text)
 
 
-def _work(name: str, *, detached: bool) -> None:
+def _work(name: str, *, detached: bool, output: Output = Output.TABLE) -> None:
     note_plane(name)
     if detached:
-        detach(name)
+        detach(name, tell=out if output.for_people else err)
     elif not wait_inside(name):
         follow(name)
+
+
+def _tell(result: ChangeResult, operation: Operation | None, output: Output, text: str) -> None:
+    """Print what was changed, with the operation as it is stored now."""
+    if output.for_people:
+        if text:
+            done(result, output, text)
+        return
+    done(_with_operation(result, operation), output, text)
+
+
+def _with_operation(result: ChangeResult, operation: Operation | None) -> ChangeResult:
+    if operation is None:
+        return result
+    stored = {each.name: each for each in look(lambda looks: looks.history(operation.spec.plane))}
+    now = operation_result(stored.get(operation.name, operation))
+    return result.model_copy(update={"operation": now})
 
 
 @command(app, "apply -f plane.yaml", "apply -f plane.yaml --dry-run")
@@ -87,29 +108,42 @@ def apply(
         _dry_run(resources, file, output, trial=not no_trial)
         return
 
-    async def applied(face: Quarterdeck) -> list[str]:
-        """The planes of the file, in its order."""
-        return [each.metadata.name for each in resources if await _applied(face, each, file)]
+    async def applied(face: Quarterdeck) -> list[tuple[ChangeResult, Operation | None]]:
+        """What became of the resources of the file, in its order."""
+        return [await _applied(face, each, file, output) for each in resources]
 
-    for name in call(applied, trial=not no_trial):
-        if len(resources) == 1:
-            _work(name, detached=detached)
-        else:
-            detach(name)
+    results = call(applied, trial=not no_trial)
+    for result, _ in results:
+        if result.resource == "plane":
+            _work(result.name, detached=detached or len(resources) > 1, output=output)
+    if not output.for_people:
+        emit([_with_operation(*each) for each in results], output, lambda: None)
 
 
-async def _applied(face: Quarterdeck, resource: Declared, file: Path) -> bool:
-    """Apply one resource, and say what became of it. Whether it is a plane, which is to be driven now."""
+async def _applied(
+    face: Quarterdeck, resource: Declared, file: Path, output: Output
+) -> tuple[ChangeResult, Operation | None]:
+    """Apply one resource, and say what became of it."""
     name = resource.metadata.name
     if isinstance(resource, Site):
         applied = await face.sites.apply(resource)
-        print_odd(applied.checked)
-        out.print(f"site {name} {applied.change}")
-        return False
+        became = str(applied.change)
+        if output.for_people:
+            print_odd(applied.checked)
+            out.print(f"site {name} {became}")
+        return _result("site", name, became), None
     examined = await face.prepare(Apply(_declared(resource, file)))
-    out.print(f"plane {name} {_became(await face.ask(examined))}")
-    print_findings(examined.findings)
-    return True
+    operation = await face.ask(examined)
+    became = _became(operation)
+    if output.for_people:
+        out.print(f"plane {name} {became}")
+        print_findings(examined.findings)
+    return _result("plane", name, became), operation
+
+
+def _result(resource: str, name: str, became: str) -> ChangeResult:
+    action = "create" if became == "created" else "change"
+    return ChangeResult(resource=resource, name=name, action=action, changed=became != "unchanged")
 
 
 def _declared(resource: Declared, file: Path) -> ControlPlane:
@@ -131,12 +165,16 @@ def _dry_run(resources: Sequence[Declared], file: Path, output: Output, *, trial
         for name, became in applied.items():
             out.print(f"site {name} would be {became}")
         for each in examined:
-            print_examined(each, output)
+            print_plan(each, wide=output is Output.WIDE)
 
     if planes and not sites and len(planes) == 1:
         go_inside(planes[0].name)
     applied, examined = call(supposed, trial=trial)
-    emit({"sites": {**applied}, "planes": [examined_fact(each) for each in examined]}, output, text)
+    if output is Output.NAME:
+        document(resources, output)
+        return
+    planned_sites = tuple(SitePlan(name=name, change=became) for name, became in applied.items())
+    emit(ApplyPlan(sites=planned_sites, planes=tuple(map(change_plan, examined))), UnnamedOutput(output.value), text)
 
 
 def _became(operation: Operation | None) -> str:
@@ -154,7 +192,7 @@ def plan(
         Path | None, typer.Option("-f", "--file", help="Plan the changes in this YAML or JSON file.")
     ] = None,
     no_trial: NoTrial = False,
-    output: OutputOption = Output.TABLE,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Show the steps of a change and the quorum margin at each, and change nothing."""
     if file is not None and (to is not None or replicas is not None):
@@ -163,7 +201,9 @@ def plan(
     if file is not None:
         print_examined(planned(Apply(_of_plane(name, file)), trial=not no_trial), output)
     else:
-        print_forecast(call(lambda face: face.forecast(name, to=to, replicas=replicas)), output)
+        forecast = call(lambda face: face.forecast(name, to=to, replicas=replicas))
+        wide = output is UnnamedOutput.WIDE
+        emit(steps_plan(name, forecast), output, lambda: print_forecast(forecast, wide=wide))
 
 
 def _of_plane(name: str, file: Path) -> ControlPlane:
@@ -177,19 +217,19 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
 
 
 @command(app, "delete alpha")
-def delete(name: Name, yes: Yes = False, detached: Detach = False) -> None:
+def delete(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Delete a plane and all its data."""
     look(lambda looks: looks.plane(name))
     confirm(f"delete plane {name} and all its data?", yes=yes)
     call(lambda face: face.ask(Delete(name)))
     try:
-        _work(name, detached=detached)
+        _work(name, detached=detached, output=output)
     except (Gone, typer.Exit):
         if not gone(name):  # a manager may have been quicker than this command came to look
             raise
     if not detached:
         tidy()
-        out.print(f"plane {name} is gone")
+    _tell(changed(name, "delete"), None, output, "" if detached else f"plane {name} is gone")
 
 
 @command(app, "kubeconfig alpha --output-file alpha.kubeconfig")
@@ -236,15 +276,18 @@ def _print_tail(plane: str, tail: Tail) -> None:
 def pause(
     name: Name,
     for_: Annotated[float | None, duration_option("--for", "End the pause after this time.")] = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Stop changing a plane until 'resume', or for a given time. The plane keeps running."""
     until = datetime.now(UTC) + timedelta(seconds=for_) if for_ is not None else None
     call(lambda face: face.pause(name, until=until))
-    out.print(f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}")
+    text = f"plane {name} is paused{f' until {until:%F %T %Z}' if until is not None else ''}"
+    done(changed(name, "pause"), output, text)
 
 
 @command(app, "resume alpha")
-def resume(name: Name) -> None:
+def resume(name: Name, output: OutputOption = Output.TABLE) -> None:
     """End a pause, and wait until the plane is settled."""
     call(lambda face: face.resume(name))
     _work(name, detached=False)
+    _tell(changed(name, "resume"), None, output, "")

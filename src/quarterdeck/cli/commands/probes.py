@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quarterdeck.cli.arguments import HOST_HELP, Name, OutputOption
-from quarterdeck.cli.context import Output, err, go_inside, out
+from quarterdeck.cli.arguments import HOST_HELP, Name, UnnamedOption
+from quarterdeck.cli.context import UnnamedOutput, err, go_inside, out
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
@@ -27,7 +27,7 @@ def probe(
     seconds: Annotated[float | None, duration_option("--for", "How long to measure (default: until Ctrl-C).")] = None,
     rate: Annotated[float, typer.Option(help="Requests per second of each client.")] = 20.0,
     host: Annotated[str | None, typer.Option("--from", help=HOST_HELP, show_default=False)] = None,
-    output: OutputOption = Output.TABLE,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Measure a plane with real clients from outside.
 
@@ -35,8 +35,7 @@ def probe(
     """
     go_inside(name)
     result = call(lambda face: _probe(face, name, seconds, rate, host))
-    found = result.since(0.0).model_dump(mode="json", exclude={"samples"})  # times are Unix seconds
-    emit(found, output, lambda: _print(result))
+    emit(result.without_samples(), output, lambda: _print(result))
     if result.failed or result.writes.lost or result.watches.missed:
         raise typer.Exit(1)
 

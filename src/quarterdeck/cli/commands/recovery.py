@@ -5,19 +5,28 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
+from quarterdeck.api.output.planes import RecoveryResult, SurvivorRow
 from quarterdeck.app import LostQuorum, Survivor
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.context import Output, err, look, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import show
+from quarterdeck.cli.output import Column, emit, table
 from quarterdeck.cli.work import confirm, detach, follow
 
 app = group()
 
-_COLUMNS = ("replica", "machine", "term", "committed", "applied", "revision", "hash", "chosen")
+_COLUMNS: tuple[Column[SurvivorRow], ...] = (
+    Column("replica", lambda row: row.replica),
+    Column("machine", lambda row: row.machine),
+    Column("term", lambda row: row.term),
+    Column("committed", lambda row: row.committed),
+    Column("applied", lambda row: row.applied),
+    Column("revision", lambda row: row.revision),
+    Column("hash", lambda row: row.hash),
+    Column("chosen", lambda row: "yes" if row.chosen else "no"),
+)
 
 
 @command(app, "recover alpha")
@@ -37,29 +46,43 @@ def recover(
     """Recover a plane that lost its etcd quorum for good from a surviving member. Old data is kept."""
     go_inside_to_drive(name)
     lost = look(lambda looks: looks.lost_quorum(name))
-    show([_row(each, output) for each in lost.survivors], _COLUMNS, output)
+    result = _result(lost)
+    if output.for_people:
+        table(result.survivors, _COLUMNS)
     for line in _lines(lost):
         typer.echo(line, err=True)
     confirm(f"begin epoch {lost.epoch} of the etcd of plane {name}, and give up what only the others have?", yes=yes)
     call(lambda face: face.recover(lost, even_if_others_live=even_if_others_live))
     if detached:
-        detach(name)
-        return
-    follow(name)
-    out.print(f"plane {name} is settled again; its old data is kept on its machines: see 'events {name}'")
+        detach(name, tell=out if output.for_people else err)
+    else:
+        follow(name)
+    text = f"plane {name} is settled again; its old data is kept on its machines: see 'events {name}'"
+    emit(result, output, lambda: None if detached else out.print(text))
 
 
-def _row(found: Survivor, output: Output) -> dict[str, JsonValue]:
-    return {
-        "replica": found.replica,
-        "machine": found.machine,
-        "term": found.term,
-        "committed": found.committed,
-        "applied": found.applied,
-        "revision": found.revision,
-        "hash": f"{found.hash:08x}" if found.hash is not None else None,
-        "chosen": found.chosen if output.is_document else "yes" if found.chosen else "no",
-    }
+def _result(lost: LostQuorum) -> RecoveryResult:
+    return RecoveryResult(
+        name=lost.name,
+        epoch=lost.epoch,
+        survivors=tuple(map(_row, lost.survivors)),
+        dead=lost.dead,
+        unreachable=lost.cut_off,
+        message=lost.loss,
+    )
+
+
+def _row(found: Survivor) -> SurvivorRow:
+    return SurvivorRow(
+        replica=found.replica,
+        machine=found.machine,
+        term=found.term,
+        committed=found.committed,
+        applied=found.applied,
+        revision=found.revision,
+        hash=f"{found.hash:08x}" if found.hash is not None else None,
+        chosen=found.chosen,
+    )
 
 
 def _lines(lost: LostQuorum) -> list[str]:

@@ -11,9 +11,12 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.cli.arguments import Yes
-from quarterdeck.cli.context import here, look, out, plain
+from quarterdeck.api.output.operations import ChangeResult
+from quarterdeck.api.output.sites import ManagerRow, ServiceStatus
+from quarterdeck.cli.arguments import OutputOption, UnnamedOption, Yes
+from quarterdeck.cli.context import Output, UnnamedOutput, err, here, look, out, plain
 from quarterdeck.cli.groups import command, group
+from quarterdeck.cli.output import done, emit
 from quarterdeck.cli.service_files import Service, service
 from quarterdeck.cli.work import confirm
 from quarterdeck.errors import PreconditionFailed, Unavailable
@@ -41,6 +44,7 @@ def install(
     system: System = None,
     only_print: Annotated[bool, typer.Option("--print", help="Print the service file, and change nothing.")] = False,
     yes: Yes = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Manage all planes from now on, also after a reboot, with systemd or else cron."""
     made = _service(system)
@@ -48,53 +52,69 @@ def install(
         sys.stdout.write(f"# {made.unit_file}\n{made.unit}" if _RUNS.exists() else f"{made.line}\n")
     elif _RUNS.exists():
         confirm(f"write {made.unit_file} and start it?", yes=yes)
-        with file_errors(f"writing {made.unit_file}"):
-            made.unit_file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(made.unit_file, made.unit.encode(), mode=0o644)
-        _systemctl(made, "daemon-reload")
-        _systemctl(made, "enable", "--now", f"{made.name}.service")
-        if not made.user:
-            _call("loginctl", "enable-linger", doing="having the service start at boot, before anybody logs in")
-        out.print(f"planes are kept by {made.name}.service; see 'quarterdeck service status'")
+        _install_unit(made)
+        text = f"planes are kept by {made.name}.service; see 'quarterdeck service status'"
+        done(_changed(made, "install"), output, text)
     else:
         lines = [*_others(made), made.line]
-        plain(made.line)
+        plain(made.line, out if output.for_people else err)
         confirm(f"add this line to the crontab of {getpass.getuser()}?", yes=yes)
         log = made.home / "log"
         with file_errors(f"making {log}"):
             log.mkdir(parents=True, exist_ok=True, mode=0o700)
         _put_crontab(lines)
-        out.print("planes are started at boot; to have them kept until then as well: quarterdeck serve")
+        text = "planes are started at boot; to have them kept until then as well: quarterdeck serve"
+        done(_changed(made, "install"), output, text)
+
+
+def _install_unit(made: Service) -> None:
+    with file_errors(f"writing {made.unit_file}"):
+        made.unit_file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(made.unit_file, made.unit.encode(), mode=0o644)
+    _systemctl(made, "daemon-reload")
+    _systemctl(made, "enable", "--now", f"{made.name}.service")
+    if not made.user:
+        _call("loginctl", "enable-linger", doing="having the service start at boot, before anybody logs in")
+
+
+def _changed(made: Service, action: str, *, news: bool = True) -> ChangeResult:
+    return ChangeResult(resource="service", name=made.name, action=action, changed=news)
 
 
 @command(app, "service status")
-def status(system: System = None) -> None:
+def status(system: System = None, output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Show whether the service is installed, and which process manages the planes.
 
     Exits 1 if no process does.
     """
     made = _service(system)
-    if _RUNS.exists():
-        there = made.unit_file.exists()
-        out.print(f"{made.unit_file}: {'installed' if there else 'not installed'}", soft_wrap=True)
-    else:
-        there = made.mark in _crontab()
-        out.print(f"crontab: {'installed' if there else 'not installed'}")
-    keepers = look(lambda looks: looks.managers())
-    for network, holder in keepers.items():
-        out.print(f"planes on {network} are kept by {holder}", soft_wrap=True)
-    if not keepers:
-        out.print("nobody keeps planes now: see 'quarterdeck service install' and 'quarterdeck serve'")
+    by_systemd = _RUNS.exists()
+    managers = look(lambda looks: looks.managers())
+    found = ServiceStatus(
+        file=str(made.unit_file) if by_systemd else "crontab",
+        installed=made.unit_file.exists() if by_systemd else made.mark in _crontab(),
+        managers=tuple(ManagerRow(network=str(network), holder=holder) for network, holder in managers.items()),
+    )
+    emit(found, output, lambda: _print(found))
+    if not found.managers:
         raise typer.Exit(1)
 
 
+def _print(found: ServiceStatus) -> None:
+    out.print(f"{found.file}: {'installed' if found.installed else 'not installed'}", soft_wrap=True)
+    for each in found.managers:
+        out.print(f"planes on {each.network} are kept by {each.holder}", soft_wrap=True)
+    if not found.managers:
+        out.print("nobody keeps planes now: see 'quarterdeck service install' and 'quarterdeck serve'")
+
+
 @command(app, "service remove")
-def remove(system: System = None, yes: Yes = False) -> None:
+def remove(system: System = None, yes: Yes = False, output: OutputOption = Output.TABLE) -> None:
     """Stop managing planes at boot. The planes keep running."""
     made = _service(system)
     if _RUNS.exists():
         if not made.unit_file.exists():
-            out.print(f"{made.unit_file} is not there: nothing to do", soft_wrap=True)
+            done(_changed(made, "remove", news=False), output, f"{made.unit_file} is not there: nothing to do")
             return
         confirm(f"stop {made.name}.service and remove {made.unit_file}?", yes=yes)
         _systemctl(made, "disable", "--now", f"{made.name}.service")
@@ -103,11 +123,12 @@ def remove(system: System = None, yes: Yes = False) -> None:
         _systemctl(made, "daemon-reload")
     else:
         if made.mark not in _crontab():
-            out.print("there is no line of it in the crontab: nothing to do")
+            text = "there is no line of it in the crontab: nothing to do"
+            done(_changed(made, "remove", news=False), output, text)
             return
         confirm(f"remove the line of {made.name} from the crontab of {getpass.getuser()}?", yes=yes)
         _put_crontab(_others(made))
-    out.print("removed; planes run on, and nobody keeps them")
+    done(_changed(made, "remove"), output, "removed; planes run on, and nobody keeps them")
 
 
 def _systemctl(made: Service, *arguments: str) -> None:

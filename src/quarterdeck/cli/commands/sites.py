@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
-from quarterdeck.api.documents import dump_json, dump_yaml
 from quarterdeck.api.errors import explained
+from quarterdeck.api.output.operations import ChangeResult
+from quarterdeck.api.output.sites import DrainResult, SiteRow, StoragePromise
 from quarterdeck.api.site import Isolation, LocalSpec, Site
-from quarterdeck.app import Quarterdeck
-from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, Yes, text_of
+from quarterdeck.app import Drain, Quarterdeck
+from quarterdeck.cli.arguments import Detach, OutputOption, SiteName, UnnamedOption, Yes, text_of
 from quarterdeck.cli.commands.machines import app as machines_app
-from quarterdeck.cli.context import Output, err, out, plain, run
+from quarterdeck.cli.context import Output, UnnamedOutput, err, out, plain, run
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_for_site
-from quarterdeck.cli.output import show
+from quarterdeck.cli.output import Column, document, done, emit, show
 from quarterdeck.cli.plan_text import print_checked, print_forecast, print_odd
 from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput, PreconditionFailed
@@ -45,47 +45,73 @@ Machines = Annotated[
 
 
 @command(app, "site test-storage rack fast", name="test-storage")
-def try_storage(name: SiteName, storage_class: ClassName, machine: Machines = None) -> None:
+def try_storage(
+    name: SiteName,
+    storage_class: ClassName,
+    machine: Machines = None,
+    output: UnnamedOption = UnnamedOutput.TABLE,
+) -> None:
     """Test the commands of a storage class with a volume made for the test."""
 
-    async def tried(face: Quarterdeck) -> int:
-        broken = 0
+    async def tried(face: Quarterdeck) -> list[StoragePromise]:
+        found = []
         async for each in face.sites.test_storage(name, storage_class, tuple(machine or ())):
-            broken += not each.kept
-            plain(f"kept    {each.words}" if each.kept else f"BROKEN  {each.words}: {each.seen}")
-        return broken
+            found.append(StoragePromise(message=each.words, kept=each.kept, reason=each.seen or None))
+            if output.for_people:
+                plain(f"kept    {each.words}" if each.kept else f"BROKEN  {each.words}: {each.seen}")
+        return found
 
-    if broken := call(tried):
+    promises = call(tried)
+    emit(promises, output, lambda: None)
+    if broken := sum(not each.kept for each in promises):
         words = "1 promise is" if broken == 1 else f"{broken} promises are"
         raise PreconditionFailed(
             f"trying storage class {storage_class}", f"{words} not kept", "see docs/how-to/storage.md"
         )
-    out.print("not tried: detach while a host does not answer", highlight=False)
+    err.print("not tried: detach while a host does not answer", highlight=False)
+
+
+_COLUMNS: tuple[Column[SiteRow], ...] = (
+    Column("name", lambda row: row.name),
+    Column("driver", lambda row: row.driver),
+    Column("isolation", lambda row: row.isolation),
+    Column("zones", lambda row: row.zones),
+    Column("machines", lambda row: row.machines),
+    Column("classes", lambda row: row.storage_classes),
+    Column("planes", lambda row: row.planes),
+    Column("cordoned", lambda row: row.cordoned),
+    Column("reattachable", lambda row: row.reattachable, wide=True),
+)
 
 
 @command(app, "site list", name="list")
 def list_(output: OutputOption = Output.TABLE) -> None:
     """List the sites."""
 
-    async def rows(face: Quarterdeck) -> list[dict[str, JsonValue]]:
+    async def rows(face: Quarterdeck) -> list[SiteRow]:
         planes = await face.planes()
         return [
-            {
-                "name": name,
-                "driver": site.spec.driver,
-                "isolation": str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
-                "zones": [*site.spec.zones],
-                "machines": site.spec.machines_in(site.spec.zones),
-                "classes": [each.name for each in site.spec.storage_classes],
-                "reattachable": [each.name for each in site.spec.storage_classes if each.reattachable],
-                "planes": [each.metadata.name for each in planes if each.spec.placement.site == name],
-                "cordoned": [each.machine or "all" for each in site.spec.cordons],
-            }
+            SiteRow(
+                name=name,
+                driver=site.spec.driver,
+                isolation=str(site.spec.isolation) if isinstance(site.spec, LocalSpec) else None,
+                zones=site.spec.zones,
+                machines=site.spec.machines_in(site.spec.zones),
+                storage_classes=tuple(each.name for each in site.spec.storage_classes),
+                reattachable=tuple(each.name for each in site.spec.storage_classes if each.reattachable),
+                planes=tuple(each.name for each in planes if each.spec.placement.site == name),
+                cordoned=tuple(each.machine or "all" for each in site.spec.cordons),
+            )
             for name, site in (await face.sites.list()).items()
         ]
 
-    columns = ("name", "driver", "isolation", "zones", "machines", "classes", "planes", "cordoned")
-    show(call(rows), columns, output, wide=("reattachable",))
+    show(call(rows), _COLUMNS, output)
+
+
+def _changed(name: str, action: str, machine: str | None = None, *, news: bool = True) -> ChangeResult:
+    if machine is not None:
+        return ChangeResult(resource="machine", name=machine, site=name, action=action, changed=news)
+    return ChangeResult(resource="site", name=name, action=action, changed=news)
 
 
 DriverOption = Annotated[
@@ -118,6 +144,7 @@ def add(
     machines: Annotated[int, typer.Option(help="Machines per zone.")] = 2,
     edges: Annotated[int, typer.Option(help="Machines for load balancers, each in a different zone.")] = 1,
     floating_addresses: FloatingAddresses = False,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Add a site on this host, or of hosts reached by ssh.
 
@@ -138,8 +165,10 @@ def add(
         }
         site = _of_this_host(doing, name, spec)
 
-    print_odd(call(lambda face: face.sites.add(site)))
-    out.print(f"site {name} added")
+    checked = call(lambda face: face.sites.add(site))
+    if output.for_people:
+        print_odd(checked)
+    done(_changed(name, "add"), output, f"site {name} added")
 
 
 def _of_this_host(doing: str, name: str, spec: Mapping[str, object]) -> Site:
@@ -171,7 +200,7 @@ def _refuse_given(context: typer.Context, doing: str, options: Sequence[str], dr
 def show_(name: SiteName, output: OutputOption = Output.YAML) -> None:
     """Print the spec of a site."""
     site = call(lambda face: face.sites.get(name))
-    plain(dump_json([site]) if output is Output.JSON else dump_yaml([site]), end="")
+    document([site], Output.YAML if output.for_people else output)
 
 
 @command(app, "site check rack", "site check --inventory hosts.yaml")
@@ -180,7 +209,7 @@ def check(
     inventory: Annotated[
         Path | None, typer.Option(help="YAML file with hosts that are not in a site yet; - for standard input.")
     ] = None,
-    output: OutputOption = Output.TABLE,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Check hosts for everything that would prevent planes from running, and change nothing.
 
@@ -243,36 +272,38 @@ def _own_key(doing: str) -> Path:
 
 
 @command(app, "site remove north")
-def remove(name: SiteName, yes: Yes = False) -> None:
+def remove(name: SiteName, yes: Yes = False, output: OutputOption = Output.TABLE) -> None:
     """Remove a site that no plane uses."""
     call(lambda face: face.sites.require_unused(name))
     confirm(f"remove site {name} and its machines?", yes=yes)
     call(lambda face: face.sites.remove(name))
-    out.print(f"site {name} removed")
+    done(_changed(name, "remove"), output, f"site {name} removed")
 
 
 @command(app, "site forget rack")
-def forget(name: SiteName, yes: Yes = False) -> None:
+def forget(name: SiteName, yes: Yes = False, output: OutputOption = Output.TABLE) -> None:
     """Remove a site whose hosts are gone for good, and leave the hosts as they are."""
     left = call(lambda face: face.sites.require_forgettable(name))
     more = f" ({'; '.join(left)})" if left else ""
     confirm(f"forget site {name}, and all that may be on its hosts{more}?", yes=yes)
     call(lambda face: face.sites.forget(name))
-    out.print(f"site {name} forgotten; what is on its hosts is there still")
+    done(_changed(name, "forget"), output, f"site {name} forgotten; what is on its hosts is there still")
 
 
 @command(app, "site cordon rack cp-2", "site cordon rack")
-def cordon(name: SiteName, machine: MachineName = None) -> None:
+def cordon(name: SiteName, machine: MachineName = None, output: OutputOption = Output.TABLE) -> None:
     """Keep new replicas off a machine or off a whole site. Existing replicas stay."""
     news = call(lambda face: face.sites.cordon(name, machine))
-    out.print(f"{_what(name, machine)} cordoned{'' if news else ' already'}")
+    text = f"{_what(name, machine)} cordoned{'' if news else ' already'}"
+    done(_changed(name, "cordon", machine, news=news), output, text)
 
 
 @command(app, "site uncordon rack cp-2")
-def uncordon(name: SiteName, machine: MachineName = None) -> None:
+def uncordon(name: SiteName, machine: MachineName = None, output: OutputOption = Output.TABLE) -> None:
     """Remove the cordon of a machine, or all cordons of a site."""
     news = call(lambda face: face.sites.uncordon(name, machine))
-    out.print(f"{_what(name, machine)} {'cordoned no more' if news else 'not cordoned'}")
+    text = f"{_what(name, machine)} {'cordoned no more' if news else 'not cordoned'}"
+    done(_changed(name, "uncordon", machine, news=news), output, text)
 
 
 def _what(name: str, machine: str | None) -> str:
@@ -280,25 +311,37 @@ def _what(name: str, machine: str | None) -> str:
 
 
 @command(app, "site drain rack cp-2", "site drain rack --detach")
-def drain(name: SiteName, machine: MachineName = None, yes: Yes = False, detached: Detach = False) -> None:
+def drain(
+    name: SiteName,
+    machine: MachineName = None,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Cordon a machine or site, and replace all replicas on it elsewhere while the planes serve."""
     go_inside_for_site(name)
     planned = call(lambda face: face.plan_drain(name, machine))
     planned.require()
-    for each in planned.planes:
+    for each in planned.planes if output.for_people else ():
         err.print(f"plane {each.name}:")
         if each.forecast is not None:
-            print_forecast(each.forecast, Output.TABLE)
-    planes = ", ".join(each.name for each in planned.planes) or "no plane"
-    confirm(f"drain {planned.what}: exchange replicas of {planes}?", yes=yes)
+            print_forecast(each.forecast)
+    names = tuple(each.name for each in planned.planes)
+    confirm(f"drain {planned.what}: exchange replicas of {', '.join(names) or 'no plane'}?", yes=yes)
     call(lambda face: face.drain(planned))
-    for each in planned.planes:
+    for plane in names:
         if detached:
-            detach(each.name)
+            detach(plane, tell=out if output.for_people else err)
         else:
-            follow(each.name)
-    if planned.served:
-        out.print(f"the load balancers of site {name} go on: clients of {', '.join(planned.served)} may use them")
+            follow(plane)
     still = () if detached else call(lambda face: face.left_to_drain(name, machine))
-    so = f"still there: {', '.join(still)}" if still else "cordoned"
+    result = DrainResult(**dict(_changed(name, "drain", machine)), planes=names, remaining=tuple(still))
+    emit(result, output, lambda: _tell_drained(planned, result))
+
+
+def _tell_drained(planned: Drain, result: DrainResult) -> None:
+    if planned.served:
+        served = ", ".join(planned.served)
+        out.print(f"the load balancers of site {planned.site} go on: clients of {served} may use them")
+    so = f"still there: {', '.join(result.remaining)}" if result.remaining else "cordoned"
     out.print(f"{planned.what}: {so}")

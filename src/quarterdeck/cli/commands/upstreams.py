@@ -6,14 +6,14 @@ import os
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
+from quarterdeck.api.output.sites import FetchedProgram, ProgramRow
 from quarterdeck.app import Programs
 from quarterdeck.cli.arguments import OutputOption
 from quarterdeck.cli.context import Output, err, out, run
 from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.cli.groups import command, group
-from quarterdeck.cli.output import show
+from quarterdeck.cli.output import Column, emit, show
 
 app = group("Fetch and list the upstream Kubernetes and etcd programs.")
 
@@ -21,21 +21,31 @@ Kubernetes = Annotated[str | None, typer.Option("--kubernetes", help="The Kubern
 Etcd = Annotated[str | None, typer.Option("--etcd", help="The etcd version.")]
 
 
+_COLUMNS: tuple[Column[ProgramRow], ...] = (
+    Column("program", lambda row: row.name),
+    Column("version", lambda row: row.version),
+    Column("state", lambda row: row.state),
+    Column("source", lambda row: row.source),
+    Column("size", lambda row: f"{row.size_bytes / 2**20:.0f} MiB" if row.size_bytes else None),
+    Column("path", lambda row: row.path, wide=True),
+)
+
+
 @command(app, "upstream list", name="list")
 def list_(kubernetes: Kubernetes = None, etcd: Etcd = None, output: OutputOption = Output.TABLE) -> None:
     """List the programs with their versions, states and sources."""
-    rows: list[dict[str, JsonValue]] = [
-        {
-            "program": str(each.program),
-            "version": str(each.version),
-            "state": str(each.state),
-            "source": each.source,
-            "size": f"{each.size / 2**20:.0f} MiB" if each.size else None,
-            "path": str(each.path),
-        }
+    rows = [
+        ProgramRow(
+            name=str(each.program),
+            version=str(each.version),
+            state=str(each.state),
+            source=each.source,
+            size_bytes=each.size or None,
+            path=str(each.path),
+        )
         for each in Programs.from_environment(os.environ).list(kubernetes=kubernetes, etcd=etcd)
     ]
-    show(rows, ("program", "version", "state", "source", "size"), output, wide=("path",))
+    show(rows, _COLUMNS, output)
 
 
 @command(app, "upstream fetch", "upstream fetch kubectl --kubernetes v1.35.6")
@@ -45,13 +55,19 @@ def fetch(
     ] = None,
     kubernetes: Kubernetes = None,
     etcd: Etcd = None,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Download programs before they are needed."""
     with RichProgress(err) as progress:
         found = Programs.from_environment(os.environ, progress=progress)
         paths = run(found.fetch(programs or (), kubernetes=kubernetes, etcd=etcd))
-    for program, path in paths.items():
-        out.print(f"{program}  {path}", highlight=False, soft_wrap=True)
+    rows = [FetchedProgram(name=str(program), path=str(path)) for program, path in paths.items()]
+
+    def text() -> None:
+        for each in rows:
+            out.print(f"{each.name}  {each.path}", highlight=False, soft_wrap=True)
+
+    emit(rows, output, text)
 
 
 @command(app, "upstream path kubectl")

@@ -7,12 +7,20 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import JsonValue
 
-from quarterdeck.cli.arguments import Name, OutputOption, operations
-from quarterdeck.cli.context import Output, err, go_inside, look, out, plain
+from quarterdeck.api.base import instant
+from quarterdeck.api.output.controllers import (
+    HolderSpan,
+    LockGap,
+    LockOverlap,
+    SetVerdictRow,
+    UnguardedAct,
+    VerificationResult,
+)
+from quarterdeck.cli.arguments import Name, UnnamedOption, operations
+from quarterdeck.cli.context import UnnamedOutput, err, go_inside, look, out, plain
 from quarterdeck.cli.durations import duration_option
-from quarterdeck.cli.output import emit, table
+from quarterdeck.cli.output import Column, emit, table
 from quarterdeck.errors import InvalidInput, Unavailable
 from quarterdeck.handover.judgement import Judgement, SetTenure, SetVerdict, UnguardedWrite
 
@@ -22,7 +30,6 @@ if TYPE_CHECKING:
 #: What the command ends with.
 _CODES = {Judgement.PROVEN: 0, Judgement.BROKEN: 1, Judgement.UNKNOWN: Unavailable.exit_code}
 _STYLES = {Judgement.PROVEN: "green", Judgement.BROKEN: "red", Judgement.UNKNOWN: "yellow"}
-_COLUMNS = ("lock", "process", "from", "to", "acts")
 #: Of writes and overlaps so many are named.
 _NAMED = 10
 
@@ -47,7 +54,7 @@ def verify(
     since: Since = None,
     operation: During = None,
     slack: Slack = 0.05,
-    output: OutputOption = Output.TABLE,
+    output: UnnamedOption = UnnamedOutput.TABLE,
 ) -> None:
     """Check in locks and audit logs whether two processes ever ran the same controller set at the same time.
 
@@ -59,7 +66,7 @@ def verify(
     back = timedelta(seconds=since) if since is not None else None
     go_inside(name)
     found = look(lambda looks: looks.verify(name, since=back, operation=operation, slack=slack))
-    emit(_document(found), output, lambda: _print(found))
+    emit(_result(found), output, lambda: _print(found))
     if code := _CODES[found.finding]:
         raise typer.Exit(code)
 
@@ -71,7 +78,7 @@ def _print(found: Verification) -> None:
         out.print()
         out.print(f"[bold]{each.name}[/] (lock {each.lock}): {', '.join(each.controllers)}", highlight=False)
         if each.holders:
-            table([_row(holder) for holder in _holders(each)], _COLUMNS)
+            table(each.holders, _COLUMNS)
         out.print(f"[{_STYLES[each.finding]}]{sentence(each)}[/]", highlight=False, soft_wrap=True)
         for line in _details(each):
             plain(f"  {line}", err)
@@ -118,91 +125,84 @@ def _details(verdict: SetVerdict) -> Iterator[str]:
     yield f"clocks of two machines are taken to differ by up to {1000 * verdict.slack:.0f} ms"
 
 
-def _holders(verdict: SetVerdict) -> Iterator[tuple[str, str, float, float | None, int]]:
-    for each in verdict.holders:
-        yield each.tenure.lock, each.tenure.who, each.begins, each.ends, each.acts
-
-
-def _row(holder: tuple[str, str, float, float | None, int]) -> dict[str, JsonValue]:
-    lock, who, begins, ends, acts = holder
-    return {
-        "lock": lock,
-        "process": who,
-        "from": _clock(begins),
-        "to": _clock(ends) if ends is not None else "goes on",
-        "acts": acts,
-    }
+_COLUMNS: tuple[Column[SetTenure], ...] = (
+    Column("lock", lambda row: row.tenure.lock),
+    Column("process", lambda row: row.tenure.who),
+    Column("from", lambda row: _clock(row.begins)),
+    Column("to", lambda row: _clock(row.ends) if row.ends is not None else "goes on"),
+    Column("acts", lambda row: row.acts),
+)
 
 
 def _clock(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
-def _document(found: Verification) -> dict[str, JsonValue]:
-    return {
-        "plane": found.plane,
-        "operation": found.operation,
-        "since": found.since.isoformat(),
-        "until": found.until.isoformat(),
-        "finding": found.finding.value,
-        "sets": [_of_set(each) for each in found.verdicts],
-    }
+def _result(found: Verification) -> VerificationResult:
+    return VerificationResult(
+        plane=found.plane,
+        operation=found.operation or None,
+        from_at=found.since,
+        to_at=found.until,
+        finding=found.finding.value,
+        sets=tuple(map(_of_set, found.verdicts)),
+    )
 
 
-def _of_holder(holder: SetTenure) -> dict[str, JsonValue]:
-    return {
-        "lock": holder.tenure.lock,
-        "component": holder.tenure.component,
-        "replica": holder.tenure.replica,
-        "holder": holder.tenure.holder,
-        "from": _stamp(holder.begins),
-        "to": _stamp(holder.ends) if holder.ends is not None else None,
-        "released": holder.tenure.released,
-        "acts": holder.acts,
-    }
-
-
-def _of_act(outside: UnguardedWrite) -> dict[str, JsonValue]:
-    return {
-        "at": _stamp(outside.act.at),
-        "component": outside.act.component.value,
-        "replica": outside.act.replica,
-        "verb": outside.act.verb,
-        "object": outside.act.object,
-        "after": outside.after,
-    }
-
-
-def _of_set(verdict: SetVerdict) -> dict[str, JsonValue]:
-    """Times are RFC 3339, durations seconds."""
-    return {
-        "name": verdict.name,
-        "lock": verdict.lock,
-        "controllers": list(verdict.controllers),
-        "finding": verdict.finding.value,
-        "sentence": sentence(verdict),
-        "slack": verdict.slack,
-        "acts": verdict.acts,
-        "perhaps": verdict.perhaps,
-        "holders": [_of_holder(each) for each in verdict.holders],
-        "gaps": [
-            {"from": _stamp(each.begins), "to": _stamp(each.ends), "seconds": each.seconds, "atMost": each.at_most}
+def _of_set(verdict: SetVerdict) -> SetVerdictRow:
+    return SetVerdictRow(
+        name=verdict.name,
+        lock=verdict.lock,
+        controllers=tuple(verdict.controllers),
+        finding=verdict.finding.value,
+        message=sentence(verdict),
+        slack_seconds=verdict.slack,
+        acts=verdict.acts,
+        perhaps=verdict.perhaps,
+        holders=tuple(map(_of_holder, verdict.holders)),
+        gaps=tuple(
+            LockGap(
+                from_at=instant(each.begins),
+                to_at=instant(each.ends),
+                duration_seconds=each.seconds,
+                at_most_seconds=each.at_most,
+            )
             for each in verdict.gaps
-        ],
-        "overlaps": [
-            {
-                "from": _stamp(each.begins),
-                "to": _stamp(each.ends),
-                "first": each.first,
-                "second": each.second,
-                "what": each.what,
-            }
+        ),
+        overlaps=tuple(
+            LockOverlap(
+                from_at=instant(each.begins),
+                to_at=instant(each.ends),
+                first=each.first,
+                second=each.second,
+                message=each.what,
+            )
             for each in verdict.overlaps
-        ],
-        "outside": [_of_act(each) for each in verdict.outside],
-        "unknown": list(verdict.unknown),
-    }
+        ),
+        outside=tuple(map(_of_act, verdict.outside)),
+        reasons=tuple(verdict.unknown),
+    )
 
 
-def _stamp(time: float) -> str:
-    return datetime.fromtimestamp(time, UTC).isoformat()
+def _of_holder(holder: SetTenure) -> HolderSpan:
+    return HolderSpan(
+        lock=holder.tenure.lock,
+        component=holder.tenure.component,
+        replica=holder.tenure.replica,
+        holder=holder.tenure.holder,
+        from_at=instant(holder.begins),
+        to_at=instant(holder.ends) if holder.ends is not None else None,
+        released=holder.tenure.released,
+        acts=holder.acts,
+    )
+
+
+def _of_act(outside: UnguardedWrite) -> UnguardedAct:
+    return UnguardedAct(
+        at=instant(outside.act.at),
+        component=outside.act.component.value,
+        replica=outside.act.replica,
+        verb=outside.act.verb,
+        object=outside.act.object,
+        after=outside.after,
+    )

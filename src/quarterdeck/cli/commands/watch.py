@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import aclosing
 
 from rich.live import Live
 
+from quarterdeck.api.output.status import WatchedStatus
 from quarterdeck.app.looks import Looks
 from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.cli.change_lines import ChangeLines
@@ -21,7 +21,7 @@ Show = Callable[[tuple[WatchedPlane, ...]], None]
 
 def watch(name: str | None, output: Output) -> None:
     """Show a plane, or all, until the user has seen enough, or the one is gone."""
-    if output is Output.YAML:
+    if output in (Output.YAML, Output.NAME):
         raise InvalidInput("watching planes", "there is no end to the document", "use -o json: a line for each change")
     if name is None:
         go_inside_for_all()
@@ -59,13 +59,13 @@ def _lines() -> Show:
 
 
 def _documents() -> Show:
-    told: dict[str, object] = {}
+    told: dict[str, WatchedStatus] = {}
 
     def show(seen: tuple[WatchedPlane, ...]) -> None:
         for each in seen:
-            document = {**(each.facts or {"name": each.name}), "trouble": each.trouble or None}
+            document = WatchedStatus(name=each.name, status=each.facts, message=each.trouble or None)
             if told.get(each.name) != document:
                 told[each.name] = document
-                plain(json.dumps(document))
+                plain(document.model_dump_json())
 
     return show

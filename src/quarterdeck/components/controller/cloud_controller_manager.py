@@ -1,4 +1,4 @@
-"""A cloud controller manager: any program that keeps the flags of k8s.io/cloud-provider, warm under leader election."""
+"""A cloud controller manager: any program with the flags of k8s.io/cloud-provider, on standby under leader election."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLIENT = asking("cloud-controller-manager", "cloud_controller_manager_client")
 
 
 def cloud_controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
-    """The unit of a cloud controller manager. Raises InvalidInput for extra arguments that cannot be."""
+    """The unit of a cloud controller manager. Raises InvalidInput for invalid extra arguments."""
     component, template = Component.CLOUD_CONTROLLER_MANAGER, inputs.template
     cloud, folder = _of(template), Folder(inputs.replica.folders[component])
     owned = shared_flags(inputs, folder, port=PortName.CLOUD_CONTROLLER_MANAGER, client=_CLIENT, serving=_SERVING)
@@ -61,7 +61,7 @@ def _is_there(template: ReplicaTemplate) -> bool:
 
 
 def _program(template: ReplicaTemplate) -> Program:
-    """The user's own."""
+    """The user's program."""
     cloud = _of(template)
     return Program(Component.CLOUD_CONTROLLER_MANAGER, cloud.program, cloud.image or "")
 

@@ -17,14 +17,14 @@ from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Priority, UnitSpec
 from quarterdeck.yaml_text import dumped
 
-#: How often who waits for a lock looks, and up to 1.2 times as much later: so long nobody has one that is handed on.
+#: How often a candidate checks a lock, plus up to 20 %: so long a released lock has no holder.
 _RETRY_OF_SETS = "1s"
 
 
 def shared_flags(
     inputs: Inputs, folder: Folder, *, port: PortName, client: CertificateSpec, serving: CertificateSpec
 ) -> dict[str, str]:
-    """The local apiserver, leader election, and a ``port`` that asks for certificates."""
+    """Flags for the local apiserver, leader election, and a ``port`` that requires client certificates."""
     seat, authority = inputs.replica.seat, inputs.secrets.kubernetes_ca
     server = Server(url=seat.advertised(PortName.APISERVER).url(), ca=authority.bundle)
     shown, listen = inputs.certificates.of(serving), seat.listen(port)
@@ -39,8 +39,8 @@ def shared_flags(
         "leader-elect": boolean(True),
         "leader-elect-resource-lock": "leases",
         "client-ca-file": folder.file("ca.crt", authority.bundle),
-        # Nobody asks these ports on behalf of others: no front proxy is trusted, neither one from a file, which would
-        # be watched by one more inotify instance, nor one that the apiserver names.
+        # These ports serve no front proxy: none is trusted, neither one from a file, which would need one more inotify
+        # instance, nor one that the apiserver names.
         "authentication-skip-lookup": boolean(True),
         "tls-cert-file": folder.file("server.crt", shown.certificate),
         "tls-private-key-file": folder.file("server.key", shown.key),
@@ -60,7 +60,7 @@ def shared_defaults() -> dict[str, str]:
 
 
 def set_flags(template: ReplicaTemplate, manager: ControllerProgram, folder: Folder) -> dict[str, str]:
-    """What a manager is told of the sets that it runs under a lock of their own: at most one has one."""
+    """Flags for the set that a manager runs under the set's own lock: at most one."""
     mine = own(template.controller_sets or (), manager)
     if mine is None:
         return {}
@@ -77,15 +77,15 @@ def set_flags(template: ReplicaTemplate, manager: ControllerProgram, folder: Fol
 
 
 def set_defaults(template: ReplicaTemplate) -> dict[str, str]:
-    """Where locks are handed from one manager to another, who waits for one looks more often."""
+    """Where locks pass from one manager to another, candidates check them more often."""
     return {"leader-elect-retry-period": _RETRY_OF_SETS} if template.controller_sets else {}
 
 
 def without_others(
     template: ReplicaTemplate, manager: ControllerProgram, extra: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """A manager's flags with the controllers turned off that are another one's, or nobody's for now. That comes first:
-    of two words about one controller the first counts.
+    """A manager's flags with the controllers turned off that another manager, or temporarily none, runs. They come
+    first: of two words about one controller the first counts.
     """
     others = [f"-{name}" for name in turned_off(template.controller_sets or (), manager, template.kubernetes_version)]
     if not others:
@@ -97,7 +97,7 @@ def without_others(
 def controller_unit(
     inputs: Inputs, component: Component, arguments: Arguments, extra: Mapping[str, str], folder: Folder
 ) -> UnitSpec:
-    """A unit that gives way to those that clients wait for. Raises InvalidInput for extra arguments that cannot be."""
+    """A unit with background priority. Raises InvalidInput for invalid extra arguments."""
     return UnitSpec(
         name=inputs.unit_name(component),
         argv=inputs.command(component, arguments.command_line(component, extra)),

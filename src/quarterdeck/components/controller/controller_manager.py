@@ -28,7 +28,7 @@ from quarterdeck.model.units import UnitSpec
 #: Its lease, in kube-system.
 LEASE = "kube-controller-manager"
 
-#: The cloud is another program's matter; but for "", Kubernetes 1.33 to 1.36 take nothing else (options.go: Validate).
+#: Another program handles the cloud; besides "", Kubernetes 1.33 to 1.36 accept no other value (options.go: Validate).
 EXTERNAL = "external"
 
 #: How many finished pods are kept, of all namespaces together: upstream's number lets them fill etcd for months.
@@ -44,7 +44,7 @@ _CLIENT = asking("kube-controller-manager", "controller_manager_client")
 
 
 def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
-    """The unit of a controller manager. Raises InvalidInput for extra arguments that cannot be."""
+    """The unit of a controller manager. Raises InvalidInput for invalid extra arguments."""
     component, template = Component.CONTROLLER_MANAGER, inputs.template
     folder = Folder(inputs.replica.folders[component])
     owned = {
@@ -63,7 +63,7 @@ def controller_manager_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpe
 
 
 def _signing(inputs: Inputs, folder: Folder) -> dict[str, str]:
-    """What it signs certificates and tokens with, and what pods are given to trust."""
+    """The keys with which it signs certificates and tokens, and the CA for pods."""
     authority, account = inputs.secrets.kubernetes_ca, inputs.secrets.service_account
     return {
         "cluster-signing-cert-file": folder.file("ca.crt", authority.issuer.certificate),
@@ -74,7 +74,7 @@ def _signing(inputs: Inputs, folder: Folder) -> dict[str, str]:
 
 
 def _defaults(inputs: Inputs) -> dict[str, str]:
-    """What users may change."""
+    """Flags that users may change."""
     return {
         **shared_defaults(),
         **set_defaults(inputs.template),
@@ -85,7 +85,7 @@ def _defaults(inputs: Inputs) -> dict[str, str]:
 
 
 def _with_tokens(controllers: str) -> str:
-    """``--controllers`` with those that tokens need, unless the user has named them, or turned them off."""
+    """``--controllers`` with those that bootstrap tokens need, unless the user named them, or turned them off."""
     named = listed(controllers)
     known = {each.removeprefix("-") for each in named}
     return ",".join((*named, *(name for name, alias in _FOR_TOKENS.items() if not known & {name, alias})))

@@ -1,4 +1,4 @@
-"""The names of controllers, as programs know them: which are canonical, which are short, and who has which.
+"""The names of controllers: canonical and short ones, and the managers that have them.
 
 Upstream, read for 1.33.0 to 1.36.3: ``cmd/kube-controller-manager/names/controller_names.go`` and the descriptors that
 ``app/controller_descriptor.go`` registers (before 1.35 ``app/controllermanager.go``), ``k8s.io/cloud-provider``
@@ -75,7 +75,7 @@ _KUBE: Mapping[str, str] = {
     "validatingadmissionpolicy-status-controller": "",
     "volumeattributesclass-protection-controller": "",
 }
-#: Those that were not there from the first of the minor versions on. None has gone since, and no short name changed.
+#: Controllers that the first of the minor versions did not have. None was removed since, and no short name changed.
 _SINCE: Mapping[str, tuple[int, int]] = {
     "podcertificaterequest-cleaner-controller": (1, 34),
     "podgroup-protection-controller": (1, 36),
@@ -89,7 +89,7 @@ KUBE_OFF = frozenset({"bootstrap-signer-controller", "selinux-warning-controller
 TOKENS = frozenset({"bootstrap-signer-controller", "token-cleaner-controller"})
 #: What either manager runs only with ``--allocate-node-cidrs`` (newNodeIpamController).
 NODE_IPAM = "node-ipam-controller"
-#: A kube-controller-manager runs it whatever it is told, under its main lock, and never under a migration lock.
+#: A kube-controller-manager always runs it, under its main lock, and never under a migration lock.
 ALWAYS_KUBE = "serviceaccount-token-controller"
 
 #: The controllers of ``k8s.io/cloud-provider``, in the same way. Programs may have others linked in.
@@ -108,9 +108,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a program says of itself: the ``names`` of its controllers, and which of them are ``off`` unless they are
-    named.
-    """
+    """The controllers that a program lists: their ``names``, and those that are ``off`` unless they are named."""
 
     names: tuple[str, ...]
     off: frozenset[str] = frozenset()
@@ -122,7 +120,7 @@ def names_of(manager: ControllerProgram, minor: tuple[int, int]) -> tuple[str, .
     """
     if minor not in MINORS:
         raise PreconditionFailed(
-            f"naming controllers of Kubernetes {minor[0]}.{minor[1]}",
+            f"looking up controllers of Kubernetes {minor[0]}.{minor[1]}",
             f"their names are known for {', '.join(f'{major}.{number}' for major, number in MINORS)}",
             "declare spec.controllerSets with one of these versions",
         )
@@ -142,12 +140,12 @@ def has(manager: ControllerProgram, minor: tuple[int, int], name: str, says: Lis
 
 
 def canonical(name: str) -> str:
-    """The name that a short one stands for; any other as it is."""
+    """The canonical name of a short one; any other name unchanged."""
     return _CANONICAL.get(name, name)
 
 
 def suggested(name: str, known: Collection[str]) -> str:
-    """Which of the ``known`` names was probably meant; "" if none is near."""
+    """The most similar of the ``known`` names; "" if none is similar."""
     if canonical(name) in known:
         return canonical(name)
     return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), "")

@@ -24,7 +24,7 @@ _CLIENT = asking("kube-scheduler", "scheduler_client")
 
 
 def scheduler_unit(inputs: Inputs, flags: Mapping[str, str]) -> UnitSpec:
-    """The unit of a scheduler. Raises InvalidInput for extra arguments that cannot be."""
+    """The unit of a scheduler. Raises InvalidInput for invalid extra arguments."""
     folder = Folder(inputs.replica.folders[Component.SCHEDULER])
     owned = shared_flags(inputs, folder, port=PortName.SCHEDULER, client=_CLIENT, serving=_SERVING)
     arguments = Arguments(owned=owned, defaults=shared_defaults())

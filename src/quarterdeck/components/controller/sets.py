@@ -1,10 +1,10 @@
-"""Sets of controllers that go from one manager to another: which of them each manager runs, and under which lock.
+"""Controller sets that migrate between managers: which of them each manager runs, and under which lock.
 
-Two managers may run the same controller on different replicas only under one and the same lock. Stock managers have
-their *main* lock, which is called as they are, and one *migration lock* more (LeaderMigrationConfiguration), which they
-try to take as soon as they hold the main one, whether or not they have anything to run under it. So only the owner of a
-set is told of its lock, and the other manager has its controllers turned off. Where one of them can hold no migration
-lock, nobody runs the set for the moment between.
+Two managers may run the same controller on different replicas only under the same lock. Stock managers have their
+*main* lock, which has their name, and one additional *migration lock* (LeaderMigrationConfiguration), which they try to
+take as soon as they hold the main one, whether or not they have controllers for it. So only the owner of a set is
+configured with its lock, and the other manager has its controllers turned off. Where one of them can hold no migration
+lock, no manager runs the set during the migration.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALL = "*"
 
 
 def at_rest(sets: Sequence[ControllerSetSpec], kubernetes: str) -> tuple[ControllerSetTemplate, ...]:
-    """The sets as they are while none of them moves: of those of one owner the first is under its own lock."""
+    """The sets while none of them migrates: of those of one owner the first is under its own lock."""
     firsts = {each.owner: each.name for each in reversed(sets)}
     own = {each.name for each in sets if firsts[each.owner] == each.name and _has_locks(each.owner, kubernetes)}
     return tuple(_as(each, each.owner, Guard.SET if each.name in own else Guard.MANAGER) for each in sets)
@@ -34,7 +34,7 @@ def _has_locks(manager: ControllerProgram, kubernetes: str) -> bool:
 
 
 def own(sets: Sequence[ControllerSetTemplate], manager: ControllerProgram) -> ControllerSetTemplate | None:
-    """The set that a manager is to run under the set's own lock; None if there is none."""
+    """The set that a manager must run under the set's own lock; None if there is none."""
     return next((each for each in sets if each.guard is Guard.SET and each.owner is manager), None)
 
 
@@ -45,8 +45,8 @@ def locks(template: ReplicaTemplate, component: Component) -> tuple[str, ...]:
 
 
 def turned_off(sets: Sequence[ControllerSetTemplate], manager: ControllerProgram, kubernetes: str) -> tuple[str, ...]:
-    """The controllers that a manager is not to run: another one's, and those that nobody runs for now. It ends when it
-    is told of one that it does not know.
+    """The controllers that a manager must not run: those of another one, and those that temporarily none runs. A
+    manager exits when its flags name an unknown controller.
     """
     theirs = (each for each in sets if each.owner is not manager or each.guard is Guard.NONE)
     return tuple(name for each in theirs for name in each.controllers if _may_have(manager, kubernetes, name))
@@ -58,7 +58,7 @@ def _may_have(manager: ControllerProgram, kubernetes: str, name: str) -> bool:
 
 
 def told_anew(before: ReplicaTemplate, after: ReplicaTemplate) -> frozenset[Component]:
-    """The managers that are told something else of sets by one revision than by another."""
+    """The managers whose configuration of sets differs between two revisions."""
 
     def told(template: ReplicaTemplate, manager: ControllerProgram) -> object:
         sets = template.controller_sets or ()
@@ -83,7 +83,7 @@ def lock_of(template: ReplicaTemplate, manager: ControllerProgram, controller: s
 
 
 def flag_of(template: ReplicaTemplate, manager: ControllerProgram) -> str:
-    """A manager's ``--controllers`` as the user gives it."""
+    """A manager's ``--controllers`` as set by the user."""
     cloud = template.cloud_controller_manager
     flags = (
         template.extra_args.kube_controller_manager
@@ -97,7 +97,7 @@ def flag_of(template: ReplicaTemplate, manager: ControllerProgram) -> str:
 
 def apart(one: ReplicaTemplate, other: ReplicaTemplate) -> bool:
     """Whether controllers of replicas of these two revisions must not run at the same time: two managers would run one
-    under two locks. What both do within one of the revisions already is nobody's to begin.
+    controller under two locks. A conflict within one of the revisions does not count.
     """
     named = {name for each in (one, other) for one_set in each.controller_sets or () for name in one_set.controllers}
     return any(_overlap(one, other, name) for name in named)
@@ -111,8 +111,8 @@ def _overlap(one: ReplicaTemplate, other: ReplicaTemplate, controller: str) -> b
 
 
 def way(start: ReplicaTemplate, goal: ReplicaTemplate) -> tuple[ReplicaTemplate, ...]:
-    """What lies between two revisions, so that of each two neighbours all controllers may run at the same time: nothing
-    where they may so themselves. Sets move one after another: a manager has one migration lock.
+    """The intermediate revisions between two revisions, so that all controllers of each two neighbours may run at the
+    same time: empty where they may themselves. Sets migrate one after another: a manager has one migration lock.
     """
     stops = (start, *_between(start, goal), goal)
     reached: dict[int, tuple[int, ...]] = {0: ()}

@@ -1,1 +1,1 @@
-"""What leads clients to apiservers: load balancers, DNS servers, virtual addresses."""
+"""Programs for traffic: load balancers, DNS servers, virtual IPs."""

@@ -65,7 +65,7 @@ def record_file(
 
 
 def zone_path(settings: DnsSettings, name: str) -> PurePosixPath:
-    """Where the zone file of ``name`` is."""
+    """The path of the zone file of ``name``."""
     return settings.folder / "zones" / f"db.{name.rstrip('.')}"
 
 

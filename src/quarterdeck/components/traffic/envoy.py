@@ -139,7 +139,7 @@ def _secret(settings: BalancerSettings, name: str, kind: str, value: Json) -> Un
 
 def _bootstrap(settings: BalancerSettings, manager: str) -> Json:
     # Relative to the unit's own folder (0700), in which it runs: a socket's path may have 107 bytes, a folder's more.
-    # An abstract socket would be everybody's on the host, to ask or to squat.
+    # An abstract socket would be open to all users of the host, to use or to occupy.
     admin: Json = {"pipe": {"path": _ADMIN_SOCKET, "mode": 0o600}}
     return {
         "node": {"id": settings.unit, "cluster": "quarterdeck"},
@@ -161,7 +161,7 @@ def _clients_listener(settings: BalancerSettings) -> Json:
         "stat_prefix": CLIENTS,
         "cluster": APISERVERS,
         "idle_timeout": "0s",  # a quiet watch is not a dead one; keepalives find those
-        "max_connect_attempts": 5,  # a backend that refuses is not the client's trouble: try the next
+        "max_connect_attempts": 5,  # a refusing backend must not affect the client: try the next
     }
     return {
         "name": CLIENTS,
@@ -201,7 +201,7 @@ def _status_listener(settings: BalancerSettings, subject: str) -> Json:
 
 
 def _ready_listener(port: int) -> Json:
-    """For whoever is on this machine: how many apiservers it leads to, and other numbers."""
+    """A local listener that reports how many apiservers it leads to, and other numbers."""
     return {
         "name": "ready",
         "stat_prefix": "ready",
@@ -234,7 +234,7 @@ def _admin_view(prefix: str, paths: Sequence[str]) -> Json:
 
 
 def _at(settings: BalancerSettings, port: int) -> dict[str, Json]:
-    """Where a listener listens."""
+    """The address of a listener."""
     found: dict[str, Json] = {"address": _address(BackendAddress(settings.address, port))}
     if settings.floating:
         more = [{"address": _address(BackendAddress(each, port))} for each in settings.floating]
@@ -243,7 +243,7 @@ def _at(settings: BalancerSettings, port: int) -> dict[str, Json]:
 
 
 def _only(subject: str) -> Json:
-    """Lets nobody pass whose client certificate has another subject; one without alternative names goes by it."""
+    """Refuses client certificates with another subject (those without alternative names are matched by it)."""
     principal: Json = {"authenticated": {"principal_name": {"exact": subject}}}
     return {
         "@type": f"{_API}.extensions.filters.network.rbac.v3.RBAC",

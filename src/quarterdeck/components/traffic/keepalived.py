@@ -1,4 +1,4 @@
-"""keepalived: addresses that are at one machine of a site at a time, by VRRP. Pure.
+"""keepalived: virtual IPs, each at one machine of a site at a time, by VRRP. Pure.
 
 Addresses that *float* belong to the site: all its planes share them, and its edges have them by turns. An address that
 is *promoted* belongs to one plane, and any machine of the site can have it. Both are units of the same program, the
@@ -76,7 +76,7 @@ def own_address(edge: str, edges: Iterable[str], addresses: Sequence[str]) -> st
 
 
 def keepalived_unit(settings: RouterSettings, folder: PurePosixPath, routing: Routing) -> UnitSpec:
-    """The unit of an edge, which has the addresses that float."""
+    """The unit of an edge, for floating addresses."""
     return _unit(KEEPALIVED, configuration(settings), folder, routing)
 
 
@@ -131,18 +131,18 @@ def hold_file(folder: PurePosixPath, seconds: float, number: int, *, new: bool =
 
 
 def held_line(number: int) -> str:
-    """What the unit says once clients wait."""
+    """The line in the unit's log once clients are paused."""
     return f"clients wait: {number}"
 
 
 def not_usable(version: str) -> str:
-    """Why an edge with that keepalived ("": none) cannot have addresses that go over; "" if it can."""
+    """Why an edge with that keepalived ("": none) cannot have floating addresses; "" if it can."""
     if not version:
-        return "keepalived is not installed: addresses that go over need that of the distribution"
+        return "keepalived is not installed: floating addresses need the distribution's package"
     numbers = tuple(int(each) for each in version.split(".") if each.isdigit())
     if numbers < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        return f"keepalived {version} is too old: addresses that go over need {oldest} or newer"
+        return f"keepalived {version} is too old: floating addresses need {oldest} or newer"
     return ""
 
 
@@ -196,12 +196,12 @@ def _instance(number: int, address: str, router: int, base: int, spoken: Iterabl
 
 
 def priority(place: int, *, clients: bool = False, serves: bool = True) -> int:
-    """Of an edge in that place, as keepalived reckons it: never below 1."""
+    """The priority of an edge in that place, as keepalived computes it: never below 1."""
     return _reckoned(_base(place) + (HAS_CLIENTS if clients else 0) + (0 if serves else DOES_NOT_SERVE))
 
 
 def promoted_priority(place: int | None, *, clients: bool = False, serves: bool = True) -> int:
-    """The same of a promoted address."""
+    """The same for a promoted address."""
     base = FORMER if place is None else _base(place)
     return _reckoned(
         base + (HAS_CLIENTS_OF_ITS_OWN if clients else 0) + (0 if serves else DOES_NOT_SERVE_ITS_OWN),
@@ -213,7 +213,7 @@ def _base(place: int) -> int:
 
 
 def _reckoned(sum_of_all: int) -> int:
-    """Within the bounds that keepalived keeps."""
+    """A priority within the bounds of keepalived."""
     return min(254, max(1, sum_of_all))
 
 
@@ -229,7 +229,7 @@ def router_ids(addresses: Iterable[str]) -> tuple[int, ...]:
 
 
 def _said(name: str, weight: int) -> str:
-    """A file that says 1 while it holds, and 0."""
+    """A tracked file: 1 while the condition holds, else 0."""
     return _block(f"track_file {name}", f"file @STATE@/{name}", f"weight {weight}")
 
 

@@ -1,4 +1,4 @@
-"""The load balancer port by Envoy, run as a unit of the site's edge machine."""
+"""The load balancer port with Envoy, run as a unit of the site's edge machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quarterdeck.components.traffic.envoy import (
     tls_files,
 )
 from quarterdeck.endpoint.balancers.envoy_status import EnvoyView, StatusClient
-from quarterdeck.endpoint.clients_wait import have_clients_wait, have_new_clients_wait
+from quarterdeck.endpoint.clients_wait import pause_clients, pause_new_clients
 from quarterdeck.errors import PreconditionFailed, TimedOut, Unavailable
 from quarterdeck.http import Http
 from quarterdeck.model.endpoints import BackendAddress, BalancerStatus
@@ -29,14 +29,14 @@ from quarterdeck.pki.issuance import LEAF_LIFETIME
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import Holds, SitePort
 
-#: Seconds for an answer of a load balancer at the address that may be elsewhere: it is asked in each look.
+#: Seconds for an answer of a load balancer at the address that may be elsewhere: it is queried in each observation.
 _AT_HOME = 2.0
-#: Seconds between looks at a unit that is to run.
+#: Seconds between checks of a unit that should be running.
 _UNIT_LOOKED_AT_EVERY = 0.1
-#: Seconds in which a load balancer is taken down, and the promoted address goes to another machine.
+#: Seconds in which a load balancer is stopped, and the promoted address moves to another machine.
 _TAKEN_DOWN_WITHIN = 15.0
-#: Seconds for a client that has just connected to send its request and have the answer. One that has been connected for
-#: longer knows that a server may end a connection at any time, and sends its request again.
+#: Seconds for a client that has just connected to send its request and get the answer. A client with an older
+#: connection knows that a server may close a connection at any time, and sends its request again.
 _REQUEST = 1.5
 _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 
@@ -44,8 +44,8 @@ _ALIVE = frozenset({UnitState.RUNNING, UnitState.STOPPING})
 def issue_balancer_tls(
     authority: KeyPair, manager: str, addresses: tuple[str, ...], now: datetime, names: tuple[str, ...] = ()
 ) -> BalancerTls:
-    """What a load balancer at ``addresses``, of these ``names``, needs from the plane's CA to answer whose certificate
-    says ``manager``. It may be given a new one at any time.
+    """The certificates, from the plane's CA, of a load balancer at ``addresses`` with these ``names``. Its status
+    listener answers only the client certificate of ``manager``. They may be replaced at any time.
     """
     request = CertificateRequest(
         common_name="load-balancer",
@@ -59,44 +59,42 @@ def issue_balancer_tls(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floating:
-    """How an address that another edge can have meanwhile comes to a load balancer's machine: ``unit`` has it there. It
-    is all planes', and stays when this load balancer goes.
-
-    It knows of this load balancer by the file ``watched``, and of other planes' by those that are ``expected``, without
-    which the machine is to have no address. ``named``: what the certificate of this load balancer alone is for, where
-    others are led to at the same address.
+    """How an address that moves between edges comes to a load balancer's machine: ``unit`` manages it there. It belongs
+    to all planes, and stays when this load balancer is removed.
     """
 
     own: str
     unit: UnitSpec
+    #: The file by which ``unit`` knows of this load balancer.
     watched: UnitFile
+    #: The name of only this load balancer's certificate, where others are reached at the same address.
     named: str
+    #: The files of other planes' load balancers, without which the machine must not have an address.
     expected: tuple[UnitFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvoyBalancer:
-    """One Envoy on ``machine`` of ``site``. ``settings`` has its program as it is on this host.
-
-    ``tls`` makes what it serves with, whenever it is started or changed: most that is done with it is to look at it.
-    ``client`` trusts the plane's CA and shows the manager's certificate of it; it is the caller's to close.
-    ``floating``: its address is one that another edge can have meanwhile; ``settings`` has that of its machine.
-    ``promoted``: the unit by which its machine may have the plane's promoted address.
-    ``patience`` is how long (seconds) ``apply`` waits for the process, and again for a new backend to get healthy.
-    """
+    """One Envoy on ``machine`` of ``site``."""
 
     site: SitePort
     machine: str
+    #: It has its program as it is on this host.
     settings: BalancerSettings
+    #: Makes its server certificate, whenever it is started or changed: most calls only observe it.
     tls: Callable[[], BalancerTls] = field(repr=False)
+    #: Trusts the plane's CA and presents the manager's certificate; the caller closes it.
     client: Http = field(repr=False)
+    #: Set if its address moves between edges; ``settings`` has that of its machine.
     floating: Floating | None = None
+    #: The unit by which its machine may have the plane's promoted address.
     promoted: str | None = None
+    #: Seconds for which ``apply`` waits for the process, and again for a new backend to become healthy.
     patience: float = 20.0
 
     @property
     def address(self) -> BackendAddress:
-        """Where clients connect to."""
+        """The address that clients connect to."""
         ip = self.settings.address if self.floating is None else self.floating.own
         return BackendAddress(ip, self.settings.port)
 
@@ -120,7 +118,7 @@ class EnvoyBalancer:
             await self._have_address(self.floating)
 
     async def _have_address(self, floating: Floating) -> None:
-        """Have it lead here, or to another edge that has it as well."""
+        """Make the address lead here, or to another edge that has it as well."""
         state = _state(await self._units(), floating.unit.name)  # before files of it are there
         await self.site.write_files(self.machine, (floating.watched,))
         if state is UnitState.RUNNING:
@@ -151,17 +149,17 @@ class EnvoyBalancer:
         )
 
     async def has(self, address: str) -> bool:
-        """See ``FindsAddresses``: it answers there, by the name that it alone has."""
+        """See ``FindsAddresses``: it answers there, with its unique name."""
         if self.floating is None:
             return False
         try:
             await self._at(address, self.floating.named).read()
-        except Unavailable:  # another edge answers, or nobody does
+        except Unavailable:  # another edge answers, or none does
             return False
         return True
 
     async def hold(self, seconds: float) -> None:
-        """See ``LoadBalancer.hold``: the process stands still."""
+        """See ``LoadBalancer.hold``: the process is stopped."""
         await self._holds.hold_unit(self.machine, self.settings.unit, seconds)
 
     async def let_go(self) -> None:
@@ -169,33 +167,33 @@ class EnvoyBalancer:
         await self._holds.let_go_unit(self.machine, self.settings.unit)
 
     async def remove(self) -> None:
-        """See ``LoadBalancer.remove``. Clients of a promoted address that is here until now learn of the end of their
-        connections before the next machine has it, and those who come meanwhile wait.
+        """See ``LoadBalancer.remove``. Clients of a promoted address that is still here learn of the end of their
+        connections before the next machine has it, and new ones wait in the meantime.
         """
         if self.floating is not None:
             await self.site.remove_files(self.machine, (self.floating.watched.path,))
         if self.promoted is not None and _state(await self._units(), self.promoted) is UnitState.RUNNING:
-            await have_new_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
+            await pause_new_clients(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
             await asyncio.sleep(_REQUEST)
-            await have_clients_wait(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
+            await pause_clients(self.site, self.machine, self.promoted, _TAKEN_DOWN_WITHIN)
         await self.site.remove_unit(self.machine, self.settings.unit)
         if self.promoted is not None:
             await self.site.remove_unit(self.machine, self.promoted)
 
     async def _units(self, site: SiteFacts | None = None) -> Mapping[str, UnitStatus]:
-        """All on its machine, by name, as the site was seen to have them, or else as it says now."""
+        """All units on its machine, by name, as the site was observed, or else as it reports now."""
         machine = site.machine(self.machine) if site is not None else None
         units = machine.units if machine is not None else await self.site.units(self.machine)
         if units is None:
-            raise Unavailable(f"looking at load balancer {self.settings.unit}", f"{self.machine} does not answer")
+            raise Unavailable(f"observing load balancer {self.settings.unit}", f"{self.machine} does not answer")
         return {each.name: each for each in units}
 
     def _alive(self, units: Mapping[str, UnitStatus]) -> bool:
         return _state(units, self.settings.unit) in _ALIVE
 
     def _left(self, units: Mapping[str, UnitStatus]) -> bool:
-        """Whether the machine knows of anything that ``remove`` removes, in whatever state it is: files alone as well,
-        which have a private key.
+        """Whether the machine has anything that ``remove`` removes, in whatever state: files alone as well, which
+        contain a private key.
         """
         return self.settings.unit in units or self.promoted in units
 
@@ -209,18 +207,18 @@ class EnvoyBalancer:
     def _holds(self) -> Holds:
         if not isinstance(self.site, Holds):
             raise PreconditionFailed(
-                f"holding the load balancer {self.settings.unit}", f"site {self.site.name} holds no units"
+                f"pausing the load balancer {self.settings.unit}", f"site {self.site.name} cannot pause units"
             )
         return self.site
 
     async def _view_before(self) -> EnvoyView | None:
         try:
             return await self._status().read() if self._alive(await self._units()) else None
-        except Unavailable:  # just starting, or hung: it serves nobody who could be hurt; _take() has a deadline
+        except Unavailable:  # just starting, or hung: no client could be harmed; _take() has a deadline
             return None
 
     async def _bring_in(self, before: EnvoyView, backends: Mapping[str, BackendAddress]) -> None:
-        """Make before break: let the new ones in beside the old until one of them is healthy."""
+        """Make before break: add the new backends to the old ones until one of them is healthy."""
         await self._take({**before.backends, **backends})
         await self._wait(
             "a new backend to pass its health check; the former ones are kept",
@@ -228,16 +226,16 @@ class EnvoyBalancer:
         )
 
     async def _take(self, backends: Mapping[str, BackendAddress]) -> None:
-        """Write the live files, have Envoy run, and see that it has taken the set."""
+        """Write the live files, start Envoy, and wait until it has loaded the set."""
         wanted, tls = dict(backends), await asyncio.to_thread(self.tls)
         live = (*tls_files(self.settings, tls), backends_file(self.settings, wanted))
         await self.site.write_files(self.machine, live)
-        # One that runs is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
+        # A running one is never restarted for a change of its unit (a newer quarterdeck): that would cut its clients.
         if _state(await self._units(), self.settings.unit) is not UnitState.RUNNING:
             program = Program(self.settings.binary.name, self.settings.binary)
             there = replace(self.settings, binary=await self.site.install(self.machine, program))
             await self.site.start_unit(self.machine, balancer_unit(there, tls.manager))
-        await self._wait("it to take its backends", lambda view: view.backends == wanted)
+        await self._wait("it to load its backends", lambda view: view.backends == wanted)
 
     async def _wait(self, what: str, holds: Callable[[EnvoyView], bool], status: StatusClient | None = None) -> None:
         seen = "no answer"
@@ -258,7 +256,7 @@ class EnvoyBalancer:
             doing = f"waiting for {what} (load balancer {self.settings.unit} on {self.machine})"
             seen = await why_idle(self.site, self.machine, self.settings.unit) or seen
             raise TimedOut(
-                doing, f"{seen} after {self.patience:g} s", "look at its logs and at /readyz of the backends"
+                doing, f"{seen} after {self.patience:g} s", "check its logs and /readyz of the backends"
             ) from error
 
     async def _wait_for_unit(self, name: str) -> None:
@@ -272,18 +270,20 @@ class EnvoyBalancer:
             raise TimedOut(
                 f"waiting for {name} on {self.machine} to run",
                 f"{await why_idle(self.site, self.machine, name) or 'it does not stay up'} after {self.patience:g} s",
-                f"look at its log on {self.machine}",
+                f"check its log on {self.machine}",
             ) from error
 
     async def _view(self) -> tuple[bool, EnvoyView]:
-        """Whether its address leads here, and what it says."""
+        """Whether its address leads here, and its own status."""
         if self.floating is not None:
-            with suppress(Unavailable):  # another edge answers, or nobody does
+            with suppress(Unavailable):  # another edge answers, or none does
                 return True, await self._clients_way(self.floating.named).read()
         return not self.floats, await self._status().read()
 
     def _clients_way(self, named: str | None) -> StatusClient:
-        """To itself, if its address is here: any other's certificate is not for that address, or not ``named`` so."""
+        """To itself, if its address is here: the certificate of any other is not for that address, or not
+        ``named`` so.
+        """
         return self._at(self.address.ip, named)
 
     def _at(self, address: str, named: str | None) -> StatusClient:

@@ -1,4 +1,4 @@
-"""What a running Envoy says of itself, read from its status listener (a read-only view of its admin API)."""
+"""The state of a running Envoy, read from its status listener (a read-only view of its admin API)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATS = f"/stats?format=json&filter=^listener\\.{CLIENTS}\\.downstream_cx_(acti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvoyView:
-    """The backends that Envoy has now, which of them are healthy, and its clients' connections."""
+    """Envoy's current backends, which of them are healthy, and its clients' connections."""
 
     backends: Mapping[str, BackendAddress]
     healthy: frozenset[str]
@@ -45,7 +45,7 @@ class _Address(BaseModel):
 
 
 class _Health(BaseModel):
-    # Envoy leaves a flag out when it is false.
+    # Envoy omits a flag when it is false.
     failed_active_health_check: bool = False
     pending_active_hc: bool = False
 
@@ -82,8 +82,8 @@ class _Stats(BaseModel):
 
 
 class StatusClient:
-    """What a status listener says, asked by ``http``, which shows the manager's certificate. ``deadline``: seconds for
-    each of its answers. ``named``: what its certificate is for, where that is not its address.
+    """Reads a status listener with ``http``, which presents the manager's certificate. ``deadline``: seconds for each
+    of its answers. ``named``: the name in its certificate, where that is not its address.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class StatusClient:
         self._named = named
 
     async def read(self) -> EnvoyView:
-        """What it says now; raises Unavailable when it does not answer as Envoy does."""
+        """The current state; raises Unavailable when the answer is not Envoy's."""
         try:
             clusters = _Clusters.model_validate_json(await self._get("/clusters?format=json"))
             stats = _Stats.model_validate_json(await self._get(_STATS))
@@ -119,7 +119,7 @@ class StatusClient:
         return answer.body
 
     def _unavailable(self, seen: str) -> Unavailable:
-        return Unavailable(f"asking the load balancer at {self._where}", seen)
+        return Unavailable(f"reading the status of the load balancer at {self._where}", seen)
 
 
 def _address(host: _Host) -> BackendAddress:

@@ -1,4 +1,6 @@
-"""The load balancer port by one of the user's own: a person, or a command of theirs, has it send where it should."""
+"""The load balancer port for the user's own load balancer: a person, or a command of theirs, configures its
+backends.
+"""
 
 from __future__ import annotations
 
@@ -20,61 +22,61 @@ from quarterdeck.model.endpoints import BackendAddress, BackendsMust, BalancerSt
 from quarterdeck.model.site_facts import SiteFacts
 from quarterdeck.runner import run
 
-# Which apiservers a load balancer sends to, seen by who connects through it: each shows a certificate of its own.
+# The backends of a load balancer, found by connecting through it: each apiserver shows a certificate of its own.
 
-#: Of how many looks one may take a backend for none that is one.
+#: One of that many observations may wrongly miss a backend.
 _WRONG = 1e-6
-#: Connections that are made in each look at least, and so many at once.
+#: The fewest connections of each observation, and the most at once.
 _EACH_LOOK, _AT_ONCE = 8, 8
 _DEADLINE = 3.0
 
 
 class Nobody(Enum):
-    """What became of a connection that led to no apiserver of the plane."""
+    """The result of a connection that led to no apiserver of the plane."""
 
-    REFUSED = auto()  # or cut, or led to somebody else
+    REFUSED = auto()  # or cut, or led to another server
     SILENT = auto()
 
 
 def enough(backends: int) -> int:
-    """Connections after which it is sure that one of so many backends, to which none of them has led, is none: where
-    each is led to at random, and so the more where they take turns.
+    """The number of connections after which it is certain that a backend which none of them reached is not one of this
+    many: with a random choice, and all the more with round robin.
     """
     return 1 if backends < 2 else math.ceil(math.log(_WRONG) / math.log(1 - 1 / backends))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSample:
-    """What the last connections led to, the newest last; ``newest`` of them were made in this look."""
+    """The targets of the last connections, the newest last; ``newest`` of them were made in this observation."""
 
     led: tuple[str | Nobody, ...]
     newest: int
 
     @property
     def names(self) -> frozenset[str]:
-        """The replicas that they led to."""
+        """The replicas that they reached."""
         return frozenset(each for each in self.led if isinstance(each, str))
 
     @property
     def leads(self) -> bool:
-        """Whether any that was just made led to one."""
+        """Whether any of the newest reached one."""
         return any(isinstance(each, str) for each in self.led[-self.newest :])
 
     @property
     def silent(self) -> bool:
-        """Whether nothing at all answered just now."""
+        """Whether nothing at all answered now."""
         return all(each is Nobody.SILENT for each in self.led[-self.newest :])
 
     def describe(self) -> str:
-        """In words."""
+        """The result as text."""
         failed = sum(not isinstance(each, str) for each in self.led)
         seen = ", ".join(sorted(self.names)) or "no apiserver"
-        return f"{len(self.led)} connections led to {seen}" + (f"; {failed} of them to nobody" if failed else "")
+        return f"{len(self.led)} connections led to {seen}" + (f"; {failed} of them failed" if failed else "")
 
 
 def unsure(sample: ConnectionSample, replicas: Sequence[str], wanted: frozenset[str] | None) -> frozenset[str]:
-    """The replicas of which ``sample`` does not say whether the load balancer sends to them. One that always sends the
-    same client to the same backend shows that one alone; who wants no other need not know of this.
+    """The replicas of which ``sample`` does not show whether they are backends. A load balancer that always sends the
+    same client to the same backend shows only that one; if no other is expected, nothing else needs to be known.
     """
     others = frozenset(replicas) - sample.names
     if len(sample.led) < enough(len(replicas)):
@@ -84,7 +86,7 @@ def unsure(sample: ConnectionSample, replicas: Sequence[str], wanted: frozenset[
 
 @dataclass(slots=True, kw_only=True)
 class Outside:
-    """Looks at the load balancer at ``address``. ``trust`` believes the plane's authority, and shows nothing;
+    """Observes the load balancer at ``address``. ``trust`` trusts the plane's authority, and presents no certificate;
     ``server_name`` is in the certificate of every apiserver.
     """
 
@@ -95,7 +97,7 @@ class Outside:
     _shown: dict[str, str] = field(default_factory=dict)
 
     async def sample(self, replicas: Mapping[str, BackendAddress]) -> ConnectionSample:
-        """Connect so often that what is seen is sure of these replicas."""
+        """Connect until the result is certain for these replicas."""
         most = max(enough(len(replicas)), _EACH_LOOK)
         count = max(_EACH_LOOK, most - len(self._led))
         seen: list[str | Nobody] = []
@@ -111,12 +113,12 @@ class Outside:
         return ConnectionSample(led=tuple(self._led), newest=len(new))
 
     async def _learn(self, replicas: Mapping[str, BackendAddress]) -> None:
-        """Which certificate each shows: asked without the load balancer."""
+        """The certificate of each, read without the load balancer."""
         shown = await asyncio.gather(*(self._shows(each) for each in replicas.values()))
         self._shown |= {each: name for name, each in zip(replicas, shown, strict=True) if isinstance(each, str)}
 
     async def _shows(self, at: BackendAddress) -> str | Nobody:
-        """The digest of the certificate that is shown there."""
+        """The digest of the certificate that is served there."""
         try:
             async with asyncio.timeout(_DEADLINE):
                 _, writer = await asyncio.open_connection(
@@ -131,11 +133,12 @@ class Outside:
         return hashlib.sha256(certificate).hexdigest()
 
 
-#: What such a load balancer is to ask each backend, and when it is out; seconds. Elections of etcd must pass within.
+#: The health check that such a load balancer should use, and its limits; seconds. It must tolerate elections of etcd.
 _PATH, _EVERY, _TIMEOUT, _FAILURES = "/readyz", 2, 2, 3
 _CHECK = (
-    f"health check of each: HTTPS GET {_PATH} every {_EVERY} s, {_TIMEOUT} s for an answer, out after {_FAILURES} that"
-    " fail; TCP passed through, in turns, without idle timeout; connections to one that is taken out live on"
+    f"health check of each: HTTPS GET {_PATH} every {_EVERY} s, {_TIMEOUT} s for an answer, removed after "
+    f"{_FAILURES} failures; TCP passed through, round robin, without idle timeout; connections to a removed "
+    "backend stay open"
 )
 _COMMAND_DEADLINE = 60.0
 _BETWEEN = 0.5
@@ -143,8 +146,8 @@ _BETWEEN = 0.5
 
 @dataclass(slots=True, kw_only=True)
 class Command:
-    """A command of the user's, which is told what is wanted as JSON on its standard input: once, whichever of the load
-    balancer's addresses it is wanted at.
+    """A command of the user's, which receives the desired backends as JSON on its standard input: once, for whichever
+    of the load balancer's addresses.
     """
 
     words: tuple[str, ...]
@@ -152,31 +155,31 @@ class Command:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def tell(self, wanted: bytes) -> None:
-        """Raises Unavailable when it cannot be run, or says that it failed, TimedOut when it does not end."""
+        """Raises Unavailable when it cannot be run, or fails, TimedOut when it does not end."""
         async with self._lock:
             if self.told != wanted:
                 await self._run(wanted)
                 self.told = wanted
 
     async def _run(self, wanted: bytes) -> None:
-        doing = f"running {self.words[0]}, which sets the load balancer"
+        doing = f"running {self.words[0]}, which configures the load balancer"
         try:
             ended = await run(self.words, doing=doing, deadline=_COMMAND_DEADLINE, given=wanted)
         except OSError as error:
             seen = error.strerror or str(error)
             raise Unavailable(doing, seen, "see spec.edge.external.command of the site") from error
         if ended.code != 0:
-            raise Unavailable(doing, f"it {ended.how}: {last_reason(ended.errors) or 'without a word'}")
+            raise Unavailable(doing, f"it {ended.how}: {last_reason(ended.errors) or 'without a message'}")
 
 
 @dataclass(slots=True, kw_only=True)
 class ExternalBalancer(SeenFromOutside):
-    """The load balancer of plane ``name`` at ``outside``'s address, of all that it has (``at``).
+    """The load balancer of plane ``name`` at ``outside``'s address, one of its addresses (``at``).
 
-    ``command``: what sets it; None: a person does. ``patience``: how long (seconds) what that did may take to be seen.
+    ``command`` configures it; None: a person does. ``patience``: how long (seconds) a change may take to be visible.
 
-    It cannot be held, and what it is told is known by connecting through it alone: so it must lead one client to all
-    of its backends, in turns or at random.
+    It cannot be paused, and its backends are known only by connecting through it: so it must send one client to all of
+    its backends, in turns or at random.
     """
 
     name: str
@@ -189,12 +192,12 @@ class ExternalBalancer(SeenFromOutside):
 
     @property
     def address(self) -> BackendAddress:
-        """Where clients connect to."""
+        """The address that clients connect to."""
         return self.outside.address
 
     @property
     def floats(self) -> bool:
-        """See ``LoadBalancer.floats``: whoever has it sees to that."""
+        """See ``LoadBalancer.floats``: its owner takes care of that."""
         return False
 
     @property
@@ -222,8 +225,10 @@ class ExternalBalancer(SeenFromOutside):
             await asyncio.sleep(_BETWEEN)
         if self.command is not None:
             self.command.told = None  # it is run again with the next try
-            doing = f"having the load balancer at {self.address.ip}:{self.address.port} send to {_names(backends)}"
-            raise TimedOut(doing, _seen(sample, self._replicas), f"see what {self.command.words[0]} has done")
+            doing = (
+                f"configuring the load balancer at {self.address.ip}:{self.address.port} to send to {_names(backends)}"
+            )
+            raise TimedOut(doing, _seen(sample, self._replicas), f"check what {self.command.words[0]} has done")
         wanted = tuple(sorted(backends.items()))
         seen = _seen(sample, self._replicas)
         return BackendsMust(name=self.name, at=self.at, wanted=wanted, check=_CHECK, seen=seen)
@@ -234,10 +239,10 @@ class ExternalBalancer(SeenFromOutside):
         return await self.observe()
 
     async def observe(self, site: SiteFacts | None = None) -> BalancerStatus:
-        """See ``LoadBalancer.observe``: it runs if it leads to anybody."""
+        """See ``LoadBalancer.observe``: it runs if it leads to any apiserver."""
         sample = await self.outside.sample(self._replicas)
         if sample.silent:
-            raise Unavailable(f"looking at the load balancer at {self.address.ip}:{self.address.port}", "no answer")
+            raise Unavailable(f"observing the load balancer at {self.address.ip}:{self.address.port}", "no answer")
         if not sample.names:
             return BalancerStatus(running=False)
         wanted = frozenset(self._wanted) if self._wanted is not None else None
@@ -249,20 +254,20 @@ class ExternalBalancer(SeenFromOutside):
         )
 
     async def hold(self, seconds: float) -> None:
-        """See ``LoadBalancer.hold``: it cannot be."""
+        """See ``LoadBalancer.hold``: it cannot be paused."""
 
     async def let_go(self) -> None:
         """See ``LoadBalancer.let_go``."""
 
     async def remove(self) -> BackendsMust | None:
-        """See ``LoadBalancer.remove``: it is to lead to none of the plane's."""
+        """See ``LoadBalancer.remove``: it must lead to none of the plane's."""
         return await self.apply({})
 
 
 def external_balancer(
     name: str, addresses: tuple[str, ...], port: int, trust: ssl.SSLContext, command: tuple[str, ...] | None
 ) -> Mapping[str, ExternalBalancer]:
-    """One for each address, by that."""
+    """One for each address, by address."""
     at = tuple(BackendAddress(each, port) for each in addresses)
     told = Command(words=command) if command is not None else None
     return {
@@ -283,7 +288,7 @@ def _names(backends: Mapping[str, BackendAddress]) -> str:
 def _seen(sample: ConnectionSample, replicas: Mapping[str, BackendAddress]) -> str:
     words = sample.describe()
     if len(sample.names) == 1 and len(replicas) > 1:
-        words += " (it must lead one client to all of its backends, in turns: else it cannot be seen through)"
+        words += " (it must send one client to all of its backends, in turns: else its backends cannot be observed)"
     return words
 
 

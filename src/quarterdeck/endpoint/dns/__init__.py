@@ -1,1 +1,1 @@
-"""DNS drivers, and how DNS servers are asked."""
+"""DNS drivers, and queries of DNS servers."""

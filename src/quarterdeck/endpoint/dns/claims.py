@@ -1,9 +1,9 @@
-"""Whose a DNS record is, and by which of its drivers it was last changed.
+"""The owner of a DNS record, and the driver that last changed it.
 
-As external-dns does it (its TXT registry), each name has a TXT record beside it that says who keeps it:
-``_quarterdeck.NAME. TXT "heritage=quarterdeck,quarterdeck/owner=PLANE/UID,quarterdeck/token=17"``. The token is that of
-the lease under which the record was changed, and it is part of the prerequisites of the next change: what a driver
-sends that was overtaken meanwhile is refused by the DNS server itself.
+As in external-dns (its TXT registry), each name has a TXT record with its owner: ``_quarterdeck.NAME. TXT
+"heritage=quarterdeck,quarterdeck/owner=PLANE/UID,quarterdeck/token=17"``. The token is that of the lease under which
+the record was changed, and it is part of the prerequisites of the next change: the DNS server itself refuses the change
+of a driver that was overtaken.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TEXT = re.compile(r"heritage=quarterdeck,quarterdeck/owner=([^,]+),quarterdeck/
 
 
 def claim_name(name: str) -> str:
-    """Where the claim on ``name`` is."""
+    """The name of the claim on ``name``."""
     return f"{_LABEL}.{name}"
 
 
@@ -29,7 +29,7 @@ def claim_text(ownership: Ownership) -> str:
 
 
 def ownership_of(texts: Sequence[str]) -> Ownership | None:
-    """Who claims a name by these texts. What is not written by us is somebody else's claim all the same."""
+    """The owner by these texts. A text of another program is another owner's claim, too."""
     if not texts:
         return None
     found = _TEXT.fullmatch(texts[0]) if len(texts) == 1 else None
@@ -37,10 +37,10 @@ def ownership_of(texts: Sequence[str]) -> Ownership | None:
 
 
 def stranger(sighting: Sighting, claim: RecordClaim) -> str:
-    """Whom a name belongs to, in words, if it is not the claimer's to change; "" if it is.
+    """The owner of a name, as text, if the claimer must not change it; "" if it may.
 
-    It is not when somebody else claims it, or when it leads elsewhere than to the claimer (whoever made it so may
-    depend on that), unless the user has said that it may be taken over.
+    It must not when another owner claims it, or when it leads elsewhere than to the claimer (whose maker may depend on
+    that), unless the user has allowed to take it over.
     """
     if claim.take_over or sighting.by_hand:
         return ""
@@ -52,8 +52,8 @@ def stranger(sighting: Sighting, claim: RecordClaim) -> str:
 
 
 def require_own(doing: str, sighting: Sighting, claim: RecordClaim | None) -> None:
-    """Raise PreconditionFailed when the name is somebody else's, Conflict when a newer driver has changed it. Who
-    claims nothing may change what nobody claims.
+    """Raise PreconditionFailed when the name has another owner, Conflict when a newer driver has changed it. Without a
+    claim, only unclaimed names may be changed.
     """
     held = sighting.ownership
     if claim is None:
@@ -67,9 +67,9 @@ def require_own(doing: str, sighting: Sighting, claim: RecordClaim | None) -> No
         raise Conflict(
             doing,
             f"a newer driver has changed it (its token is {held.token}, this one's {claim.token})",
-            "run the command again to go on from what is there",
+            "run the command again to continue",
         )
 
 
-#: What a user can do about a name that is somebody else's.
-CONSENT = "have that record deleted, or say spec.endpoint.takeOver: true"
+#: What a user can do about a name of another owner.
+CONSENT = "delete that record, or set spec.endpoint.takeOver: true"

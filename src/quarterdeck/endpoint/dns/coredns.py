@@ -1,4 +1,4 @@
-"""The DNS port by CoreDNS servers of one's own, run as units of machines of the hub site."""
+"""The DNS port with our own CoreDNS servers, run as units of machines of the hub site."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quarterdeck.model.units import Program, UnitFile
 from quarterdeck.sites.endings import why_idle
 from quarterdeck.sites.port import SitePort
 
-_PAUSE = 0.02  # seconds between two questions to a server that starts
+_PAUSE = 0.02  # seconds between two queries of a starting server
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,8 @@ class CoreDns:
     """CoreDNS on machines of ``site`` (``hosts``, by machine), all with the same zone, shared by all planes.
     ``patience``: seconds that ``set`` waits. Their program is one of this host, which is installed on them.
 
-    Each name has a file of its own, so that several managers may write at once, each for its planes. Each server is
-    told everything: one that is away is told when it is back, and until then nobody knows what it may hand out by then.
+    Each name has its own file, so that several managers may write at once, each for its planes. Each server gets every
+    record: one that is unreachable gets it when it is back, and until then its answers are unknown.
     """
 
     site: SitePort
@@ -33,7 +33,7 @@ class CoreDns:
 
     @property
     def servers(self) -> tuple[DnsServer, ...]:
-        """Where clients ask, one after the other."""
+        """The servers, in the order in which clients query them."""
         return tuple(map(_server, self.hosts.values()))
 
     async def check(self, name: str) -> None:
@@ -43,7 +43,7 @@ class CoreDns:
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """See ``Dns.set``; but a server whose machine does not answer is not waited for: clients ask the others."""
+        """See ``Dns.set``; but a server whose machine does not answer is not waited for: clients query the others."""
         full, wanted = self._below_zone(name), record_of(addresses, ttl)
         await self._require_own(full, claim)
         owner = claim.ownership if claim is not None else None
@@ -64,8 +64,8 @@ class CoreDns:
         return await look_at_equals(self.servers, self._below_zone(name))
 
     async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
-        """See ``Dns.remove``. Nobody would tell a server later that a name is gone, so all of their machines must
-        answer before the first forgets it.
+        """See ``Dns.remove``. A server could not be updated later, once the name is deleted, so all of their machines
+        must answer before the first deletes it.
         """
         full = self._below_zone(name)
         await self._require_own(full, claim)
@@ -80,8 +80,8 @@ class CoreDns:
         await self._on_each(self._begin)
 
     async def join(self, machines: Collection[str], names: Collection[str], others: Sequence[DnsServer]) -> None:
-        """Start new servers, on ``machines``, which say from their first answer on what the ``others`` say of these
-        names. A name of which no other server says anything is left to the driver of its plane.
+        """Start new servers, on ``machines``, which from their first answer on have the records of the ``others`` for
+        these names. A name without a record on any other server is left to the driver of its plane.
 
         Raises Unavailable for a machine that does not answer, TimedOut where a server does not answer so in time.
         """
@@ -104,12 +104,12 @@ class CoreDns:
         await self.site.start_unit(machine, dns_unit(there))
 
     async def stop(self) -> None:
-        """Stop the servers and forget every name."""
+        """Stop the servers and delete every name."""
         for machine, settings in self.hosts.items():
             await self.site.remove_unit(machine, settings.unit)
 
     async def _require_own(self, full: str, claim: RecordClaim | None) -> None:
-        """As those servers answer that ran before, which may have to start first: others know nobody's names."""
+        """As the existing servers answer, which may have to start first: new ones have no names."""
         ran: list[str] = []
 
         async def see(machine: str) -> None:
@@ -133,7 +133,7 @@ class CoreDns:
                 return
 
     async def _on_each(self, call: Callable[[str], Awaitable[None]]) -> tuple[str, ...]:
-        """Have it done on every machine; those that answered. Raises Unavailable when none did, and what is worse."""
+        """Do it on every machine; returns those that answered. Raises Unavailable when none did, and worse errors."""
         ended = await asyncio.gather(*map(call, self.hosts), return_exceptions=True)
         failed = [each for each in ended if each is not None]
         worst = next((each for each in failed if not isinstance(each, Unavailable)), None)
@@ -166,7 +166,7 @@ class CoreDns:
         full, zone = absolute(name), next(iter(self.hosts.values())).zone
         if not full.endswith(f".{zone}"):
             short = zone.rstrip(".")
-            raise InvalidInput(f"looking at the name {full}", f"it is not below {short}", f"use NAME.{short}")
+            raise InvalidInput(f"checking the name {full}", f"it is not below {short}", f"use NAME.{short}")
         return full
 
 
@@ -176,7 +176,7 @@ def _record_file(settings: DnsSettings, full: str, record: DnsRecord, owner: Own
 
 
 async def _said_by(servers: Sequence[DnsServer], full: str) -> tuple[DnsRecord, Ownership | None] | None:
-    """The record of a name, and whose it is; None where no server answers, or has it."""
+    """The record of a name, and its owner; None where no server answers, or has it."""
     try:
         seen = await look_at_equals(tuple(servers), full)
     except Unavailable:

@@ -1,4 +1,4 @@
-"""Names and address records as all DNS drivers understand them, and how a server is asked for them."""
+"""Names and address records of all DNS drivers, and queries of servers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DnsServer:
 
 @lru_cache(maxsize=1024)
 def absolute(name: str) -> str:
-    """``name`` in lower case with its last dot; raises InvalidInput for what is no DNS name."""
+    """``name`` in lower case with its last dot; raises InvalidInput for an invalid DNS name."""
     try:
         parsed = dns.name.from_text(name.lower())
     except (dns.exception.DNSException, UnicodeError) as error:
@@ -53,7 +53,7 @@ def absolute(name: str) -> str:
 
 
 def record_of(addresses: tuple[str, ...], ttl: int) -> DnsRecord:
-    """The record of these addresses, in one order whatever theirs; raises InvalidInput for what is none."""
+    """The record of these addresses, in one order whatever theirs; raises InvalidInput for an invalid one."""
     if not addresses:
         raise InvalidInput("making a DNS record", "it has no address", "remove the record instead")
     if not 0 <= ttl <= MAX_TTL:
@@ -72,7 +72,7 @@ def text_of(record: DnsRecord, kind: dns.rdatatype.RdataType) -> tuple[str, ...]
 
 
 def record_from(rrsets: list[dns.rrset.RRset]) -> DnsRecord | None:
-    """The record that the address sets of one name make; the time to live is the longest of them."""
+    """The record of one name's address sets; the time to live is the longest of them."""
     found = [rrset for rrset in rrsets if rrset.rdtype in ADDRESS_TYPES and len(rrset) > 0]
     if not found:
         return None
@@ -81,11 +81,11 @@ def record_from(rrsets: list[dns.rrset.RRset]) -> DnsRecord | None:
 
 
 async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bool = False) -> DnsRecord | None:
-    """What ``server`` answers for ``name`` now; None when it says that there is no such record.
+    """The answer of ``server`` for ``name``; None when there is no such record.
 
-    Unless ``recurse``, only an authoritative answer counts, and an alias raises PreconditionFailed. Raises
-    Unavailable for every other answer, and when none comes within ``timeout`` seconds (for each of the two
-    record types; UDP, asked again ever more patiently, then TCP if cut short).
+    Unless ``recurse``, only an authoritative answer counts, and an alias raises PreconditionFailed. Raises Unavailable
+    for every other answer, and when none comes within ``timeout`` seconds (for each of the two record types; UDP,
+    repeated with growing timeouts, then TCP if truncated).
     """
     rrsets: list[dns.rrset.RRset] = []
     for kind in ADDRESS_TYPES:
@@ -94,14 +94,14 @@ async def ask(server: DnsServer, name: str, *, timeout: float = 2.0, recurse: bo
 
 
 async def ask_claim(server: DnsServer, name: str, *, timeout: float = 2.0) -> Ownership | None:
-    """Whose ``name`` is, as ``server`` answers now (None: nobody claims it). Raises as ``ask`` does."""
+    """The owner of ``name``, as ``server`` answers now (None: unclaimed). Raises as ``ask`` does."""
     found = await _ask_for(server, claim_name(absolute(name)), dns.rdatatype.TXT, timeout, recurse=False)
     return ownership_of([b"".join(rdata.strings).decode(errors="replace") for rrset in found for rdata in rrset])
 
 
 async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ()) -> Sighting:
-    """What ``server`` says of ``name``, and where ``others`` differ. Raises as ``ask`` does, but one of the others that
-    does not answer is told of: it may answer clients, with whatever it knew last.
+    """The answer of ``server`` for ``name``, and the differences of ``others``. Raises as ``ask`` does, but one of the
+    others that does not answer is reported as a difference: it may serve clients an old answer.
     """
     (record, ownership), answers = await asyncio.gather(
         asyncio.gather(ask(server, name), ask_claim(server, name)),
@@ -116,14 +116,14 @@ async def look(server: DnsServer, name: str, others: tuple[DnsServer, ...] = ())
             continue
         answering += 1
         if answer != record:
-            torn.append(f"DNS server {each} answers otherwise ({_shown(answer)})")
+            torn.append(f"DNS server {each} has another answer ({_shown(answer)})")
             differ.append(answer)
     return Sighting(record=record, ownership=ownership, others=tuple(differ), torn="; ".join(torn), servers=answering)
 
 
 async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
-    """What servers say of ``name`` that are all told everything, and pass nothing on to each other. The first that
-    answers counts, and it is told where others differ, or do not answer. Raises Unavailable when none answers.
+    """The answers for ``name`` of servers that all get every record, and do not replicate. The first answer counts, and
+    differences or silence of the others are reported. Raises Unavailable when none answers.
     """
     answers = await asyncio.gather(*(_ask_equal(each, name) for each in servers))
     each = tuple(zip(servers, answers, strict=True))
@@ -134,7 +134,7 @@ async def look_at_equals(servers: tuple[DnsServer, ...], name: str) -> Sighting:
     record, ownership = told[0][1]
     differ = [(server, answer) for server, answer in told if answer != (record, ownership)]
     torn = [f"DNS server {server} gives no answer ({error.seen})" for server, error in silent]
-    torn += [f"DNS server {server} answers otherwise ({_shown(answer)})" for server, (answer, _) in differ]
+    torn += [f"DNS server {server} has another answer ({_shown(answer)})" for server, (answer, _) in differ]
     return Sighting(
         record=record,
         ownership=ownership,
@@ -167,7 +167,7 @@ async def _ask_other(server: DnsServer, name: str) -> DnsRecord | Unavailable | 
 async def name_servers(server: DnsServer, zone: str) -> tuple[DnsServer, ...]:
     """The other authoritative servers of ``zone``, as ``server`` names them (NS), each at one address and port 53.
 
-    Raises Unavailable when one's address cannot be found.
+    Raises Unavailable when the address of one cannot be found.
     """
     found = await _ask_for(server, absolute(zone), dns.rdatatype.NS, 2.0, recurse=False)
     names = sorted(rdata.target.to_text() for rrset in found for rdata in rrset)
@@ -184,9 +184,9 @@ async def _address_of(server: DnsServer, zone: str, name: str) -> str:
         found = await asyncio.get_running_loop().getaddrinfo(name, 53, type=socket.SOCK_DGRAM)
     except OSError as error:
         raise Unavailable(
-            f"looking for {name}, a DNS server of zone {zone}",
+            f"resolving {name}, a DNS server of zone {zone}",
             str(error.strerror),
-            "let this host resolve it, or name the servers to ask in spec.endpoint.rfc2136.secondaries",
+            "make this host resolve it, or name the servers in spec.endpoint.rfc2136.secondaries",
         ) from error
     return str(found[0][4][0])
 
@@ -194,7 +194,7 @@ async def _address_of(server: DnsServer, zone: str, name: str) -> str:
 async def _ask_for(
     server: DnsServer, name: str, kind: dns.rdatatype.RdataType, timeout: float, recurse: bool
 ) -> list[dns.rrset.RRset]:
-    doing = f"asking DNS server {server} for {name}"
+    doing = f"querying DNS server {server} for {name}"
     try:
         reply = await ask_server(server.ip, server.port, name, kind, timeout=timeout, recurse=recurse)
     except (dns.exception.DNSException, OSError) as error:
@@ -208,9 +208,9 @@ async def _ask_for(
     return [rrset for rrset in reply.answer if rrset.rdtype == kind]
 
 
-# Waiting until DNS servers answer as they were told to.
+# Waiting until DNS servers have the new records.
 
-_PAUSE = 0.02  # seconds between two questions
+_PAUSE = 0.02  # seconds between two queries
 
 
 async def until_answer(
@@ -222,10 +222,10 @@ async def until_answer(
     patience: float,
     why: Callable[[], Awaitable[str]] | None = None,
 ) -> None:
-    """Return when every server answers with ``wanted`` (None: no record), and the claim beside it is that of ``owner``.
+    """Return when every server answers with ``wanted`` (None: no record), and the claim on it is that of ``owner``.
 
-    ``what`` is waited for, in words; ``why`` tells which of the servers does not run, and why ("": all run). Raises
-    TimedOut with what was seen last after ``patience`` seconds.
+    ``what`` describes the wait; ``why`` tells which of the servers does not run, and why ("": all run). Raises TimedOut
+    with the last answer after ``patience`` seconds.
     """
     seen = "no answer"
     try:
@@ -244,4 +244,4 @@ async def until_answer(
                 await asyncio.sleep(_PAUSE)
     except TimeoutError as error:
         seen = (await why() if why is not None else "") or seen
-        raise TimedOut(f"waiting for {what}", f"{seen} after {patience:g} s", "look at the server's log") from error
+        raise TimedOut(f"waiting for {what}", f"{seen} after {patience:g} s", "check the server's log") from error

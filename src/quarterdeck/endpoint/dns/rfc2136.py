@@ -1,4 +1,4 @@
-"""The DNS port by dynamic update (RFC 2136), signed with TSIG (RFC 8945), as BIND, Knot and others take it."""
+"""The DNS port with dynamic update (RFC 2136), signed with TSIG (RFC 8945), as BIND, Knot and others accept it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from quarterdeck.errors import Conflict, InvalidInput, PreconditionFailed, Unava
 from quarterdeck.model.endpoints import DnsRecord, Ownership, PersonMust, RecordClaim, Sighting
 
 _TIMEOUT = 5.0
-_NAMED_FOR = 30.0  # seconds for which the zone's own list of servers is believed
-#: What the answers mean that say no (RFC 2136, section 2.2).
+_NAMED_FOR = 30.0  # seconds for which the zone's own list of servers is cached
+#: The meaning of refusals (RFC 2136, section 2.2).
 _REFUSALS = {
     dns.rcode.REFUSED: (
-        "the server does not let this key update it; "
-        "allow the key to update this name, and the TXT record at _quarterdeck below it"
+        "the server does not let this key update it; allow the key to update this name, and the TXT record at "
+        "_quarterdeck below it"
     ),
     dns.rcode.NOTAUTH: "the server does not know the key, or is not the primary of the zone; name the primary",
     dns.rcode.NOTZONE: "the server says that the name is outside the zone; check the zone's name",
@@ -48,7 +48,7 @@ _CONFLICTS = frozenset({dns.rcode.NXDOMAIN, dns.rcode.YXDOMAIN, dns.rcode.NXRRSE
 
 
 class SigningAlgorithm(StrEnum):
-    """How updates are signed; weaker ones are not offered (RFC 8945, section 6)."""
+    """The algorithms that sign updates; weaker ones are not offered (RFC 8945, section 6)."""
 
     HMAC_SHA256 = "hmac-sha256"
     HMAC_SHA384 = "hmac-sha384"
@@ -68,8 +68,8 @@ class TsigKey:
 class Rfc2136Dns:
     """Updates of ``zone`` at its primary ``server``. ``patience``: seconds that ``set`` waits for the answer.
 
-    ``others`` are the zone's further authoritative servers, all of which must answer alike before a change counts: they
-    answer clients too. None: those that the zone names (NS).
+    ``others`` are the zone's other authoritative servers, all of which must give the same answer before a change
+    counts: they serve clients too. None: those in the zone (NS).
     """
 
     server: DnsServer
@@ -87,13 +87,13 @@ class Rfc2136Dns:
         await self.send(update, full)
         seen = await self.look(full)
         if seen.torn:
-            step = "mend that, or name the servers to ask in spec.endpoint.rfc2136.secondaries"
-            raise PreconditionFailed(f"asking the DNS servers of zone {self.zone} for {full}", seen.torn, step)
+            step = "correct that, or name the servers in spec.endpoint.rfc2136.secondaries"
+            raise PreconditionFailed(f"querying the DNS servers of zone {self.zone} for {full}", seen.torn, step)
 
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """See ``Dns.set``. The update says what is there now, and fails if somebody changed it meanwhile."""
+        """See ``Dns.set``. The update requires the current records, and fails if they were changed in between."""
         full, wanted = self._in_zone(name), record_of(addresses, ttl)
         await self._exchange(full, wanted, claim)
         return None
@@ -136,8 +136,8 @@ class Rfc2136Dns:
         held: Ownership | None = None,
         owner: Ownership | None = None,
     ) -> dns.update.UpdateMessage:
-        """The signed update that makes ``wanted`` of ``former`` and writes ``owner`` in the place of ``held``; it fails
-        if either is not that any more (RFC 2136 section 2.4.2: by value), so what comes too late changes nothing.
+        """The signed update that changes ``former`` to ``wanted`` and replaces the claim ``held`` by one of ``owner``;
+        it fails if either has changed (RFC 2136 section 2.4.2: by value), so a late update changes nothing.
         """
         update, place, claimed = self._update(), dns.name.from_text(name), dns.name.from_text(claim_name(name))
         for kind in ADDRESS_TYPES:
@@ -161,7 +161,7 @@ class Rfc2136Dns:
         return update
 
     async def send(self, update: dns.update.UpdateMessage, name: str) -> None:
-        """Send an update over TCP: it is never sent twice, and never cut short. Raises as ``set`` does."""
+        """Send an update over TCP: it is never sent twice, and never truncated. Raises as ``set`` does."""
         from dns import asyncquery  # see questions._by_tcp
 
         doing = f"updating {name} at DNS server {self.server}"
@@ -172,23 +172,23 @@ class Rfc2136Dns:
             raise PreconditionFailed(doing, f"TSIG: {error}", step) from error
         except (dns.tsig.PeerError, dns.tsig.BadSignature, dns.tsig.BadTime) as error:
             raise PreconditionFailed(doing, f"TSIG: {error}", "check the key's secret and both clocks") from error
-        except dns.exception.FormError as error:  # what servers say of other servers' zones bears no signature
+        except dns.exception.FormError as error:  # answers about other servers' zones are not signed
             step = "name the zone's primary, and let the key update it there"
             raise PreconditionFailed(doing, str(error), step) from error
         except (dns.exception.DNSException, OSError, EOFError) as error:
-            raise Unavailable(doing, str(error) or type(error).__name__, "look whether it was done") from error
+            raise Unavailable(doing, str(error) or type(error).__name__, "check whether it was done") from error
         code = response.rcode()
         if code in _CONFLICTS:
-            raise Conflict(doing, f"the record changed meanwhile ({dns.rcode.to_text(code)})", "look at it again")
+            raise Conflict(doing, f"the record was changed in between ({dns.rcode.to_text(code)})", "check it again")
         if code in _REFUSALS:
             raise PreconditionFailed(doing, dns.rcode.to_text(code), _REFUSALS[code])
         if code != dns.rcode.NOERROR:
-            raise Unavailable(doing, dns.rcode.to_text(code), "look at the server's log")
+            raise Unavailable(doing, dns.rcode.to_text(code), "check the server's log")
 
     def _in_zone(self, name: str) -> str:
         full = absolute(name)
         if not dns.name.from_text(full).is_subdomain(dns.name.from_text(self.zone)):
-            raise InvalidInput(f"looking at the name {full}", f"it is not in zone {self.zone}", "check the zone")
+            raise InvalidInput(f"checking the name {full}", f"it is not in zone {self.zone}", "check the zone")
         return full
 
 

@@ -1,4 +1,4 @@
-"""The DNS ports without a server of ours: a person makes the records, or the endpoint is an address."""
+"""The DNS ports without a server of ours: a person edits the records, or the endpoint is an address."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from quarterdeck.model.endpoints import DnsRecord, PersonMust, RecordClaim, Sigh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmanagedDns:
-    """Asks ``servers`` (the first that answers counts; see ``system_servers``) and never changes a thing.
+    """Queries ``servers`` (the first answer counts; see ``system_servers``) and never changes anything.
 
-    ``timeout`` is how long (seconds) each may take. The hosts file of this machine does not count: it says
-    nothing of what other clients see.
+    ``timeout`` is how long (seconds) each may take. The hosts file of this machine does not count: other clients do not
+    see it.
     """
 
     servers: tuple[DnsServer, ...]
     timeout: float = 2.0
 
     async def check(self, name: str) -> None:
-        """See ``Dns.check``: a server must answer, with whatever."""
+        """See ``Dns.check``: a server must answer, with any answer."""
         await self.observe(name)
 
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """What the person must do, until the name resolves as wanted.
+        """The action that the person must take, until the name resolves to the desired addresses.
 
-        A resolver's answers count down their time to live, so a shorter one than wanted is fine; a longer one
-        is not: clients would hold the address for longer than it is kept alive for them.
+        A resolver's answers count down their time to live, so a shorter one than desired is fine; a longer one is not:
+        clients would keep the address for longer than it serves them.
         """
         wanted, seen = record_of(addresses, ttl), await self.observe(name)
         if seen is not None and seen.addresses == wanted.addresses and seen.ttl <= wanted.ttl:
@@ -41,7 +41,7 @@ class UnmanagedDns:
         return PersonMust(name=absolute(name), wanted=wanted, seen=seen)
 
     async def observe(self, name: str) -> DnsRecord | None:
-        """What clients are told now; the time to live is what was left of it."""
+        """The current answer for clients; its time to live is the remaining one."""
         full = absolute(name)
         failures: list[str] = []
         for server in self.servers:
@@ -49,20 +49,22 @@ class UnmanagedDns:
                 return await ask(server, full, timeout=self.timeout, recurse=True)
             except Unavailable as error:
                 failures.append(f"{server}: {error.seen}")
-        raise Unavailable(f"resolving {full}", ", ".join(failures) or "no server to ask", "check the DNS servers")
+        raise Unavailable(
+            f"resolving {full}", ", ".join(failures) or "no server is configured", "check the DNS servers"
+        )
 
     async def look(self, name: str) -> Sighting:
-        """See ``Dns.look``: whose the record is, the person knows who makes it."""
+        """See ``Dns.look``: the person who edits the record knows its owner."""
         return Sighting(record=await self.observe(name), by_hand=True)
 
     async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:
-        """What the person must do, until the name resolves to nothing."""
+        """The action that the person must take, until the name resolves to nothing."""
         seen = await self.observe(name)
         return None if seen is None else PersonMust(name=absolute(name), wanted=None, seen=seen)
 
 
 def system_servers(configuration: Path = Path("/etc/resolv.conf")) -> tuple[DnsServer, ...]:
-    """The servers that this machine's resolver is set to ask; raises PreconditionFailed if there are none."""
+    """The configured servers of this machine's resolver; raises PreconditionFailed if there are none."""
     from dns import resolver as resolving  # see questions._by_tcp
 
     try:
@@ -70,18 +72,18 @@ def system_servers(configuration: Path = Path("/etc/resolv.conf")) -> tuple[DnsS
     except (dns.exception.DNSException, OSError) as error:
         seen = str(error) or type(error).__name__
         raise PreconditionFailed(
-            f"reading {configuration}", seen, "name a DNS server to ask in spec.endpoint.resolvers"
+            f"reading {configuration}", seen, "name a DNS server in spec.endpoint.resolvers"
         ) from error
     return tuple(DnsServer(str(each), resolver.port) for each in resolver.nameservers)
 
 
 @dataclass(frozen=True, slots=True)
 class FixedAddress:
-    """Clients hold ``address`` for good, so the load balancer there (the plane's front) stays for good.
+    """Clients keep ``address`` for good, so the load balancer there (the plane's front) stays for good.
 
-    A migration moves the backends behind the front, never the address: the front's backends are the replicas
-    that serve, at whichever site, and it is not taken down before the plane is. Who wants to be rid of the
-    front's site needs a name, or must carry the address elsewhere by means of their own network.
+    A migration moves the backends behind the front, never the address: the front's backends are the replicas that
+    serve, at whichever site, and it is not taken down before the plane is. To give up the front's site, use a name, or
+    move the address with your own network.
     """
 
     address: str
@@ -93,7 +95,7 @@ class FixedAddress:
     async def set(
         self, name: str, addresses: tuple[str, ...], ttl: int, claim: RecordClaim | None = None
     ) -> PersonMust | None:
-        """Nothing, if clients are to be led to the address itself; raises PreconditionFailed for any other."""
+        """Nothing, if the address itself is the target; raises PreconditionFailed for any other."""
         if record_of(addresses, 0) != await self.observe(name):
             raise PreconditionFailed(
                 f"leading clients of {self.address} to {' '.join(addresses)}",
@@ -103,11 +105,11 @@ class FixedAddress:
         return None
 
     async def observe(self, name: str) -> DnsRecord | None:
-        """The address; clients never ask again, and never need to (time to live 0)."""
+        """The address; clients never resolve it again, and never need to (time to live 0)."""
         return record_of((self.address,), 0)
 
     async def look(self, name: str) -> Sighting:
-        """See ``Dns.look``: it is the plane's whatever a driver does, and clients ask nobody."""
+        """See ``Dns.look``: it is the plane's whatever a driver does, and clients resolve nothing."""
         return Sighting(record=await self.observe(name), by_hand=True, servers=0)
 
     async def remove(self, name: str, claim: RecordClaim | None = None) -> PersonMust | None:

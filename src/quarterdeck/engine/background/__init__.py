@@ -1,1 +1,1 @@
-"""Background duties: what is done for a plane beside the loop, under the same lease."""
+"""Background tasks of a plane, beside the loop and under the same lease (in code: duties)."""

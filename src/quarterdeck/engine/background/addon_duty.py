@@ -1,4 +1,4 @@
-"""The add-ons of a plane: applied once for each change, and looked after at a slow cadence."""
+"""The add-ons of a plane: applied after each change, and checked for drift periodically."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from quarterdeck.actions.status import refresh, write_status
 from quarterdeck.addons.content import Content
 from quarterdeck.api.base import Condition, ConditionStatus, instant, with_condition
 from quarterdeck.api.belongings import AddonContent, AddonManifests
+from quarterdeck.api.conditions import ConditionReason, ConditionType
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.addons import AddonStatus
-from quarterdeck.engine.notices.conditions import ADDONS_APPLIED
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.queries import ready_apiserver
 from quarterdeck.engine.workspace import addons
@@ -24,10 +25,9 @@ from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EventType
 
-#: Seconds between two looks at add-ons that are as wanted.
+#: Seconds between two checks of add-ons that are up to date.
 DRIFT_EVERY = 60.0
-#: Seconds that a change of add-ons waits for what it needs, in a command and where a manager has other work, and
-#: between two tries.
+#: Seconds that a change of add-ons waits for its dependencies, in a command and in a manager, and between two attempts.
 PATIENCE = 60.0
 KEPT_PATIENCE = 5.0
 _AGAIN = 0.3
@@ -35,7 +35,7 @@ _AGAIN = 0.3
 
 @dataclass(kw_only=True)
 class AddonDuty:
-    """Sees to a plane's add-ons, under its lease. ``monotonic`` is a clock in seconds."""
+    """Applies and checks a plane's add-ons, under its lease. ``monotonic`` is a clock in seconds."""
 
     monotonic: Callable[[], float] = time.monotonic
     _looked: float = -math.inf
@@ -44,7 +44,7 @@ class AddonDuty:
     _own: dict[str, Content] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``ShortTurn``. Does nothing while no apiserver is ready, and to a plane that goes."""
+        """See ``ShortTurn``. Does nothing while no apiserver is ready, and for a plane in deletion."""
         if any(fact.ready for fact in world.replicas):
             await self.see_to(plane)
 
@@ -57,9 +57,9 @@ class AddonDuty:
         changed: Callable[[Plane], bool],
         tell: Callable[[QuarterdeckError], Awaitable[None]],
     ) -> None:
-        """Have all add-ons as wanted, until ``changed`` says that the user wants something else. ``asked``: they are
-        what was asked for, so what they need is waited for, for ``patience`` seconds, and NotApplied is raised when
-        they do not come to be; else they are tried once. ``tell`` hears what is waited for.
+        """Apply all add-ons, until ``changed`` reports a new spec. ``asked``: the operation requested them, so their
+        dependencies are waited for, for ``patience`` seconds, and NotApplied is raised when they cannot be applied;
+        else they are tried once. ``tell`` gets what is waited for.
         """
         until, told = self.monotonic() + patience, ""
         while not changed(plane):
@@ -67,18 +67,18 @@ class AddonDuty:
             hopeless = any(each.why and not _waits(each) for each in plane.resource.status.addons)
             if not words or not asked:
                 return
-            error = NotApplied(f"applying the add-ons of plane {plane.name}", words, f"mend that, then {_then(plane)}")
+            error = NotApplied(f"applying the add-ons of plane {plane.name}", words, f"fix that, then {_then(plane)}")
             if hopeless or self.monotonic() >= until:
                 raise error
             if words != told:
                 told = words
-                then = f"mend that: it fails after {patience:g} s"
+                then = f"fix that: the operation fails after {patience:g} s"
                 await tell(Unavailable(f"applying the add-ons of plane {plane.name}", f"waiting: {words}", then))
             await asyncio.sleep(_AGAIN)
             await refresh(plane)
 
     async def _tried(self, plane: Plane) -> str:
-        """Why the add-ons are not as wanted after another try; "" if they are."""
+        """Why the add-ons are not up to date after another attempt; "" if they are."""
         try:
             await self.see_to(plane)
         except Unavailable as error:
@@ -87,7 +87,7 @@ class AddonDuty:
         return "; ".join(said)
 
     async def see_to(self, plane: Plane) -> None:
-        """Apply what was changed, remove what is not wanted, look whether anybody changed the rest when it is time to.
+        """Apply changed add-ons, remove unwanted ones, and check the others for drift when it is time to.
 
         Raises Unavailable when no apiserver answers, Corrupt when the manifests are gone.
         """
@@ -106,7 +106,7 @@ class AddonDuty:
         contents = (*self._contents.values(), *self._own.values())
         objects = [each for content in contents for each in content.objects]
         found = await Addons.seen(
-            plane, await ready_apiserver(plane, f"seeing to the add-ons of plane {plane.name}"), objects
+            plane, await ready_apiserver(plane, f"applying the add-ons of plane {plane.name}"), objects
         )
         await self._announce(plane)
         states = [await self._kept(plane, found, each) for each in self._wanted()]
@@ -115,7 +115,7 @@ class AddonDuty:
         await _write_down(plane, tuple(states))
 
     async def _announce(self, plane: Plane) -> None:
-        """Write down which add-ons there will be before the first object of them comes, so that none is forgotten."""
+        """Record the wanted add-ons before their first object is applied, so that none is forgotten."""
         known = {each.name: each for each in plane.resource.status.addons}
         new = (AddonStatus(name=each.name, why=f"{_WAITING}being applied") for each in self._wanted())
         states = {**{each.name: each for each in new}, **known}
@@ -123,18 +123,18 @@ class AddonDuty:
             await _write_down(plane, tuple(states.values()))
 
     def _wanted(self) -> Sequence[AddonContent]:
-        """The user's, and quarterdeck's own."""
+        """The user's add-ons, and quarterdeck's own."""
         users = self._manifests.spec.addons if self._manifests is not None else ()
         return (*users, *map(addons.encoded, self._own.values()))
 
     def _gone(self, plane: Plane, found: Addons) -> Sequence[str]:
-        """Add-ons that are there, or of which something was said, and that are not wanted."""
+        """Unwanted add-ons that exist, or are in the status."""
         wanted = {each.name for each in self._wanted()}
         known = {*found.parents, *(each.name for each in plane.resource.status.addons)}
         return sorted(known - wanted)
 
     def _settled(self, plane: Plane) -> bool:
-        """Whether all add-ons were as wanted when they were last seen to, in this process."""
+        """Whether all add-ons were up to date at the last turn of this process."""
         status = plane.resource.status
         if math.isinf(self._looked) or status.addon_manifests != addons.named(self._manifests):
             return False
@@ -145,14 +145,14 @@ class AddonDuty:
         )
 
     async def _kept(self, plane: Plane, found: Addons, wanted: AddonContent) -> AddonStatus:
-        """See to one add-on; what is known of it then."""
+        """Apply or check one add-on; returns its status."""
         state = _known(plane, wanted.name)
         own = self._own.get(wanted.name)
         content = own or self._contents[wanted.name]
         try:
             if state.digest == wanted.digest and not state.why and await found.untouched(content, state.fields):
                 return state
-            # What is quarterdeck's own is taken back from anybody: what users may say of it is in the plane's spec.
+            # Quarterdeck's own objects are always taken back: users configure them in the plane's spec.
             applied = await found.apply(content, own or await self._earlier(plane, state))
         except Waits as error:
             return state.model_copy(update={"why": f"{_WAITING}{error.seen}"})
@@ -160,10 +160,14 @@ class AddonDuty:
             return state.model_copy(update={"why": str(error)})
         if state.digest == wanted.digest and not state.why:
             await _tell(
-                plane, "AddonMended", f"add-on {wanted.name} was changed by somebody else, and is as wanted again"
+                plane,
+                EventReason.ADDON_REPAIRED,
+                f"add-on {wanted.name} was changed by another client, and is up to date again",
             )
         else:
-            await _tell(plane, "AddonApplied", f"add-on {wanted.name}: {applied.objects} objects are as wanted")
+            await _tell(
+                plane, EventReason.ADDON_APPLIED, f"add-on {wanted.name}: {applied.objects} objects are up to date"
+            )
         return AddonStatus(
             name=wanted.name,
             manifests="" if own is not None else addons.named(self._manifests),
@@ -174,7 +178,7 @@ class AddonDuty:
         )
 
     async def _earlier(self, plane: Plane, state: AddonStatus) -> Content | None:
-        """What was applied as a whole before."""
+        """The content that was last applied as a whole."""
         if not state.manifests:
             return None
         stored = await addons.stored(plane.store, plane.resource, state.manifests)
@@ -182,13 +186,13 @@ class AddonDuty:
         return addons.content_of(found) if found is not None else None
 
     async def _removed(self, plane: Plane, found: Addons, name: str) -> AddonStatus | None:
-        """Have an add-on gone. None once it is."""
+        """Remove an add-on. None once it is removed."""
         if name in found.parents:
             try:
                 await found.remove(name)
             except Waits as error:
                 return _known(plane, name).model_copy(update={"why": f"{_WAITING}to be removed: {error.seen}"})
-            await _tell(plane, "AddonRemoved", f"add-on {name} is gone")
+            await _tell(plane, EventReason.ADDON_REMOVED, f"add-on {name} was removed")
         return None
 
 
@@ -196,7 +200,7 @@ _WAITING = "waiting: "
 
 
 def _then(plane: Plane) -> str:
-    return f"'wait {plane.name}' tries again, or 'abort {plane.name}' takes the change back"
+    return f"'wait {plane.name}' retries, or 'abort {plane.name}' undoes the change"
 
 
 def _waits(state: AddonStatus) -> bool:
@@ -204,19 +208,19 @@ def _waits(state: AddonStatus) -> bool:
 
 
 def _known(plane: Plane, name: str) -> AddonStatus:
-    """What was last written down of an add-on."""
+    """The recorded status of an add-on."""
     found = (each for each in plane.resource.status.addons if each.name == name)
     return next(found, AddonStatus(name=name))
 
 
 def _quarterdecks(plane: Plane) -> tuple[Content, ...]:
-    """The add-ons that are quarterdeck's own."""
+    """Quarterdeck's own add-ons."""
     every = (kept_for_nodes(plane), kept_for_cloud(plane), kept_for_locks(plane))
     return tuple(each for each in every if each is not None)
 
 
 async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
-    """What is known of each, and the condition: if any of it changed."""
+    """Write the status of each, and the condition, if any of it changed."""
     before = plane.resource.status.addons
     async with plane.writing:
         await refresh(plane)
@@ -227,23 +231,31 @@ async def _write_down(plane: Plane, states: tuple[AddonStatus, ...]) -> None:
     for each in states:
         if each.why and each not in before:
             kind = EventType.NORMAL if _waits(each) else EventType.WARNING
-            await _tell(plane, "AddonWaits" if _waits(each) else "AddonFailed", f"add-on {each.name}: {each.why}", kind)
+            await _tell(
+                plane,
+                EventReason.ADDON_WAITING if _waits(each) else EventReason.ADDON_FAILED,
+                f"add-on {each.name}: {each.why}",
+                kind,
+            )
 
 
 def _conditions(plane: Plane, states: tuple[AddonStatus, ...]) -> tuple[Condition, ...]:
     """The plane's conditions, with whether its add-ons are applied."""
     failing = [f"{each.name}: {each.why.removeprefix(_WAITING)}" for each in states if each.why]
     hopeless = any(each.why and not _waits(each) for each in states)
+    reason = ConditionReason.UP_TO_DATE
+    if failing:
+        reason = ConditionReason.REFUSED if hopeless else ConditionReason.WAITING
     return with_condition(
         plane.resource.status.conditions,
-        ADDONS_APPLIED,
+        ConditionType.ADDONS_APPLIED,
         ConditionStatus.FALSE if failing else ConditionStatus.TRUE,
-        reason=("Refused" if hopeless else "Waiting") if failing else "AsWanted",
+        reason=reason,
         now=plane.clock(),
         message="; ".join(failing) or f"{sum(each.objects for each in states)} objects",
         observed_generation=plane.resource.metadata.generation,
     )
 
 
-async def _tell(plane: Plane, reason: str, message: str, kind: EventType = EventType.NORMAL) -> None:
+async def _tell(plane: Plane, reason: EventReason, message: str, kind: EventType = EventType.NORMAL) -> None:
     await plane.store.record(Happening(reason, message, kind).event(plane.name, plane.clock()))

@@ -1,4 +1,4 @@
-"""Certificates of a plane that has been created: issued anew in time, and those of its kubelets."""
+"""Certificates of an existing plane: renewed in time, and those of its kubelets."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from quarterdeck.actions.addresses import apiserver_address, seat_of
 from quarterdeck.actions.plane import Plane
 from quarterdeck.addons.applyset import MANAGER
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import OperationType
 from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
@@ -30,8 +31,8 @@ from quarterdeck.stores.port import EventType
 
 @dataclass(kw_only=True)
 class CertificateRenewal:
-    """A duty: when a third of the life of a certificate is left, all of the plane's are asked for anew, as by
-    ``certs renew``: one replica takes them up after the other. Authorities stay.
+    """A duty: when a third of the life of a certificate is left, all of the plane's are renewed, as by ``certs renew``:
+    one replica after the other reloads them. Authorities stay.
     """
 
     home: Home
@@ -40,7 +41,7 @@ class CertificateRenewal:
     _last: float = -math.inf
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``ShortTurn``. Raises Conflict where the plane was changed meanwhile: then it is for the next turn."""
+        """See ``ShortTurn``. Raises Conflict where the plane was changed concurrently: the next turn retries."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return
@@ -51,7 +52,7 @@ class CertificateRenewal:
 
 
 def renewed(plane: ControlPlane) -> ControlPlane:
-    """A plane, with new certificates asked for."""
+    """A plane, with new certificates requested."""
     spec = plane.spec
     newer = spec.certificates.model_copy(update={"generation": spec.certificates.generation + 1})
     return plane.with_spec(certificates=newer)
@@ -68,7 +69,7 @@ _PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a request: approved, or left to a person, and why."""
+    """The decision about a request: approved, or left to a person, and why."""
 
     request: str
     node: str
@@ -77,8 +78,8 @@ class Decided:
 
 @dataclass(kw_only=True)
 class ApproveNodes:
-    """A duty: requests of nodes for certificates to serve with are approved when each asks for itself alone. Others are
-    left to a person, and told of once.
+    """A duty: requests of nodes for serving certificates are approved when they ask only for the node's own names.
+    Others are left to a person, and reported once.
     """
 
     _left: dict[str, str] = field(default_factory=dict)
@@ -92,21 +93,21 @@ class ApproveNodes:
         left = {each.request: each for each in await approve(plane, apiserver, plane.check) if each.why}
         for each in left.values():
             if self._left.get(each.request) != each.why:
-                words = f"request {each.request} of {each.node} is left to you: {each.why}"
-                happening = Happening("NodeCertificateLeft", words, EventType.WARNING)
+                words = f"request {each.request} of {each.node} needs your decision: {each.why}"
+                happening = Happening(EventReason.NODE_CERTIFICATE_NOT_APPROVED, words, EventType.WARNING)
                 await plane.store.record(happening.event(plane.name, plane.clock()))
         self._left = {name: each.why for name, each in left.items()}
 
 
 async def approve(plane: Plane, apiserver: Address, check: Callable[[], Awaitable[None]]) -> tuple[Decided, ...]:
-    """Decide on each request for such a certificate that nobody has decided on. ``check`` is asked before each effect.
+    """Decide about each pending request for such a certificate. ``check`` is called before each effect.
 
     Raises Unavailable when the apiserver does not answer.
     """
     pending = [each for each in await serving_requests(plane.kube, apiserver) if each.pending]
     if not pending:
         return ()
-    from quarterdeck.pki.requests import requested  # takes long to load, and hardly ever is there anything to decide
+    from quarterdeck.pki.requests import requested  # slow to load, and rarely needed
 
     known, taken = await nodes(plane.kube, apiserver), _taken(plane)
     decided = []
@@ -123,12 +124,12 @@ async def approve(plane: Plane, apiserver: Address, check: Callable[[], Awaitabl
 
 
 def _yes(request: SigningRequest) -> dict[str, JsonValue]:
-    """The decision: on this very request, and not on one that took its name since."""
+    """The approval of exactly this request, not of a later one with the same name."""
     condition: JsonValue = {
         "type": "Approved",
         "status": "True",
         "reason": "NodeAsksForItself",
-        "message": "quarterdeck: the node asks for the names and addresses that it has, and nobody else does",
+        "message": "quarterdeck: the node requests its own names and addresses, and no other node has them",
     }
     return {
         "apiVersion": "certificates.k8s.io/v1",
@@ -139,7 +140,7 @@ def _yes(request: SigningRequest) -> dict[str, JsonValue]:
 
 
 def _taken(plane: Plane) -> ReservedNames:
-    """What leads to the plane itself: a node that had a certificate for any of it could pass for the plane."""
+    """The names of the plane itself: a node with a certificate for one of them could impersonate the plane."""
     seats = (seat_of(each).hosts for each in plane.memory.replicas)
     machines = (each.address for each in plane.machines.values())
     names = {plane.resource.host, service_ip(plane.wanted), "localhost", "kubernetes", "127.0.0.1", "::1"}

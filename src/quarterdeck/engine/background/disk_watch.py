@@ -1,4 +1,4 @@
-"""The disks and links of a plane's etcd: whether they are fast and have room; and who leads where one is slow."""
+"""The disks and links of a plane's etcd: their speed and room, and a leader transfer away from slow ones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from quarterdeck.actions.addresses import metrics_url
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.engine.background.duties import tend
-from quarterdeck.engine.notices.conditions import DISKS_WELL, LINKS_WELL
 from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
@@ -26,16 +26,16 @@ from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 from quarterdeck.planner.view import view
 
-#: Seconds between two handings over of leadership because a disk or a link is slow.
+#: Seconds between two transfers of leadership because a disk or a link is slow.
 _APART = 600.0
-#: Bytes that are to be free on a disk: etcd writes logs of 64 MiB, and stops for good when a write fails.
+#: Bytes that must be free on a disk: etcd writes logs of 64 MiB, and exits when a write fails.
 LITTLE = 256 * 2**20
 _NONE = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """Of one cluster's members: what a part of theirs took since the reading before, and who is slow by it."""
+    """A reading of one cluster's members: the latency of a part since the last reading, and the slow members."""
 
     part: SlowPart
     took: Took
@@ -44,9 +44,9 @@ class _Reading:
 
 @dataclass(kw_only=True)
 class WatchMembers:
-    """A duty: what members say of their disks and links, and the room on disks, is read every so many seconds, and
-    told in conditions. A leader on a slow disk or behind a slow link, which all writes wait for, hands over to a
-    member whose own is fast.
+    """A duty: the members' metrics of their disks and links, and the room on disks, are read every so many seconds, and
+    reported in conditions. A leader with a slow disk or link, which delays all writes, transfers leadership to a member
+    with a fast one.
     """
 
     every: float = 30.0
@@ -72,7 +72,7 @@ class WatchMembers:
             await tend(plane, step, world)
 
     async def _read(self, plane: Plane, world: World, cluster: Cluster) -> tuple[_Reading, ...]:
-        """Of the members that are well: since the last reading."""
+        """Readings of the healthy members since the last turn."""
         names = {record.name for record in plane.memory.replicas}
         members = {record.name: record for record in plane.memory.replicas if _is_well(world, record, cluster)}
         said = await all_or_none(partial(plane.etcd.times, metrics_url(each, cluster)) for each in members.values())
@@ -99,7 +99,7 @@ class WatchMembers:
 
 
 def _eased(world: World, read: Mapping[Cluster, Iterable[_Reading]]) -> TransferLeadership | None:
-    """The first handing over of leadership that would make writes faster."""
+    """The first transfer of leadership that would make writes faster."""
     seen = view(world)
     for each in filter(None, (seen, seen.events)):
         for reading in read[each.cluster]:
@@ -125,7 +125,7 @@ async def _short(plane: Plane, world: World) -> AsyncIterator[tuple[str, int]]:
             try:
                 free = await or_none(plane.site(record.site).free_bytes(record.machine, record.storage_class))
             except NotFound:
-                continue  # the site has that class no more: what is there is there
+                continue  # the site no longer has that class: existing data stays
             if free is not None and free < LITTLE:
                 disk = f"storage class {record.storage_class} on machine {record.machine}"
                 yield f"{disk}, for {CALLED[cluster]} of {record.name}", free
@@ -140,26 +140,30 @@ async def _tell_disks(
     plane: Plane, read: Mapping[Cluster, Iterable[_Reading]], short: Collection[tuple[str, int]]
 ) -> None:
     """Write the condition, if more than numbers differ."""
-    said = [f"less than {LITTLE // 2**20} MiB are left of {disk}: make room" for disk, _ in short]
+    said = [f"less than {LITTLE // 2**20} MiB are free on {disk}: make room" for disk, _ in short]
     said += [
         f"the disk under {CALLED[cluster]} of {name} is slow: syncs take more than {DISK.slow:g} s"
         for cluster, name in _slow_by(DISK, read)
     ]
-    reason = "DiskSlow" if said else "AsNeeded"
+    reason = ConditionReason.DISK_SLOW if said else ConditionReason.HEALTHY
     if short:
-        reason = "DiskFull" if min(free for _, free in short) < _NONE else "DiskNearlyFull"
-    await _tell(plane, DISKS_WELL, reason, said)
+        reason = (
+            ConditionReason.DISK_FULL if min(free for _, free in short) < _NONE else ConditionReason.DISK_NEARLY_FULL
+        )
+    await _tell(plane, ConditionType.DISKS_HEALTHY, reason, said)
 
 
 async def _tell_links(plane: Plane, read: Mapping[Cluster, Iterable[_Reading]]) -> None:
-    """The same of links."""
+    """The same for links."""
     said = [
         f"the link of {CALLED[cluster]} of {name} is slow: most others answer it after more than {LINK.slow:g} s"
         for cluster, name in _slow_by(LINK, read)
     ]
-    await _tell(plane, LINKS_WELL, "LinkSlow" if said else "AsNeeded", said)
+    await _tell(
+        plane, ConditionType.LINKS_HEALTHY, ConditionReason.LINK_SLOW if said else ConditionReason.HEALTHY, said
+    )
 
 
-async def _tell(plane: Plane, condition: str, reason: str, said: Collection[str]) -> None:
+async def _tell(plane: Plane, condition: ConditionType, reason: ConditionReason, said: Collection[str]) -> None:
     status = ConditionStatus.FALSE if said else ConditionStatus.TRUE
     await tell_condition(plane, condition, (status, reason, "; ".join(said)))

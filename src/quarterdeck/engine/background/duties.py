@@ -1,5 +1,5 @@
-"""What is done for a plane beside driving it, under the same lease. A duty is one record, of two shapes: a short turn
-between the driver's steps, or a long task that goes on beside them.
+"""Background tasks ("duties") of a plane, under the driver's lease. A duty has one of two forms: a short turn between
+the driver's steps, or a long task that runs concurrently with them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.tasks import cut_off
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.notices.troubles import Disposition, Failures, Troubles, fate
 from quarterdeck.model.endpoints import Must
@@ -21,11 +22,11 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EntryOutcome
 
-# Steps that a duty takes for a plane at rest, told in its journal as those of its driver are.
+# Steps that a duty takes while the driver has none, with the same journal entries.
 
 
 async def tend(plane: Plane, step: Step, world: World) -> None:
-    """Take it, and tell of it."""
+    """Take the step, and write it to the journal."""
     began = asyncio.get_running_loop().time()
     detail = await carry_out(plane, step, world)
     assert not isinstance(detail, Must)
@@ -33,20 +34,20 @@ async def tend(plane: Plane, step: Step, world: World) -> None:
     await tell_step(plane, step, EntryOutcome.DONE, {"seconds": seconds, **detail})
 
 
-# Tasks of a plane that take minutes: they go on beside its steps, and end with its lease.
+# Tasks of a plane that take minutes: they run concurrently with its steps, and end with its lease.
 
-#: Seconds for which a task that failed is not begun again, doubled with each failure in a row, and the longest.
+#: Seconds of backoff after a task failed, doubled with each failure in a row, and the maximum.
 SHORTEST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-#: Seconds between two looks whether the lease is still held.
+#: Seconds between two checks of the lease.
 _PULSE = 1.0
 
-#: Returns only if nobody else can hold the plane's lease now; raises LeaseLost.
+#: Returns only if no other process can hold the plane's lease now; raises LeaseLost.
 Check: TypeAlias = Callable[[], Awaitable[None]]
-#: What a long task does, from its beginning to its end. It gets the check of the lease, for right before each effect.
-#: Nobody waits for it. It can be cancelled at any await, and undoes then what must not stay. The plane may be opened
-#: again, or be deleted, while it goes on: it uses what outlives that, such as the store. What it raises is told once,
-#: and it is begun again after a while, if it is still due.
+#: The work of a long task. It gets the check of the lease, which it calls right before each effect. Nothing waits for
+#: it. It can be cancelled at any await, and then undoes what must not stay. The plane may be opened again, or be
+#: deleted, while it runs: it uses what outlives that, such as the store. An exception is reported once, and the work is
+#: started again after a backoff, if it is still due.
 Work: TypeAlias = Callable[[Check], Coroutine[Any, Any, None]]
 
 
@@ -58,40 +59,40 @@ class LongTasks:
     check: Check
     troubles: Troubles
     _running: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    #: Of tasks that failed when they last ran: how often in a row, and until when each is not begun again.
+    #: For tasks whose last run failed: the failures in a row, and the end of the backoff.
     _failed: dict[str, tuple[int, float]] = field(default_factory=dict)
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.BACKGROUND_TASK_FAILED)
 
     def may_begin(self, name: str) -> bool:
-        """Whether none of that name is under way, nor has just failed."""
+        """Whether no task of that name runs or is in backoff."""
         _, until = self._failed.get(name, (0, 0.0))
         return name not in self._running and asyncio.get_running_loop().time() >= until
 
     def begin(self, name: str, work: Work) -> None:
-        """Have a task begin that ``may_begin``."""
-        assert name not in self._running, f"{name} is under way"
+        """Start a task that ``may_begin``."""
+        assert name not in self._running, f"{name} runs already"
         task = asyncio.create_task(self._whole(name, work), name=f"{name} of {self.plane}")
         self._running[name] = task
         task.add_done_callback(lambda _: self._running.pop(name))
 
     async def end(self) -> None:
-        """Cancel all that are under way, and return when they have ended."""
+        """Cancel all running tasks, and return when they have ended."""
         await cut_off(*self._running.values())
 
     async def _whole(self, name: str, work: Work) -> None:
         try:
             await self._while_held(name, work)
-        except Exception as error:  # noqa: BLE001 - whatever ails a task, the plane is kept
+        except Exception as error:  # noqa: BLE001 - an error of a task must not end the driver
             await self._ended_badly(name, error)
         else:
             self._failed.pop(name, None)
             self._failures.went_well(name)
 
     async def _while_held(self, name: str, work: Work) -> None:
-        """Do the work, and cancel it when the lease is lost. Raises LeaseLost then, and what the work raises."""
+        """Run the work, and cancel it when the lease is lost. Raises LeaseLost then, and what the work raises."""
         doing = asyncio.create_task(work(self.check), name=f"{name} of {self.plane}, its work")
         holding = asyncio.create_task(self._held(), name=f"lease of {name} of {self.plane}")
         try:
@@ -108,31 +109,31 @@ class LongTasks:
 
     async def _ended_badly(self, name: str, error: Exception) -> None:
         if fate(error) is Disposition.OVER:
-            return  # the driver learns of it by itself, and ends the others
+            return  # the driver meets the same error, and ends all tasks
         times = self._failed.get(name, (0, 0.0))[0]
         pause = min(SHORTEST_PAUSE * 2**times, LONGEST_PAUSE)
         self._failed[name] = times + 1, asyncio.get_running_loop().time() + pause
         await self._failures.tell(name, error)
 
 
-#: Seconds: between the beginnings of two turns, for one duty in one turn, and for how long steps wait for its end.
+#: Seconds: between the starts of two turns, the timeout of one duty in a turn, and how long steps wait for its end.
 EVERY = 5.0
 LONGEST = 30.0
 _GRACE = 2.0
 
 
 def share(plane: str) -> float:
-    """How much of the time until a duty's first turn has passed already (0 to 1): not all planes begin at once."""
+    """The elapsed share (0 to 1) of the time until a duty's first turn, so that not all planes begin at once."""
     return zlib.crc32(plane.encode()) / 2**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTurn:
-    """A duty that is seen to in turns. ``name`` is what it is, in a few words, as people read it when it fails.
+    """A duty that works in short turns. ``name`` describes it in a few words, for messages.
 
-    ``turn`` sees to it once, by a look at which the driver has nothing to do. It is small: one change at most, and done
-    in a moment. It can be cancelled at any await, and comes again. What it raises is told once, and ends nothing. Right
-    before each effect: ``await plane.check()``.
+    ``turn`` is called with an observation after which the driver has nothing to do. It is short: one change at most. It
+    can be cancelled at any await, and is called again later. An exception is reported once, and ends nothing else.
+    Right before each effect: ``await plane.check()``.
     """
 
     name: str
@@ -141,8 +142,9 @@ class ShortTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTask:
-    """A duty that takes longer than steps may wait. ``due`` is asked in turns, while none of it is under way, and says
-    what is to be done now, or None. Like a turn, it is small. What it returns is begun beside the steps (``Work``).
+    """A duty that takes longer than steps may wait. ``due`` is called in turns, while its task does not run, and
+    returns the work that is due now, or None. Like a turn, it is short. The work runs concurrently with the steps
+    (``Work``).
     """
 
     name: str
@@ -154,8 +156,8 @@ Duty: TypeAlias = ShortTurn | LongTask
 
 @dataclass(kw_only=True)
 class Duties:
-    """The duties of one plane in use. A turn never runs beside a step: steps wait for it, for a moment. ``tasks`` are
-    the long ones that are under way, which steps do not wait for.
+    """The duties of one plane in use. A turn never runs at the same time as a step: steps wait for it, for a moment.
+    ``tasks`` are the running long tasks, for which steps do not wait.
     """
 
     troubles: Troubles
@@ -166,10 +168,10 @@ class Duties:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="DutyFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.BACKGROUND_TASK_FAILED)
 
     def begin(self, plane: Plane, world: World) -> None:
-        """Have a turn taken, unless one is under way or was lately."""
+        """Start a turn, unless one runs or ran lately."""
         loop = asyncio.get_running_loop()
         if self.duties and self._turn is None and loop.time() - self._began >= EVERY:
             self._began = loop.time()
@@ -177,13 +179,13 @@ class Duties:
             self._turn.add_done_callback(self._over)
 
     async def give_way(self) -> None:
-        """Return once no turn is under way: one that takes longer than a moment is cancelled."""
+        """Return once no turn runs: one that takes longer than a moment is cancelled."""
         if self._turn is not None:
             await asyncio.wait((self._turn,), timeout=_GRACE)
             await self.end()
 
     async def end(self) -> None:
-        """Cancel the turn that is under way, if one is. Long tasks go on."""
+        """Cancel the running turn, if there is one. Long tasks keep running."""
         if self._turn is not None:
             turn = self._turn
             turn.cancel()
@@ -199,8 +201,8 @@ class Duties:
                 async with asyncio.timeout(LONGEST):
                     await self._one(duty, plane, world)
             except TimeoutError as error:
-                await self._failures.tell(duty.name, error, f"its turn was not over after {LONGEST:.0f} s")
-            except Exception as error:  # noqa: BLE001 - whatever ails a duty, the plane is kept
+                await self._failures.tell(duty.name, error, f"its turn did not end within {LONGEST:.0f} s")
+            except Exception as error:  # noqa: BLE001 - an error of a duty must not end the driver
                 await self._failures.tell(duty.name, error)
             else:
                 self._failures.went_well(duty.name)

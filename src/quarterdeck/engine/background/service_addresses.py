@@ -1,7 +1,7 @@
-"""The Service ``kubernetes`` of a plane: whose machine died without a word is no address of it any more.
+"""The Service ``kubernetes`` of a plane: the address of an apiserver whose machine died is removed from it.
 
-Apiservers keep that list by themselves: each renews a key of its own in etcd every 10 s, which lasts for 15 s, and
-writes down all whose key is there. So one that died stays for up to 25 s.
+Apiservers maintain that list themselves: each renews its own key in etcd every 10 s, which expires after 15 s, and
+writes all apiservers with a key to the list. So a dead one stays for up to 25 s.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 
 @dataclass(kw_only=True)
 class ServiceAddresses:
-    """A duty: the key of an apiserver whose machine is silent, and whom the cluster does not hear either, is deleted,
-    and its address is taken out of what the Service leads to. Once for each time that it goes: if it is there after
-    all, it puts itself back within 10 s.
+    """A duty: the key of an apiserver whose machine is silent, and whose member the cluster does not reach either, is
+    deleted, and its address is removed from the Service. Once for each silence: if the apiserver runs after all, it
+    adds itself again within 10 s.
     """
 
     _gone: set[str] = field(default_factory=set)
@@ -51,7 +51,7 @@ class ServiceAddresses:
 
 
 def silent(world: World) -> Iterator[str]:
-    """The replicas of which nobody hears: neither we of their machine, nor, by what it says, the cluster."""
+    """The replicas whose machine does not answer this process, and whose member does not answer the cluster."""
     membership = world.membership
     for fact in world.replicas:
         member = membership.of(fact.name) if membership is not None else None
@@ -61,7 +61,7 @@ def silent(world: World) -> Iterator[str]:
 
 
 async def _take_out(plane: Plane, apiserver: Address, host: str) -> None:
-    """Take an address out of both lists that there are of the Service's addresses."""
+    """Remove an address from both lists of the Service's addresses."""
     for path, without in ((_SLICE, _slice_without), (_ENDPOINTS, _endpoints_without)):
         found = await plane.kube.read(apiserver, path)
         manifest = without(found, host) if isinstance(found, dict) else None
@@ -71,7 +71,7 @@ async def _take_out(plane: Plane, apiserver: Address, host: str) -> None:
 
 
 def _slice_without(found: Mapping[str, JsonValue], host: str) -> dict[str, JsonValue] | None:
-    """What an EndpointSlice is to say; None if it does not have the address, or has no other."""
+    """The EndpointSlice without the address; None if it does not have it, or has no other."""
     endpoints = _dicts(found.get("endpoints"))
     left: list[JsonValue] = [each for each in endpoints if each.get("addresses") != [host]]
     if not left or len(left) == len(endpoints):
@@ -80,7 +80,7 @@ def _slice_without(found: Mapping[str, JsonValue], host: str) -> dict[str, JsonV
 
 
 def _endpoints_without(found: Mapping[str, JsonValue], host: str) -> dict[str, JsonValue] | None:
-    """The same of Endpoints."""
+    """The same for Endpoints."""
     left: list[JsonValue] = []
     gone = False
     for subset in _dicts(found.get("subsets")):

@@ -1,4 +1,4 @@
-"""What is done for a plane's etcd again and again, for as long as the plane is kept."""
+"""Periodic maintenance of a managed plane's etcd: data comparison and defragmentation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.background.duties import share, tend
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.data_comparison import compare
@@ -24,10 +25,10 @@ from quarterdeck.planner.view import View, view
 
 @dataclass(kw_only=True)
 class CompareData:
-    """A duty: the data of all members is compared every so many seconds, while all of them are well, and at once when
-    etcd says itself that they disagree, or somebody asks for it (``comparison_lease``). Who has other data than most is
-    written down, so that the planner exchanges it, once a person has ended the alarm. Where no majority has the same,
-    nothing is touched.
+    """A duty: the data of all members is compared every so many seconds, while all of them are healthy, and at once
+    when etcd itself reports a difference, or a user requests it (``comparison_lease``). A member whose data differs
+    from most is noted, so that the planner replaces it, once a person has disarmed the alarm. Where no majority agrees,
+    nothing is changed.
     """
 
     every: float = 600.0
@@ -36,7 +37,7 @@ class CompareData:
     _asked: dict[Cluster, int] = field(default_factory=dict)
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``ShortTurn``. Raises Corrupt where nobody can say whose data is right."""
+        """See ``ShortTurn``. Raises Corrupt where it cannot be decided whose data is right."""
         now = asyncio.get_running_loop().time()
         asking = await plane.store.lease(comparison_lease(plane.name))
         for cluster in Cluster:
@@ -51,7 +52,7 @@ class CompareData:
 
 
 def _may_be_compared(world: World) -> bool:
-    """Whether all members of a cluster are well: who lags or joins has other things to do."""
+    """Whether all members of a cluster are healthy: lagging and joining members are not compared."""
     membership = world.membership
     if membership is None or membership.learners or len(membership.voters) == 1:
         return False
@@ -62,7 +63,7 @@ def _may_be_compared(world: World) -> bool:
 
 
 def _disagree(world: World) -> bool:
-    """Whether etcd itself says that members have other data than others."""
+    """Whether etcd itself reports that the data of members differs."""
     return world.membership is not None and CORRUPT in raised(world.membership)
 
 
@@ -71,13 +72,13 @@ async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
     if found.torn:
         raise Corrupt(
             f"comparing the data of plane {plane.name}",
-            f"members of {CALLED[cluster]} differ at etcd revision {found.revision:,}, and no majority has the same",
-            f"keep all volumes as they are, and find out whose data is right ('quarterdeck etcd check {plane.name}')",
+            f"members of {CALLED[cluster]} differ at etcd revision {found.revision:,}, and no majority agrees",
+            f"keep all volumes as they are, and find out which data is right ('quarterdeck etcd check {plane.name}')",
         )
     if _disagree(world) and found.same:
         message = f"{CALLED[cluster]} has raised CORRUPT, though all members have the same data at etcd revision"
         disarm = f"'quarterdeck etcd disarm {plane.name}' turns it off"
-        told = Happening("AlarmUnexplained", f"{message} {found.revision:,}: {disarm}")
+        told = Happening(EventReason.ALARM_UNEXPLAINED, f"{message} {found.revision:,}: {disarm}")
         await plane.store.record(told.event(plane.name, plane.clock()))
     if found.differ:
         why = f"most members have other data at etcd revision {found.revision:,}"
@@ -85,21 +86,21 @@ async def _compare(plane: Plane, world: World, cluster: Cluster) -> None:
         await remember(plane, (NoteDiffering(site="", why=why, replicas=found.differ, cluster=cluster),))
 
 
-# Free room in etcd's databases is given back to the disk before anybody lacks it, one member at a time.
+# Databases of etcd are defragmented before their disk or quota is full, one member at a time.
 
-#: A database is loose in which so many bytes, and this share of it, are free room.
+#: A database is fragmented if so many bytes, and this share of it, are free.
 LEAST = 100 * 2**20
 SHARE = 0.5
-#: Bytes in use up to which a member is defragmented by itself: it serves nobody meanwhile, about a second for so many.
-#: A larger one is where a person says so, or when there is no room left.
+#: Bytes in use up to which a member is defragmented automatically: it does not serve during that, about a second for so
+#: many. A larger one is defragmented when a person requests it, or when there is no room left.
 MOST = 256 * 2**20
-#: Seconds between two tries, of which few fail.
+#: Seconds between two attempts.
 _AGAIN = 60.0
 
 
 @dataclass(kw_only=True)
 class Tidy:
-    """A duty: at most every so many seconds one member of a plane is defragmented, while all else is well."""
+    """A duty: at most every so many seconds one member of a plane is defragmented, while everything is healthy."""
 
     every: float = 3600.0
     _last: float = -math.inf
@@ -139,7 +140,7 @@ def tidied(seen: View) -> Defragment | TransferLeadership | None:
     turn = sorted((each for each in membership.voters if is_loose(each)), key=lambda each: each.id)
     follower = next((each for each in turn if each.replica != membership.leader), None)
     if follower is not None:
-        return defragmented(seen, follower, "most of its database is free room")
+        return defragmented(seen, follower, "most of its database is free")
     return relieved(seen) if turn else None
 
 

@@ -1,5 +1,5 @@
-"""Which controller sets may be declared: names that programs know, owners that run them, and changes that never have
-two managers run one controller.
+"""Validation of controller sets: names that programs know, owners that run them, and changes after which no two
+managers run one controller.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from quarterdeck.runner import run, start
 #: Seconds that a program has to print its help, and variables of the environment that it gets.
 _HELP_DEADLINE = 5.0
 _ENVIRONMENT = ("PATH", "HOME", "LANG")
-#: Sets of one manager that are nothing to speak of.
+#: Sets of one manager without a warning.
 _FEW = 2
 
 _SETS, _CLOUD = "spec.controllerSets", "spec.cloudControllerManager"
 
 
 async def admit_controllers(wanted: ControlPlane, current: ControlPlane | None) -> None:
-    """``admit_sets``, with what the program of the cloud controller manager says of itself. It is asked only when
-    something of the sets or of it changes. Raises what ``admit_sets`` does.
+    """``admit_sets``, with the controllers that the cloud controller manager's program lists. The program is run only
+    when the sets or the program change. Raises what ``admit_sets`` does.
     """
     before = current.spec if current is not None else None
     sets = (wanted.spec.controller_sets, before.controller_sets if before is not None else ())
@@ -57,30 +57,30 @@ async def admit_controllers(wanted: ControlPlane, current: ControlPlane | None) 
 
 
 async def listed_by(program: Path) -> Listed | None:
-    """The controllers that a program says that it has; None for one that does not say so as upstream's do."""
+    """The controllers that a program lists; None for one without a help text like upstream's."""
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="quarterdeck-help-") as folder:
         try:
-            by, doing = start(folder=Path(folder), environment=environment), f"asking {program} for its flags"
+            by, doing = start(folder=Path(folder), environment=environment), f"reading the flags of {program}"
             said = await run((str(program), "--help"), doing=doing, deadline=_HELP_DEADLINE, by=by)
         except (OSError, TimedOut):
-            return None  # a program of another kind: what it has is not known
+            return None  # a program of another kind: its controllers are unknown
     return parse_help(said.output) or parse_help(said.errors)
 
 
 def admit_sets(wanted: ControlPlane, current: ControlPlane | None, says: Listed | None = None) -> None:
     """Refuse controller sets that no lock could guard. ``says``: the controllers of the cloud controller manager's
-    program (None: they are not known).
+    program (None: unknown).
 
-    Raises InvalidInput for what can never be, PreconditionFailed for what cannot come after ``current`` (None: there is
-    no such plane yet) and for a version whose controllers are not known.
+    Raises InvalidInput for invalid sets, PreconditionFailed for sets that cannot follow ``current`` (None: the plane
+    does not exist yet) and for a version whose controllers are unknown.
     """
     before = current.spec if current is not None else None
     _Sets(name=wanted.name, spec=wanted.spec, says=says).check(before)
 
 
 def warnings_of(spec: ControlPlaneSpec) -> tuple[Finding, ...]:
-    """What a user has to know of sets that may be."""
+    """Warnings about valid sets."""
     owned = {each: [one.name for one in spec.controller_sets if one.owner is each] for each in ControllerProgram}
     return tuple(
         Finding(
@@ -95,7 +95,7 @@ def warnings_of(spec: ControlPlaneSpec) -> tuple[Finding, ...]:
 
 
 def _as_before(wanted: ControlPlaneSpec, before: ControlPlaneSpec) -> bool:
-    """Whether nothing is otherwise that names depend on: no change is held up by a program that went meanwhile."""
+    """Whether nothing has changed on which names depend: a program that is now missing blocks no other change."""
     return (wanted.controller_sets, wanted.cloud_controller_manager, wanted.kubernetes_version) == (
         before.controller_sets,
         before.cloud_controller_manager,
@@ -105,7 +105,7 @@ def _as_before(wanted: ControlPlaneSpec, before: ControlPlaneSpec) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sets:
-    """The sets of a plane, and what its programs are."""
+    """The sets of a plane, and its programs."""
 
     name: str
     spec: ControlPlaneSpec
@@ -149,15 +149,15 @@ class _Sets:
             if self._would_end(each.owner.other, name):
                 raise InvalidInput(
                     self.doing,
-                    f"{path}.controllers: {name} is unknown to the program of {_CLOUD}, which ends when it is told to"
+                    f"{path}.controllers: {name} is unknown to the program of {_CLOUD}, which exits when it must"
                     " turn it off",
-                    "leave it out of the set: only one manager has it",
+                    "remove it from the set: only one manager has it",
                 )
 
     def _check_canonical(self, seen: str, name: str) -> None:
         if canonical(name) == ALWAYS_KUBE:
             why = "is always run by kube-controller-manager, under its main lock alone"
-            raise InvalidInput(self.doing, f"{seen} {why}", "take it out of the set")
+            raise InvalidInput(self.doing, f"{seen} {why}", "remove it from the set")
         if canonical(name) != name:
             why = "is a short name, under which it would run under the main locks of both managers"
             raise InvalidInput(self.doing, f"{seen} {why}", f"write {canonical(name)}")
@@ -166,7 +166,7 @@ class _Sets:
         """Raises InvalidInput: its owner does not have it."""
         if owner is ControllerProgram.KUBE and name in CLOUDS_ALONE:
             why = "is never run by kube-controller-manager, which only lists it"
-            raise InvalidInput(self.doing, f"{seen} {why}", "take it out of the set: no other manager runs it")
+            raise InvalidInput(self.doing, f"{seen} {why}", "remove it from the set: no other manager runs it")
         kube = set(names_of(ControllerProgram.KUBE, self.minor))
         if owner is ControllerProgram.KUBE:
             whose, known = f"kube-controller-manager {self.spec.kubernetes_version}", kube - CLOUDS_ALONE
@@ -182,9 +182,9 @@ class _Sets:
         raise InvalidInput(self.doing, f"{seen} is no controller of {whose}", next_step)
 
     def _would_end(self, manager: ControllerProgram, name: str) -> bool:
-        """Whether a manager that does not own it is a program that ends when it is told to turn it off."""
+        """Whether a manager that does not own it exits when it must turn it off, because it does not know it."""
         if manager is ControllerProgram.KUBE or self.spec.cloud_controller_manager is None or self.says is None:
-            return False  # a kube-controller-manager is told of those that it has
+            return False  # a kube-controller-manager gets only names that it knows
         return name not in self.says.names
 
     # what runs
@@ -197,17 +197,17 @@ class _Sets:
                 raise InvalidInput(
                     self.doing,
                     f"{path}.controllers: {name} is turned off at its owner, whose --controllers is {value!r}",
-                    f"have {field} name it, or give the set the other owner",
+                    f"name it in {field}, or give the set the other owner",
                 )
 
     def _off(self, spec: ControlPlaneSpec, manager: ControllerProgram) -> frozenset[str]:
-        """What a manager does not run unless it is named."""
+        """The controllers that a manager does not run unless they are named."""
         if manager is ControllerProgram.CLOUD:
             return self.says.off if self.says is not None else frozenset()
         return KUBE_OFF if spec.nodes.bootstrap is False else KUBE_OFF - TOKENS
 
     def _runs(self, spec: ControlPlaneSpec, manager: ControllerProgram, name: str) -> bool:
-        """Whether a manager of ``spec`` runs a controller that is in no set. What is not known counts as so."""
+        """Whether a manager of ``spec`` runs a controller that is in no set. Unknown counts as true."""
         if manager is ControllerProgram.CLOUD and spec.cloud_controller_manager is None:
             return False
         flags = _flags(spec, manager)
@@ -219,14 +219,14 @@ class _Sets:
     # changes
 
     def _check_cloud_stays(self, before: ControlPlaneSpec) -> None:
-        """It may go when it owns nothing any more: a change of owner takes both managers."""
+        """It may be removed only when it owns no set: a change of owner needs both managers."""
         if before.cloud_controller_manager is None or self.spec.cloud_controller_manager is not None:
             return
         if owned := [each.name for each in before.controller_sets if each.owner is ControllerProgram.CLOUD]:
             raise PreconditionFailed(
-                f"taking the cloud controller manager of plane {self.name} away",
+                f"removing the cloud controller manager of plane {self.name}",
                 f"{_SETS}: it owns {', '.join(owned)}",
-                "change the owner to kube-controller-manager, and take it away when that is done",
+                "change the owner to kube-controller-manager, and remove it after that",
             )
 
     def _check_changes(self, before: ControlPlaneSpec) -> None:
@@ -251,19 +251,19 @@ class _Sets:
             ("controllers", ", ".join(sorted(was.controllers)), ", ".join(sorted(each.controllers))),
         ):
             if old != new:
-                seen = f"{path}.{field}: that of set {each.name} is {old}, and never changes"
+                seen = f"{path}.{field}: that of set {each.name} is {old}, and cannot change"
                 raise PreconditionFailed(self.doing, seen, "give the new set another name")
 
     def _check_same_owner(self, path: str, name: str, was: ControllerSetSpec, each: ControllerSetSpec) -> None:
         if was.owner is not each.owner:
-            seen = f"{path}: {name} is in set {was.name} of {was.owner}, and changes hands with that set alone"
+            seen = f"{path}: {name} is in set {was.name} of {was.owner}, and migrates only with that set"
             raise PreconditionFailed(self.doing, seen, f"keep set {was.name}, and change its owner")
 
     def _refuse_end(self, was: ControllerSetSpec, names: list[str]) -> None:
         """Raises PreconditionFailed: without the set both would run them."""
         other = was.owner.other
         off = ",".join((*(f"-{name}" for name in names), _flags(self.spec, other).get("controllers", "*")))
-        seen = f"{_SETS}: without set {was.name} {other} would begin to run {', '.join(names)} beside {was.owner}"
+        seen = f"{_SETS}: without set {was.name}, {other} would run {', '.join(names)} as well as {was.owner}"
         field = f"{flags_field(other.component)}.controllers"
         raise PreconditionFailed(self.doing, seen, f"keep the set, or set {field} to {off!r}")
 
@@ -273,7 +273,7 @@ def _flags(spec: ControlPlaneSpec, manager: ControllerProgram) -> Mapping[str, s
     return flags_of(spec).get(manager.component, {})
 
 
-# Flags that may not be set beside controller sets, since locks would not guard what they are to guard.
+# Flags that must not be set together with controller sets, because locks would not guard the sets.
 
 _MANAGERS = frozenset(each.component for each in ControllerProgram)
 _COORDINATING = _MANAGERS | {Component.APISERVER}
@@ -289,7 +289,7 @@ _PART = re.compile(r"(\d+(?:\.\d*)?)(ns|us|µs|ms|s|m|h)")
 
 
 def refuse_flags(spec: ControlPlaneSpec) -> None:
-    """Raises InvalidInput for the first flag of a plane with controller sets that goes against them."""
+    """Raises InvalidInput for the first flag of a plane that conflicts with its controller sets."""
     for component, flags in flags_of(spec).items():
         if component in _COORDINATING:
             _refuse_coordination(component, flags)
@@ -304,7 +304,7 @@ def _refuse_migration(component: Component, flags: Mapping[str, str]) -> None:
             raise InvalidInput(
                 f"setting --{flag} of {component}",
                 "spec.controllerSets says which controllers are under which lock",
-                f"take it out of {flags_field(component)}",
+                f"remove it from {flags_field(component)}",
             )
 
 
@@ -314,8 +314,8 @@ def _refuse_coordination(component: Component, flags: Mapping[str, str]) -> None
     if gates.get(_COORDINATED, gates.get(_BETA, "")) == "true":
         raise InvalidInput(
             f"setting --{FEATURE_GATES} of {component}",
-            f"{value!r} turns {_COORDINATED} on, with which no lock of spec.controllerSets is ever granted",
-            f"give {_COORDINATED}=false in {flags_field(component)}",
+            f"{value!r} enables {_COORDINATED}, with which no lock of spec.controllerSets is ever granted",
+            f"set {_COORDINATED}=false in {flags_field(component)}",
         )
 
 
@@ -329,7 +329,7 @@ def _gates(value: str) -> Iterator[tuple[str, str]]:
 def _refuse_timing(spec: ControlPlaneSpec) -> None:
     """No manager may take a lock that the other one still holds: it waits for the lease duration that the holder wrote,
     in whole seconds, and programs with a client-go before 0.27 for that of their own flag
-    (tools/leaderelection/leaderelection.go); a holder ends when it could not renew for its renew deadline.
+    (tools/leaderelection/leaderelection.go); a holder exits when it could not renew within its renew deadline.
     """
     flags = {each: flags_of(spec)[each] for each in sorted(_MANAGERS & flags_of(spec).keys())}
     for one, its in flags.items():
@@ -340,7 +340,7 @@ def _refuse_timing(spec: ControlPlaneSpec) -> None:
                 raise InvalidInput(
                     f"setting --{_LEASE} of {one} to {lease}",
                     f"{other} may hold a lock of spec.controllerSets for {renew} without renewing it (--{_RENEW})",
-                    "give a duration that is longer, in whole seconds",
+                    "set a longer duration, in whole seconds",
                 )
 
 

@@ -1,19 +1,19 @@
-"""The history of locks in a plane's journal: who took each, and who left it, once for each transition.
+"""The history of locks in a plane's journal: one entry for each transition.
 
-Two entries, noted under the operation that is under way ("" for none); times in seconds since the epoch:
+Two kinds of entries, under the operation in progress ("" for none); times in seconds since the epoch:
 
-- ``LockTaken``: {"lock", "holder" (what it calls itself), "component" and "replica" ("" not known), "token" (the
-  Lease's leaseTransitions), "acquired" (by the holder's clock)}. Where nobody watched for a while, and others had the
-  lock meanwhile, also "missed": how many.
-- ``LockLeft``: {"lock", "holder", "token", "renewed" (the last renewal that was seen, by the holder's clock),
-  "duration" (s), "released" (whether the holder was emptied; else another one took it, or the Lease is gone)}.
+- ``LockTaken``: {"lock", "holder" (its identity), "component" and "replica" ("" unknown), "token" (the Lease's
+  leaseTransitions), "acquired" (by the holder's clock)}. If there were unwatched holders in between, also "missed":
+  how many.
+- ``LockLeft``: {"lock", "holder", "token", "renewed" (the last observed renewal, by the holder's clock), "duration"
+  (s), "released" (whether the holder was emptied; else another one took it, or the Lease is gone)}.
 
-An entry's time is when the transition was seen, by the clock of who watched. One ``LockTaken`` without a ``LockLeft``
-was still held when its watcher ended: how it came to an end, nobody saw.
+An entry's time is when the transition was observed, by the watcher's clock. A ``LockTaken`` without a ``LockLeft`` was
+still held when its watcher ended: its end was not observed.
 
-A journal is bounded (``stores.rules.may_go``). Entries of an operation go with it as a whole. Those of none go some
-hundreds at once, when the oldest of them is of 90 days ago or the journal is full: a tenure of months may so lose its
-``LockTaken``, and the next watcher then tells of it anew, with the same token and the time at which it is seen again.
+A journal is bounded (``stores.rules.may_go``). Entries of an operation are deleted with it. Other entries are deleted
+some hundreds at once, when the oldest of them is 90 days old or the journal is full: so a tenure of months may lose its
+``LockTaken``, and the next watcher then writes it again, with the same token and the time of the new observation.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from quarterdeck.stores.port import JournalEntry
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A tenure begins. ``missed``: so many before it were seen by nobody."""
+    """A tenure begins. ``missed``: the number of unobserved tenures before it."""
 
     lease: SeenLease
     missed: int = 0
 
     @property
     def detail(self) -> dict[str, JsonValue]:
-        """What the journal has of it, but for who it is."""
+        """The detail of the journal entry, without the holder's program and replica."""
         lease = self.lease
         known: dict[str, JsonValue] = {"lock": lease.name, "holder": lease.holder, "token": lease.transitions}
         return {**known, "acquired": lease.acquired, **({"missed": self.missed} if self.missed else {})}
@@ -46,14 +46,14 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A tenure is over. ``lease`` is as it was seen last in it."""
+    """A tenure is over. ``lease``: its last observation during the tenure."""
 
     lease: SeenLease
     released: bool
 
     @property
     def detail(self) -> dict[str, JsonValue]:
-        """What the journal has of it."""
+        """The detail of the journal entry."""
         lease = self.lease
         known: dict[str, JsonValue] = {"lock": lease.name, "holder": lease.holder, "token": lease.transitions}
         return {**known, "renewed": lease.renewed, "duration": lease.duration, "released": self.released}
@@ -64,8 +64,8 @@ Transition: TypeAlias = Taken | Left
 
 @dataclass(kw_only=True)
 class Tenures:
-    """What is known of locks: the token of the last tenure that was told of each, the one that goes on as it was seen
-    last, and where only the journal tells of it, its holder.
+    """The known tenures of locks: the token of the last recorded tenure of each, the last observation of the present
+    one, and its holder where only the journal has it.
     """
 
     told: dict[str, int] = field(default_factory=dict)
@@ -74,20 +74,20 @@ class Tenures:
 
     @classmethod
     def of(cls, entries: Iterable[JournalEntry]) -> Tenures:
-        """As a plane's journal has them: its ``LockTaken`` and ``LockLeft``, in any order."""
+        """From a plane's journal: its ``LockTaken`` and ``LockLeft``, in any order."""
         found = cls()
         for each in sorted(entries, key=lambda entry: entry.id):
             lock, token = str(each.detail["lock"]), each.detail["token"]
             assert isinstance(token, int)
             found.told[lock] = token
             found.written.pop(lock, None)
-            # One of which nobody found out whose it is is told of once more.
+            # A tenure with an unknown replica is recorded again.
             if each.kind == TAKEN and each.detail.get("replica") != "":
                 found.written[lock] = str(each.detail["holder"])
         return found
 
     def see(self, lease: SeenLease) -> tuple[Transition, ...]:
-        """A Lease as it is now: what that tells that was not known."""
+        """Compare a Lease with what is known; returns the new transitions."""
         if not lease.deleted and self._goes_on(lease):
             self.going[lease.name] = lease
             return ()
@@ -104,13 +104,13 @@ class Tenures:
         return lease.holder != "" and lease.holder == holder and lease.transitions == self.told.get(lease.name)
 
     def _over(self, lease: SeenLease) -> tuple[Left, ...]:
-        """The end of the tenure that went on, if there was one, and how it ended was seen."""
+        """The end of the present tenure, if there was one and its end was observed."""
         going, holder = self.going.pop(lease.name, None), self.written.pop(lease.name, None)
         same = lease.transitions == self.told.get(lease.name)
         released = same and not lease.holder
         if going is not None:
             renewed = max(going.renewed or 0.0, lease.renewed or 0.0) if released else going.renewed
             return (Left(replace(going, renewed=renewed), released),)
-        if holder is not None and released:  # nobody watched then, and the Lease itself says it
+        if holder is not None and released:  # it was not watched, but the Lease itself shows it
             return (Left(replace(lease, holder=holder), released),)
         return ()

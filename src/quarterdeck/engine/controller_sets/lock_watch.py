@@ -1,4 +1,4 @@
-"""Watching the locks of a plane's controllers, for as long as it is driven or kept, for its journal."""
+"""A watch of the locks of a plane's controllers, for its journal, as long as the plane is driven or managed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from quarterdeck.actions.addresses import apiservers
 from quarterdeck.actions.plane import Plane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.engine.controller_sets.lock_history import Taken, Tenures, Transition
 from quarterdeck.engine.controller_sets.set_holders import Holder, locks_of, manager_of, taker
@@ -20,11 +21,11 @@ from quarterdeck.handover.tenures import LEFT, TAKEN
 from quarterdeck.kube.port import Address
 from quarterdeck.stores.port import JournalEntry
 
-#: Seconds until what failed is tried again.
+#: Seconds until a failure is retried.
 AGAIN = 1.0
-#: So many entries of each kind are read to know what was told of each lock.
+#: So many entries of each kind are read to know the recorded tenures of each lock.
 _READ = 200
-#: Seconds for which who was watched for waits until all that was seen is written.
+#: Seconds for which the end of the block waits until all observations are written.
 _LAST = 2.0
 _SEEING, _WRITING = "watching the history of locks", "writing the history of locks"
 
@@ -32,8 +33,8 @@ _SEEING, _WRITING = "watching the history of locks", "writing the history of loc
 @asynccontextmanager
 async def locks_watched(plane: Plane, troubles: Troubles) -> AsyncIterator[None]:
     """For the block, which must be under the plane's lease, every transition of the locks of its controllers is written
-    to the journal, if it has sets of controllers. Whatever fails in that is told once, and tried again; it neither
-    holds up nor ends what is done in the block.
+    to the journal, if it has controller sets. Failures are reported once, and retried; they neither block nor end the
+    block.
     """
     locks = locks_of(plane)
     if not locks or plane.resource.metadata.deletion_timestamp is not None:
@@ -43,7 +44,7 @@ async def locks_watched(plane: Plane, troubles: Troubles) -> AsyncIterator[None]
     tasks = [asyncio.create_task(each, name=f"locks of {plane.name}") for each in (watch.see(), watch.write())]
     try:
         yield
-        with contextlib.suppress(TimeoutError):  # who took a lock is asked while that can still be answered
+        with contextlib.suppress(TimeoutError):  # the holder of a lock is queried while it can still answer
             async with asyncio.timeout(_LAST):
                 await watch.written()
     finally:
@@ -55,7 +56,7 @@ async def locks_watched(plane: Plane, troubles: Troubles) -> AsyncIterator[None]
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """A transition, when it was seen, and in which operation; and whose it is, once that is known."""
+    """A transition, its time and operation; and its holder, once that is known."""
 
     seen: Transition
     at: float
@@ -65,8 +66,8 @@ class _News:
 
 @dataclass(kw_only=True)
 class LockWatch:
-    """Sees transitions (``see``) and writes them down (``write``): to find out who took a lock may take seconds, in
-    which the next transition is seen all the same.
+    """Observes transitions (``see``) and writes them (``write``): it may take seconds to find out the holder of a lock,
+    during which the next transition is still observed.
     """
 
     plane: Plane
@@ -82,7 +83,7 @@ class LockWatch:
     _failures: Failures = field(init=False)
 
     def __post_init__(self) -> None:
-        self._failures = Failures(troubles=self.troubles, reason="LockHistoryFailed")
+        self._failures = Failures(troubles=self.troubles, reason=EventReason.LOCK_HISTORY_FAILED)
 
     async def see(self) -> None:
         """Watch, by one ready apiserver after another, until cancelled."""
@@ -166,8 +167,8 @@ class LockWatch:
         self._failures.went_well(_WRITING)
 
     async def finish(self) -> None:
-        """Write down what was seen and is not yet written, without asking who it is."""
-        with contextlib.suppress(*MET):  # the next watcher finds the lock as it is, and tells of it
+        """Write the remaining observations, without querying the holders."""
+        with contextlib.suppress(*MET):  # the next watcher observes the lock and records it
             for each in self._news:
                 await self._write(each, each.who or Holder(manager_of(self.plane, each.seen.lease.manager)))
 
@@ -176,7 +177,7 @@ class LockWatch:
         if isinstance(seen, Taken):
             self._holders[lock] = await taker(self.plane, lock, seen.lease.manager, former)
             return self._holders[lock]
-        if seen.released:  # by itself, or since its process is gone: it does not say any more that it has the lock
+        if seen.released:  # by itself, or because its process is gone: it no longer reports the lock
             self._holders.pop(lock, None)
         return former or Holder(manager_of(self.plane, seen.lease.manager))
 
@@ -204,6 +205,6 @@ def _of(who: Holder) -> dict[str, str]:
 def _words(seen: Transition, who: Holder) -> str:
     lock = seen.lease.name
     if isinstance(seen, Taken):
-        missed = f", after {seen.missed} that nobody saw" if seen.missed else ""
+        missed = f", after {seen.missed} unobserved holders" if seen.missed else ""
         return f"{who} took lock {lock}{missed}"
-    return f"{who} let go of lock {lock}" if seen.released else f"{who} lost lock {lock}"
+    return f"{who} released lock {lock}" if seen.released else f"{who} lost lock {lock}"

@@ -1,4 +1,4 @@
-"""Who runs each set of controllers now: who holds the lock that guards it, and what is to be said against that."""
+"""The manager that runs each controller set now: the holder of its lock, and the problems with that."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from quarterdeck.kube.port import Address, SeenLease
 from quarterdeck.model.capabilities import ClockOffset
 from quarterdeck.model.memory import Replica
 
-# Who holds a lock of controllers: a Lease names its holder by a host and a number, and programs say who leads.
+# The holder of a lock: a Lease names it by a host and a number, and programs report whether they lead.
 
-#: Seconds within which who has just taken a lock says so, and who lost it does not any more; and between two askings.
+#: Seconds within which a new holder reports its lock, and a former one no longer does; and between two queries.
 PATIENCE = 3.0
 _BETWEEN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A manager on a replica at a site. ``manager`` None, or ``replica`` "": that is not known."""
+    """A manager on a replica at a site. ``manager`` None, or ``replica`` "": unknown."""
 
     manager: ControllerProgram | None = None
     replica: str = ""
@@ -37,26 +37,26 @@ class Holder:
 
     @override
     def __str__(self) -> str:
-        """In words."""
-        program = self.manager.value if self.manager is not None else "a program that no replica knows of"
+        """For people."""
+        program = self.manager.value if self.manager is not None else "an unknown program"
         return f"{program} of {self.replica}" if self.replica else program
 
 
 def main_lock(manager: ControllerProgram) -> str:
-    """The lock that all of a manager's controllers have."""
+    """The main lock of a manager, for all its controllers outside of sets."""
     return CATALOGUE[manager.component].lease
 
 
 def locks_of(plane: Plane) -> frozenset[str]:
-    """The locks that controllers of sets run under on replicas of any revision that the plane has: the sets' own, and
-    those of both managers. None where there are no sets.
+    """The locks of controller sets in all revisions of the plane: the sets' own, and the main locks of both managers.
+    Empty where there are no sets.
     """
     sets = {each.lock for template in plane.revisions.templates.values() for each in template.controller_sets or ()}
     return frozenset((*sets, *map(main_lock, ControllerProgram))) if sets else frozenset()
 
 
 def manager_of(plane: Plane, program: str) -> ControllerProgram | None:
-    """The manager that a program is by the name of its file, which is what writes fields of objects."""
+    """The manager of a program, by the name of its file, which it also uses as its field manager."""
     clouds = (each.cloud_controller_manager for each in plane.revisions.templates.values())
     paths = (each.program for each in clouds if each is not None and each.program is not None)
     names = {each.name: ControllerProgram.CLOUD for each in paths}
@@ -66,7 +66,7 @@ def manager_of(plane: Plane, program: str) -> ControllerProgram | None:
 async def claims(
     plane: Plane, lock: str, managers: Iterable[ControllerProgram] = tuple(ControllerProgram)
 ) -> tuple[Holder, ...]:
-    """Who says itself that it holds a lock, of these managers on all replicas."""
+    """The managers among these, on all replicas, that report to hold a lock."""
     asked = [(each, record) for each in managers for record in plane.memory.replicas]
     said = await asyncio.gather(*(_leads(plane, record, each, lock) for each, record in asked))
     return tuple(
@@ -84,13 +84,13 @@ def _reached(plane: Plane, record: Replica, manager: ControllerProgram) -> Addre
     try:
         return server_address(record, port.name)
     except (NotFound, Unavailable):
-        return None  # its machine is gone, or it has no port for such a program: it runs none
+        return None  # its machine is gone, or it has no port for the program: it does not run
 
 
 async def taker(plane: Plane, lock: str, program: str, former: Holder | None) -> Holder:
-    """Who has just taken a lock, by the name of the program that wrote it and by who says so. ``former`` had it before,
-    and counts only when nobody else says so in a while: one that stood still has not noticed yet, and one that has just
-    taken a lock says so a moment later.
+    """The new holder of a lock, by the name of the program that wrote it and by the programs' own reports. ``former``
+    is the previous holder, and counts only when no other program reports the lock within ``PATIENCE``: a frozen one has
+    not noticed yet, and a new one reports it a moment later.
     """
     said, loop = manager_of(plane, program), asyncio.get_running_loop()
     until = loop.time() + PATIENCE
@@ -108,28 +108,33 @@ MOST_APART = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSet:
-    """A set as it is declared, the ``guard`` (the name of the lock under which it runs now, or is to run) and who holds
-    that: a manager (None: not known) of a replica ("": none says so), which calls itself ``identity`` ("": nobody holds
-    it), since a time (seconds since the epoch, by its own clock), renewed so many seconds ago. ``token`` counts the
-    holders. ``why``: what is to be said against it, in words. ``well``: its owner runs it.
-    """
+    """A declared set, and the holder of its lock."""
 
     declared: ControllerSetSpec
+    #: The name of the lock under which it runs now, or must run.
     guard: str
+    #: None: unknown.
     manager: ControllerProgram | None = None
+    #: "": no replica reports the lock.
     replica: str = ""
+    #: The holder identity; "": no holder.
     identity: str = ""
+    #: Seconds since the epoch, by the holder's clock.
     since: float | None = None
+    #: Seconds since the last renewal.
     renewed_ago: float | None = None
+    #: Counts the holders.
     token: int = 0
+    #: Problems, in words.
     why: tuple[str, ...] = ()
+    #: Its owner runs it.
     well: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """A lock: its Lease, who holds it as far as anybody says so, and how many say so. ``ago``: seconds since it was
-    renewed; ``ahead``: by how many the holder's clock is ahead of the apiserver's (None: not known).
+    """A lock: its Lease, its holder as far as reported, and how many programs report it. ``ago``: seconds since it was
+    renewed; ``ahead``: seconds by which the holder's clock is ahead of the apiserver's (None: unknown).
     """
 
     lease: SeenLease
@@ -140,12 +145,12 @@ class _Held:
 
     @property
     def over(self) -> bool:
-        """Whether it was not renewed for as long as it counts."""
+        """Whether it has expired."""
         return self.ago is not None and self.ago > self.lease.duration
 
     @property
     def free(self) -> bool:
-        """Whether nobody holds it."""
+        """Whether it has no valid holder."""
         return not self.lease.holder or self.over
 
 
@@ -162,8 +167,8 @@ async def sets_held(plane: Plane) -> tuple[HeldSet, ...]:
 
 
 async def _server(plane: Plane) -> tuple[Address, Holder]:
-    """An apiserver that is ready, and the replica that it is of."""
-    address = await ready_apiserver(plane, f"looking at the locks of plane {plane.name}")
+    """A ready apiserver, and its replica."""
+    address = await ready_apiserver(plane, f"reading the locks of plane {plane.name}")
     name = next(name for name, where in apiservers(plane).items() if where == address)
     return address, Holder(None, name, plane.memory.replica(name).site)
 
@@ -182,7 +187,7 @@ async def _held(plane: Plane, apiserver: Address, server: Holder, lock: str) -> 
 
 
 async def _offset(plane: Plane, who: Holder) -> float | None:
-    """By how many seconds the clock of a replica's machine is ahead of this host's; None if that is not known."""
+    """Seconds by which the clock of a replica's machine is ahead of this host's; None if unknown."""
     if not who.replica:
         return None
     record = plane.memory.replica(who.replica)
@@ -198,7 +203,7 @@ async def _of(plane: Plane, apiserver: Address, one: ControllerSetSpec, held: Ma
     lease, who = found.lease, found.who
     runs = not found.free and _runs(plane, one, found)
     against = [*_against(one, found, runs=runs)]
-    # The rights that count are those for the lock that it is to have.
+    # The permission that counts is that for its wanted lock.
     user, wanted = f"system:{one.owner.value}", _wanted(plane, one)
     if await or_none(plane.kube.may_hold(apiserver, user, wanted)) is False:
         against.append(f"{user} may not write lease {wanted}: see the add-ons in 'status {plane.name}'")
@@ -217,13 +222,13 @@ async def _of(plane: Plane, apiserver: Address, one: ControllerSetSpec, held: Ma
 
 
 def _guard(plane: Plane, one: ControllerSetSpec, held: Mapping[str, _Held]) -> str:
-    """The lock whose holder runs a set by what its replica is told; where there is none, the one that it is to have."""
+    """The lock whose holder runs a set according to its replica's revision; else the wanted lock."""
     locks = (one.lock, *map(main_lock, ControllerProgram))
     return next((each for each in locks if not held[each].free and _runs(plane, one, held[each])), _wanted(plane, one))
 
 
 def _runs(plane: Plane, one: ControllerSetSpec, held: _Held) -> bool:
-    """Whether the holder of a lock runs a set under it, as its replica's revision says."""
+    """Whether the holder of a lock runs a set under it, according to its replica's revision."""
     who = held.who
     if who.manager is None or not who.replica:
         return False
@@ -232,29 +237,30 @@ def _runs(plane: Plane, one: ControllerSetSpec, held: _Held) -> bool:
 
 
 def _wanted(plane: Plane, one: ControllerSetSpec) -> str:
-    """The lock under which a set is to run."""
+    """The lock under which a set must run."""
     sets = controller_sets.at_rest(plane.resource.spec.controller_sets, plane.resource.spec.kubernetes_version)
     guard = next(each.guard for each in sets if each.name == one.name)
     return one.lock if guard is Guard.SET else main_lock(one.owner)
 
 
 def _against(one: ControllerSetSpec, held: _Held, *, runs: bool) -> Iterator[str]:
-    """What is to be said against how a set's lock is held."""
+    """The problems with the holder of a set's lock."""
     lease, who = held.lease, held.who
     if not lease.holder:
-        yield f"nobody holds lock {lease.name}"
+        yield f"lock {lease.name} has no holder"
         return
     if held.over:
-        yield f"nobody renews lock {lease.name}: {lease.holder} had it, and has not for {held.ago:.0f} s"
+        yield f"lock {lease.name} is not renewed: its holder {lease.holder} has not renewed it for {held.ago:.0f} s"
         return
     if held.claimed > 1:
-        yield f"{held.claimed} programs say that they hold lock {lease.name}: one of them stood still"
+        yield f"{held.claimed} programs report that they hold lock {lease.name}: one of them was frozen"
     elif not held.claimed:
-        yield f"{lease.holder} holds lock {lease.name}, and no manager of this plane says that it does"
+        yield f"{lease.holder} holds lock {lease.name}, and no manager of this plane reports it"
     elif who.manager is not one.owner:
-        yield f"{who} holds lock {lease.name}, and the {one.owner.value} is to: a hand-over is under way, or goes back"
+        then = "a migration is in progress, or is being undone"
+        yield f"{who} holds lock {lease.name}, which belongs to the {one.owner.value}: {then}"
     elif not runs:
-        yield f"{who} holds lock {lease.name}, and is not yet told to run the set"
+        yield f"{who} holds lock {lease.name}, and is not yet configured to run the set"
     ahead = held.ahead if held.ahead is not None else -(held.ago or 0.0) if (held.ago or 0.0) < 0 else 0.0
     if abs(ahead) > MOST_APART:
         word = "ahead of" if ahead > 0 else "behind"

@@ -1,4 +1,4 @@
-"""What is so of a plane, as its conditions tell it: purely, from what was observed and what is planned."""
+"""The conditions of a plane, from an observation and its plan. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from quarterdeck.api.base import Condition, ConditionStatus, find_condition, with_condition
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.engine.notices.events import authentication, exchanged_after_corrupt
 from quarterdeck.model.clusters import CALLED, Cluster
@@ -18,35 +19,29 @@ from quarterdeck.planner.revisions import next_revision
 from quarterdeck.planner.rules.recovery import advice
 from quarterdeck.planner.space import lacks_quota
 
-#: All is as wanted; the API serves, by the last observation; a driver is at it; it does not go on without a person.
-READY = "Ready"
-AVAILABLE = "Available"
-RECONCILING = "Reconciling"
-STALLED = "Stalled"
-#: A program of the plane leads each kind of controllers.
-CONTROLLERS_LEAD = "ControllersLead"
-#: Of planes with add-ons: all their objects are as wanted (see ``addon_duty``).
-ADDONS_APPLIED = "AddonsApplied"
-#: Of planes that are kept: the disks under etcd are fast enough and have room; its links are (see ``disk_watch``).
-DISKS_WELL = "DisksWell"
-LINKS_WELL = "LinksWell"
-#: Of planes that are kept: the clocks of their machines agree with ours (see ``clock_skew``).
-CLOCKS_AGREE = "ClocksAgree"
-#: Of planes with ``spec.drills``: when each was last proven (see ``drills.schedule``).
-DRILLED = "Drilled"
-KINDS = (READY, AVAILABLE, RECONCILING, STALLED, CONTROLLERS_LEAD)
-#: The reason of ``ControllersLead``, and of ``Ready``, that all is as wanted and some controllers do not work.
-NOBODY_LEADS = "NobodyLeads"
-#: More reasons than this are not told.
+#: The conditions that follow from an observation and its plan.
+KINDS = (
+    ConditionType.READY,
+    ConditionType.AVAILABLE,
+    ConditionType.RECONCILING,
+    ConditionType.STALLED,
+    ConditionType.CONTROLLERS_LEAD,
+)
+#: A message names at most so many waits.
 _REASONS = 3
 
 
 def unseen(now: float) -> tuple[Condition, ...]:
-    """The conditions of a plane that nobody has looked at yet."""
+    """The conditions of a plane that was not observed yet."""
     found: tuple[Condition, ...] = ()
     for kind in KINDS:
         found = with_condition(
-            found, kind, ConditionStatus.UNKNOWN, reason="NotObserved", now=now, message="nobody has looked yet"
+            found,
+            kind,
+            ConditionStatus.UNKNOWN,
+            reason=ConditionReason.NOT_OBSERVED,
+            now=now,
+            message="not observed yet",
         )
     return found
 
@@ -61,16 +56,16 @@ def judged(
     now: float,
     paused: str = "",
 ) -> tuple[Condition, ...]:
-    """The conditions by an observation and its plan. ``asked``: what a person was asked for, and has not done yet;
-    ``paused`` says that, and until when, nothing is done by the user's wish ("": it is).
+    """The conditions by an observation and its plan. ``asked``: manual changes that a person has not made yet;
+    ``paused``: that the user paused the plane, and until when ("": it is not paused).
     """
     found = before
     for kind, (status, reason, message) in (
-        (READY, _ready(world, plan)),
-        (AVAILABLE, _available(world)),
-        (RECONCILING, _reconciling(before, plan, generation, paused)),
-        (STALLED, _stalled(world, asked)),
-        (CONTROLLERS_LEAD, _led(world)),
+        (ConditionType.READY, _ready(world, plan)),
+        (ConditionType.AVAILABLE, _available(world)),
+        (ConditionType.RECONCILING, _reconciling(before, plan, generation, paused)),
+        (ConditionType.STALLED, _stalled(world, asked)),
+        (ConditionType.CONTROLLERS_LEAD, _led(world)),
     ):
         found = with_condition(
             found, kind, status, reason=reason, now=now, message=message, observed_generation=generation
@@ -79,30 +74,39 @@ def judged(
 
 
 def stalled(before: tuple[Condition, ...], error: str, *, generation: int, now: float) -> tuple[Condition, ...]:
-    """The conditions once an operation has failed: no retry mends it."""
+    """The conditions once an operation has failed: no retry helps."""
     found = before
-    for kind, status in ((RECONCILING, ConditionStatus.FALSE), (STALLED, ConditionStatus.TRUE)):
+    for kind, status in (
+        (ConditionType.RECONCILING, ConditionStatus.FALSE),
+        (ConditionType.STALLED, ConditionStatus.TRUE),
+    ):
         found = with_condition(
-            found, kind, status, reason="OperationFailed", now=now, message=error, observed_generation=generation
+            found,
+            kind,
+            status,
+            reason=ConditionReason.OPERATION_FAILED,
+            now=now,
+            message=error,
+            observed_generation=generation,
         )
     return found
 
 
 def why_stalled(plane: ControlPlane) -> str:
-    """Why the plane does not go on without a person, as the last driver of it said; "" if it does."""
-    found = find_condition(plane.status.conditions, STALLED)
+    """Why the plane needs a person to continue, as its last driver reported; "" if it does not."""
+    found = find_condition(plane.status.conditions, ConditionType.STALLED)
     if found is None or found.status is not ConditionStatus.TRUE:
         return ""
     return found.message if found.observed_generation == plane.metadata.generation else ""
 
 
 def turned(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> bool:
-    """Whether more than words differ."""
+    """Whether more than messages differ."""
     return _facts(before) != _facts(after)
 
 
 def reworded(before: tuple[Condition, ...], after: tuple[Condition, ...]) -> bool:
-    """Whether a message says something else; a number alone that changed does not count."""
+    """Whether a message changed; a change of numbers alone does not count."""
     return [_plain(each) for each in before] != [_plain(each) for each in after]
 
 
@@ -114,102 +118,110 @@ def _plain(condition: Condition) -> str:
     return re.sub(r"[\d.,]+", "#", condition.message)
 
 
-_Answer = tuple[ConditionStatus, str, str]
+_Answer = tuple[ConditionStatus, ConditionReason, str]
 
 
 def _ready(world: World, plan: Plan) -> _Answer:
     if _rejected(world):
-        return ConditionStatus.FALSE, "RevisionRejected", _rejected(world)
+        return ConditionStatus.FALSE, ConditionReason.REVISION_REJECTED, _rejected(world)
     if plan.done and world.unled:
-        return ConditionStatus.FALSE, NOBODY_LEADS, unled(world)
+        return ConditionStatus.FALSE, ConditionReason.NO_LEADER, unled(world)
     if plan.done:
-        return ConditionStatus.TRUE, "AsWanted", "; ".join(plan.leftovers)
+        return ConditionStatus.TRUE, ConditionReason.UP_TO_DATE, "; ".join(plan.leftovers)
     missed = _missed(world)
-    return (ConditionStatus.FALSE, "Degraded", missed) if missed else (ConditionStatus.FALSE, "NotAsWanted", "")
+    return (
+        (ConditionStatus.FALSE, ConditionReason.DEGRADED, missed)
+        if missed
+        else (ConditionStatus.FALSE, ConditionReason.NOT_UP_TO_DATE, "")
+    )
 
 
 def _missed(world: World) -> str:
-    """Which replicas are dead, or have a program that does not get well, and have nobody in their place yet; to which
-    edges no address can come.
+    """The replicas that are dead, or have an unhealthy program, and are not replaced yet; the edges that can get no
+    address.
     """
     down = [f"{name} is down" for name, _ in world.memory.down]
-    down += [f"{name} does not get well" for name, _ in world.memory.ailing]
+    down += [f"{name} is unhealthy" for name, _ in world.memory.ailing]
     unrouted = (name for balancer in world.balancers for name in balancer.unrouted)
-    down += [f"no address can come to edge {name}" for name in unrouted]
-    return "; ".join(down + [f"{each.told} is exchanged: {each.why}" for each in world.memory.condemned])
+    down += [f"edge {name} can get no address" for name in unrouted]
+    return "; ".join(down + [f"{each.told} is being replaced: {each.why}" for each in world.memory.condemned])
 
 
 def unled(world: World) -> str:
-    """Which controllers nobody leads, why, and what to do about it; "" if there are none."""
+    """The controllers without a leader, why, and what to do about it; "" if there are none."""
     return "; ".join(each.trouble for each in world.unled)
 
 
 def _led(world: World) -> _Answer:
     if world.unled:
-        return ConditionStatus.FALSE, NOBODY_LEADS, unled(world)
+        return ConditionStatus.FALSE, ConditionReason.NO_LEADER, unled(world)
     if world.leading and all(each.led for each in world.leading):
-        return ConditionStatus.TRUE, "Led", ""
-    return ConditionStatus.UNKNOWN, "NotKnown", ""
+        return ConditionStatus.TRUE, ConditionReason.LEADER_ELECTED, ""
+    return ConditionStatus.UNKNOWN, ConditionReason.UNKNOWN, ""
 
 
 def _available(world: World) -> _Answer:
     site = world.front if world.fixed else (world.record if world.record_known else world.memory.served_site)
     if site is None:
-        return ConditionStatus.FALSE, "NoName", "the plane's name leads nowhere"
+        return ConditionStatus.FALSE, ConditionReason.NO_NAME, "the plane's name does not resolve"
     balancer, who = world.balancer(site), "the name" if site == APISERVERS else f"the load balancer at {site}"
     if balancer.ready:
-        return ConditionStatus.TRUE, "Serves", f"{who} leads to apiservers that are ready"
+        return ConditionStatus.TRUE, ConditionReason.SERVING, f"{who} leads to ready apiservers"
     if not balancer.reachable:
-        return ConditionStatus.UNKNOWN, "NoAnswer", f"{who} does not answer this process"
-    return ConditionStatus.FALSE, "NoBackend", f"{who} leads to no apiserver that is ready"
+        return ConditionStatus.UNKNOWN, ConditionReason.UNREACHABLE, f"{who} does not answer this process"
+    return ConditionStatus.FALSE, ConditionReason.NO_READY_BACKEND, f"{who} leads to no ready apiserver"
 
 
 def _reconciling(before: tuple[Condition, ...], plan: Plan, generation: int, paused: str) -> _Answer:
     if paused:
-        return ConditionStatus.FALSE, "Paused", paused
+        return ConditionStatus.FALSE, ConditionReason.PAUSED, paused
     if plan.done:
-        return ConditionStatus.FALSE, "AsWanted", ""
+        return ConditionStatus.FALSE, ConditionReason.UP_TO_DATE, ""
     if not plan.now:
-        return ConditionStatus.TRUE, "Progressing", f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}"
-    # Steps come and go: what was waited for last says more, and need not be written again.
-    last = find_condition(before, RECONCILING)
+        return (
+            ConditionStatus.TRUE,
+            ConditionReason.PROGRESSING,
+            f"waiting for {'; '.join(map(str, plan.waiting[:_REASONS]))}",
+        )
+    # Steps come and go: the last wait is more useful, and need not be written again.
+    last = find_condition(before, ConditionType.RECONCILING)
     goes_on = last is not None and last.status is ConditionStatus.TRUE and last.observed_generation == generation
-    return ConditionStatus.TRUE, "Progressing", last.message if last is not None and goes_on else ""
+    return ConditionStatus.TRUE, ConditionReason.PROGRESSING, last.message if last is not None and goes_on else ""
 
 
 def _stalled(world: World, asked: Sequence[str]) -> _Answer:
     if _rejected(world):
-        return ConditionStatus.TRUE, "RevisionRejected", _rejected(world)
+        return ConditionStatus.TRUE, ConditionReason.REVISION_REJECTED, _rejected(world)
     if lost := advice(world):
-        return ConditionStatus.TRUE, "QuorumLost", lost
+        return ConditionStatus.TRUE, ConditionReason.QUORUM_LOST, lost
     if asked:
-        return ConditionStatus.TRUE, "PersonNeeded", "; ".join(asked[:_REASONS])
+        return ConditionStatus.TRUE, ConditionReason.MANUAL_ACTION_REQUIRED, "; ".join(asked[:_REASONS])
     for cluster in Cluster:
         of = world.of(cluster)
         if unknown := stray_voters(of, cluster):
-            return ConditionStatus.TRUE, "UnknownMember", f"waiting for {'; '.join(map(str, unknown))}"
+            return ConditionStatus.TRUE, ConditionReason.UNKNOWN_MEMBER, f"waiting for {'; '.join(map(str, unknown))}"
         if of.membership is not None and of.membership.authenticates:
-            return ConditionStatus.TRUE, "AuthenticationEnabled", authentication(world, CALLED[cluster])
+            return ConditionStatus.TRUE, ConditionReason.AUTHENTICATION_ENABLED, authentication(world, CALLED[cluster])
         if of.membership is not None and set(raised(of.membership)) - {NOSPACE}:
-            return ConditionStatus.TRUE, "Alarm", _alarm(of, of.membership, CALLED[cluster])
+            return ConditionStatus.TRUE, ConditionReason.ALARM_RAISED, _alarm(of, of.membership, CALLED[cluster])
         if (lacking := lacks_quota(of, cluster)) is not None:
-            return ConditionStatus.TRUE, "QuotaTooSmall", f"waiting for {lacking}"
-    return ConditionStatus.FALSE, "GoesOn", ""
+            return ConditionStatus.TRUE, ConditionReason.QUOTA_TOO_SMALL, f"waiting for {lacking}"
+    return ConditionStatus.FALSE, ConditionReason.NOT_STALLED, ""
 
 
 def _alarm(world: World, membership: Membership, etcd: str) -> str:
-    """What etcd has raised, and whose data differs, if that is known."""
+    """The alarm of etcd, and the replicas whose data differs, if known."""
     said = f"{etcd} has raised {', '.join(each.strip() for each in membership.alarms)}"
     differ = [each.name for each in world.memory.replicas if each.differs]
     if CORRUPT not in raised(membership):
         return said
     if not differ:
         return f"{said}: {disarm_corrupt(world)}"
-    return f"{said}: {', '.join(differ)} has other data than most; {exchanged_after_corrupt(world)}"
+    return f"{said}: {', '.join(differ)} has other data than most members; {exchanged_after_corrupt(world)}"
 
 
 def _rejected(world: World) -> str:
-    """Why what is wanted was given up; "" if it was not."""
+    """Why the wanted revision was rejected; "" if it was not."""
     rejected = world.memory.rejected
     if rejected is None or rejected.revision != next_revision(world):
         return ""

@@ -1,10 +1,11 @@
-"""What a person who looks after a plane is told: its events."""
+"""The events of a plane, for its operators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.model.clusters import CALLED, MEMBER, Cluster
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import APISERVERS
@@ -33,19 +34,19 @@ from quarterdeck.stores.port import Event, EventType
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that is so of a plane. ``reason`` is one word for programs, ``message`` a sentence for people."""
+    """A fact about a plane that makes an event. ``reason`` is a CamelCase name, ``message`` a sentence for people."""
 
-    reason: str
+    reason: EventReason
     message: str
     type: EventType = EventType.WARNING
 
     def event(self, plane: str, now: float) -> Event:
-        """It as an event seen at ``now``, in seconds."""
-        return Event(plane=plane, type=self.type, reason=self.reason, message=self.message, first=now, last=now)
+        """The event, observed at ``now`` (seconds)."""
+        return Event(plane=plane, type=self.type, reason=self.reason.value, message=self.message, first=now, last=now)
 
 
 def happenings(world: World) -> frozenset[Happening]:
-    """What one observation has to tell. What goes away because the plane is deleted is no news."""
+    """The facts of one observation. A plane in deletion has none."""
     if world.deleting:
         return frozenset()
     worlds = {cluster: world.of(cluster) for cluster in Cluster}
@@ -63,21 +64,21 @@ def happenings(world: World) -> frozenset[Happening]:
 
 
 def warnings(world: World) -> tuple[str, ...]:
-    """What is not well, a sentence each."""
+    """The warnings of one observation, a sentence each."""
     return tuple(sorted(each.message for each in happenings(world) if each.type is EventType.WARNING))
 
 
 def authentication(world: World, etcd: str) -> str:
-    """What is to be said where authentication is on in a cluster, called ``etcd``."""
+    """The message where authentication is on in a cluster, called ``etcd``."""
     return (
-        f"somebody other than quarterdeck has enabled authentication in {etcd}, which now refuses apiservers and"
+        f"authentication was enabled in {etcd}, but not by quarterdeck; it now refuses apiservers and"
         f" quarterdeck: {disable_authentication(world)}"
     )
 
 
 def exchanged_after_corrupt(world: World) -> str:
-    """When a replica is exchanged whose member differs while etcd has raised CORRUPT."""
-    return f"it is exchanged once the alarm CORRUPT is turned off ({world.command('etcd disarm')})"
+    """When a replica is replaced whose member differs while etcd has raised CORRUPT."""
+    return f"it is replaced once the alarm CORRUPT is turned off ({world.command('etcd disarm')})"
 
 
 def _then(world: World, alarm: str) -> str:
@@ -85,21 +86,29 @@ def _then(world: World, alarm: str) -> str:
     if CORRUPT in alarm:
         return f"; {disarm_corrupt(world)}"
     if NOSPACE in alarm:
-        return f"; room is made and the alarm turned off while the plane is driven ({world.command('wait')})"
+        return f"; quarterdeck makes room and turns the alarm off while it drives the plane ({world.command('wait')})"
     return ""
 
 
 def _of_epochs(world: World) -> list[Happening]:
-    """Of a lost quorum, and of what was done about it."""
-    found = [Happening("QuorumLost", f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    """Facts about a lost quorum, and about epochs."""
+    found = (
+        [Happening(EventReason.QUORUM_LOST, f"the quorum of etcd is lost: {told}")] if (told := advice(world)) else []
+    )
     seed, memory = world.memory.seed, world.memory
     if seed is not None:
-        began = f"epoch {memory.epoch} of etcd began from what {seed.survivor} had, etcd revision {seed.revision:,}"
-        found.append(Happening("EpochBegan", f"{began}; the plane was seen at {seed.seen:,} before", EventType.NORMAL))
+        began = f"epoch {memory.epoch} of etcd began from the data of {seed.survivor}, etcd revision {seed.revision:,}"
+        found.append(
+            Happening(
+                EventReason.EPOCH_STARTED,
+                f"{began}; the last observed revision before was {seed.seen:,}",
+                EventType.NORMAL,
+            )
+        )
     found += [
         Happening(
-            "DataKept",
-            f"the data of {each.replica}, of an epoch that is over, is kept on machine {each.machine}",
+            EventReason.FORMER_DATA_KEPT,
+            f"the data of {each.replica}, of a former epoch, is kept on machine {each.machine}",
             EventType.NORMAL,
         )
         for each in memory.kept
@@ -108,50 +117,56 @@ def _of_epochs(world: World) -> list[Happening]:
 
 
 def _of_etcd(world: World, etcd: str) -> list[Happening]:
-    """Of one cluster, called ``etcd``, on a world in which it stands where the main one does."""
+    """Facts about one cluster, called ``etcd``, on the world of that cluster."""
     membership = world.membership
     wrong = [
-        Happening("WrongData", f"{etcd} of {each.replica} has the wrong data: {each.seen}") for each in world.wrong
+        Happening(EventReason.WRONG_DATA, f"{etcd} of {each.replica} has the wrong data: {each.seen}")
+        for each in world.wrong
     ]
     if membership is None:
         if not world.memory.created:
-            return []  # it was never there
-        return [*wrong, Happening("NoQuorum", f"no quorum of its {etcd.removeprefix('the ')} members answers")]
+            return []  # it did not exist yet
+        return [
+            *wrong,
+            Happening(EventReason.NO_QUORUM, f"no quorum of its {etcd.removeprefix('the ')} members answers"),
+        ]
     found = wrong + [
-        Happening("Alarm", f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
+        Happening(EventReason.ALARM_RAISED, f"{etcd} raised an alarm: {alarm.strip()}{_then(world, alarm)}")
         for alarm in membership.alarms
     ]
     if membership.authenticates:
-        found.append(Happening("AuthenticationEnabled", authentication(world, etcd)))
+        found.append(Happening(EventReason.AUTHENTICATION_ENABLED, authentication(world, etcd)))
     joining = {record.name for record in world.memory.replicas if not record.started}
     unknown = strays(world)
     found += [_unknown_member(world, each, etcd) for each in unknown]
     for member in (each for each in membership.members if each not in unknown):
         who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
         if member.lagging:
-            found.append(Happening("MemberLagging", f"{who} is far behind the leader, and comes no nearer"))
+            found.append(
+                Happening(EventReason.MEMBER_LAGGING, f"{who} is far behind the leader, and does not catch up")
+            )
         if member.replica in joining:
             continue
         if member.health is Health.DOWN:
             found.append(
-                Happening("MemberDown", f"{who} is down: it does not answer, and the leader hears nothing of it")
+                Happening(EventReason.MEMBER_DOWN, f"{who} is down: it answers neither this process nor the leader")
             )
         elif member.health is Health.UNREACHABLE:
-            seen = "does not answer from here, but may well serve others: it is waited for"
-            found.append(Happening("MemberUnreachable", f"{who} {seen}"))
+            seen = "does not answer this process, but may still serve others: quarterdeck waits for it"
+            found.append(Happening(EventReason.MEMBER_UNREACHABLE, f"{who} {seen}"))
     if membership.leader is not None:
-        found.append(Happening("LeaderElected", f"{membership.leader} leads {etcd}", EventType.NORMAL))
+        found.append(Happening(EventReason.LEADER_ELECTED, f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
 
 
 def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
-    """Of a member that belongs to no replica: a person, or another program, has added it."""
+    """The event for a member that belongs to no replica: a person, or another program, has added it."""
     role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
-    then = "it is removed" if member.learner else f"remove it with '{remove} {member.id:x}'"
-    return Happening("UnknownMember", f"{role} {member.told} of {etcd} belongs to no replica: {then}")
+    then = "quarterdeck removes it" if member.learner else f"remove it with '{remove} {member.id:x}'"
+    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.told} of {etcd} belongs to no replica: {then}")
 
 
-#: The world by the cluster that stands in it where the main one does.
+#: The world of each cluster.
 _Worlds = Mapping[Cluster, World]
 
 
@@ -164,25 +179,27 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
     if fact.machine is not MachineState.UP:
         silent = f"cannot be used now: {fact.why}" if fact.why else "does not answer"
         what = "is off" if fact.machine is MachineState.DOWN else silent
-        return [Happening("MachineDown", f"machine {record.machine} of replica {record.name} {what}")]
-    # etcd ends by itself when its member is taken out, and is stopped a moment later.
+        return [Happening(EventReason.MACHINE_DOWN, f"machine {record.machine} of replica {record.name} {what}")]
+    # etcd exits by itself when its member is removed, and is stopped a moment later.
     told = {MEMBER[cluster] for cluster in Cluster if _ended(worlds[cluster], record)}
     found = [each for cluster, of in worlds.items() for each in _of_data(of, record.name, CALLED[cluster])]
     if fact.why:
-        why = f"machine {record.machine} of replica {record.name} is slow to let quarterdeck in: {fact.why}"
-        found.append(Happening("MachineSlow", why))
+        why = f"machine {record.machine} of replica {record.name} is slow to accept quarterdeck's login: {fact.why}"
+        found.append(Happening(EventReason.MACHINE_SLOW, why))
     found += [
         Happening(
-            "UnitFailed",
+            EventReason.UNIT_FAILED,
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
         if (state is UnitState.FAILED or component in fact.restless) and component not in told
     ]
     world = worlds[Cluster.MAIN]
-    found += [Happening("UnitNotReady", _stands(world, record, each)) for each in stand_still(world, record)]
     found += [
-        Happening("UnitAltered", f"somebody has changed the files of {component} of {record.name}")
+        Happening(EventReason.UNIT_NOT_READY, _stands(world, record, each)) for each in stand_still(world, record)
+    ]
+    found += [
+        Happening(EventReason.UNIT_MODIFIED, f"the files of {component} of {record.name} were changed on the machine")
         for component in fact.altered
     ]
     return found
@@ -197,29 +214,29 @@ def _stands(world: World, record: Replica, component: Component) -> str:
 
 def _ends(world: World, record: Replica, component: Component) -> str:
     why = dict(world.replica(record.name).endings).get(component)
-    so = f"{component} of {record.name} exits again and again" + (f": {why}" if why else "")
+    so = f"{component} of {record.name} exits repeatedly" + (f": {why}" if why else "")
     return f"{so}: see 'quarterdeck logs {world.plane_name} --replica {record.name} --component {component}'"
 
 
 def _of_data(world: World, name: str, etcd: str) -> list[Happening]:
-    """Of what a member of one cluster has on its volume."""
+    """Facts about the data of a member of one cluster."""
     record, fact = world.memory.replica(name), world.replica(name)
     found = []
     if fact.refused:
         why = f"machine {record.machine} does not start {etcd} of {name}: {fact.refused}"
-        found.append(Happening("DataMissing", why))
+        found.append(Happening(EventReason.DATA_MISSING, why))
     if record.started and fact.has_data is False:
         of = "" if etcd == CALLED[Cluster.MAIN] else f" in {etcd}"
-        found.append(Happening("DataLost", f"the data of {name}{of} is gone from machine {record.machine}"))
+        found.append(Happening(EventReason.DATA_LOST, f"the data of {name}{of} is gone from machine {record.machine}"))
     if record.differs:
         held = world.membership is not None and CORRUPT in raised(world.membership)
-        then = exchanged_after_corrupt(world) if held else "it is exchanged"
-        found.append(Happening("DataDiffers", f"{etcd} of {name} has other data than most members: {then}"))
+        then = exchanged_after_corrupt(world) if held else "it is replaced"
+        found.append(Happening(EventReason.DATA_DIFFERS, f"{etcd} of {name} has other data than most members: {then}"))
     return found
 
 
 def _ended(world: World, record: Replica) -> bool:
-    """Whether a member is known to be ended for a reason: it was taken out, or its machine does not start it."""
+    """Whether a member is known to have stopped for a reason: it was removed, or its machine refuses to start it."""
     known = world.memory.replica(record.name)
     removed = known.started and world.membership is not None and not listed(world.membership, known)
     return removed or bool(world.replica(record.name).refused)
@@ -227,29 +244,29 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening("ReplicaCondemned", f"{each.told} is given up, and another one comes in its place: {each.why}")
+        Happening(EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.told} is marked for replacement: {each.why}")
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}
     found += [
         Happening(
-            "ReplicaReattached",
-            f"{each.replica} is on machine {there[each.replica]} with its data, as machine {each.machine} was dead",
+            EventReason.REPLICA_REATTACHED,
+            f"{each.replica} is on machine {there[each.replica]} with its data: machine {each.machine} was dead",
             EventType.NORMAL,
         )
         for each in world.memory.left
         if each.replica in there
     ]
-    found += [Happening("UnitAiling", f"{name} does not get well") for name, _ in world.memory.ailing]
+    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.ailing]
     if (world.memory.down or world.memory.ailing) and world.membership is not None:
         found += [
-            Happening("HealingHeldBack", f"{name} is not well, and nothing is done about it: {why}")
+            Happening(EventReason.HEALING_BLOCKED, f"{name} is unhealthy, and healing is blocked: {why}")
             for name, why in held_back(view(world))
         ]
     found += [
         Happening(
-            "MachineFlapping",
-            f"machine {name} had to be healed again and again: it is cordoned, until a person uncordons it",
+            EventReason.MACHINE_FLAPPING,
+            f"the replicas of machine {name} had to be replaced repeatedly: it is cordoned until a person uncordons it",
         )
         for name in sorted(flapping(world))
     ]
@@ -257,29 +274,38 @@ def _of_healing(world: World) -> list[Happening]:
 
 
 def _of_leading(world: World) -> list[Happening]:
-    return [Happening("NobodyLeads", each.trouble) for each in world.unled]
+    return [Happening(EventReason.NO_LEADER, each.trouble) for each in world.unled]
 
 
-def told_of(step: Step) -> Happening | None:
-    """What a step has to tell, as nothing is seen of it later."""
+def event_of(step: Step) -> Happening | None:
+    """The event of a step that no later observation shows; None for other steps."""
     if isinstance(step, Pardon):
-        return Happening("ReplicaPardoned", f"{step.replica} stays: {step.why}", EventType.NORMAL)
+        return Happening(
+            EventReason.REPLACEMENT_CANCELLED,
+            f"the replacement of {step.replica} is cancelled: {step.why}",
+            EventType.NORMAL,
+        )
     return None
 
 
 def _of_clients(world: World) -> list[Happening]:
     found = []
     if world.foreign:
-        found.append(Happening("NameTaken", f"its name is somebody else's: {world.foreign}"))
+        found.append(Happening(EventReason.NAME_TAKEN, f"its name belongs to another owner: {world.foreign}"))
     if not world.record_known and world.record_trouble:
-        found.append(Happening("NameUnknown", f"what its name leads to is not known: {world.record_trouble}"))
+        found.append(Happening(EventReason.NAME_UNKNOWN, f"it is unknown where its name leads: {world.record_trouble}"))
     if world.led_straight and world.elsewhere:
-        told = f"clients do not come to {', '.join(sorted(world.elsewhere))}, which listen at another port"
-        found.append(Happening("PortTaken", told))
+        told = f"clients cannot reach {', '.join(sorted(world.elsewhere))}, which listen at another port"
+        found.append(Happening(EventReason.PORT_TAKEN, told))
     if world.torn:
-        found.append(Happening("NameTorn", f"the DNS servers of its name do not answer the same: {world.torn}"))
+        found.append(
+            Happening(EventReason.NAME_INCONSISTENT, f"the DNS servers of its name answer differently: {world.torn}")
+        )
     found += [
-        Happening("EdgeUnrouted", f"no address can come to edge {each.name} of site {balancer.site}: {each.unrouted}")
+        Happening(
+            EventReason.EDGE_WITHOUT_ADDRESS,
+            f"edge {each.name} of site {balancer.site} can get no address: {each.unrouted}",
+        )
         for balancer in world.balancers
         for each in balancer.edges
         if each.unrouted
@@ -287,9 +313,9 @@ def _of_clients(world: World) -> list[Happening]:
     if world.record is not None:
         direct = world.record == APISERVERS
         where = world.record if direct else f"site {world.record}"
-        found.append(Happening("NameLeads", f"its name leads to {where}", EventType.NORMAL))
-        # A fixed address is there before anything serves.
+        found.append(Happening(EventReason.NAME_RESOLVED, f"its name leads to {where}", EventType.NORMAL))
+        # A fixed address exists before anything serves.
         if world.memory.served_site is not None and not world.balancer(world.record).ready:
             who = "its name" if direct else f"the load balancer of {where}"
-            found.append(Happening("NoBackends", f"{who} leads to no ready apiserver"))
+            found.append(Happening(EventReason.NO_BACKENDS, f"{who} leads to no ready apiserver"))
     return found

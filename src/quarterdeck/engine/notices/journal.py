@@ -1,4 +1,4 @@
-"""What is told of steps in a plane's journal."""
+"""The entries of steps and observations in a plane's journal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def tell_step(
     operation: str = "",
     ago: float = 0.0,
 ) -> None:
-    """Tell of a step what came of it, so many seconds ``ago``, and why it was taken."""
+    """Write the outcome of a step, so many seconds ``ago``, and why it was taken."""
     await plane.store.append(
         JournalEntry(
             plane=plane.name,
@@ -38,24 +38,24 @@ async def tell_step(
     )
 
 
-# What the report's timeline shows of one observation, as JSON for the journal.
+# The facts of one observation that the report's timeline shows, as JSON for the journal.
 
-#: Seconds between two rows of the journal that differ in nothing but how many connections there are.
+#: Seconds between two rows of the journal that differ only in the number of connections.
 CONNECTIONS_EVERY = 15.0
 
 
 @dataclass
 class JournalFilter:
-    """What of the observations is worth a row of the journal, which is an fsync."""
+    """Decides which observations are worth a row of the journal, which costs an fsync."""
 
     _last: Mapping[str, JsonValue] = field(default_factory=dict)
     _at: float = 0.0
 
     def news(self, world: World, now: float) -> Mapping[str, JsonValue] | None:
-        """What to write down of this observation at ``now`` (seconds, any clock that only grows), if anything.
+        """The row for this observation at ``now`` (seconds, any monotonic clock), if it has news.
 
-        Clients come and go all the time: how many connections there are is written down with everything else, and by
-        itself only now and then.
+        Clients come and go all the time: the number of connections is part of each row, but makes a row by itself only
+        every ``CONNECTIONS_EVERY`` seconds.
         """
         seen = snapshot(world)
         same = _without_connections(seen) == _without_connections(self._last)

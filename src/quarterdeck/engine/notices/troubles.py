@@ -1,4 +1,4 @@
-"""What a driver makes of errors: which end it, how long it waits after the others, and who is told of them."""
+"""How a driver handles errors: which end it, how long it waits after others, and how it reports them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.watchers import Watcher, Watchers
 from quarterdeck.errors import Corrupt, Gone, InvalidInput, LeaseLost, NotApplied, Paused, QuarterdeckError, Unavailable
 from quarterdeck.etcd.faults import EtcdFault
 from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
 
-#: What a driver may meet and go on after: what ports raise, and what the operating system does beside.
+#: Errors after which a driver can continue: those of ports, and those of the operating system.
 MET = (QuarterdeckError, OSError)
-#: Seconds: the longest pause after failures. The pause doubles with each failure, so often at most.
+#: Seconds: the longest pause after failures. The pause doubles with each failure, at most so often.
 LONGEST_PAUSE = 2.0
 _DOUBLINGS = 5
 
@@ -24,20 +25,18 @@ _DOUBLINGS = 5
 class Disposition(Enum):
     """What an error means for the driver that meets it."""
 
-    AGAIN = auto()  # look again, and try what is then to be done
-    OVER = auto()  # this driver has nothing left to do: another one drives, the plane is gone, the user says stop
-    HOPELESS = auto()  # no retry mends it: a person has to, and the operation has failed until then
+    AGAIN = auto()  # observe and plan again
+    OVER = auto()  # this driver must stop: another one drives, the plane is gone, or it is paused
+    HOPELESS = auto()  # no retry helps: a person must act, and the operation has failed until then
 
 
 def fate(error: Exception) -> Disposition:
-    """What becomes of the driver that meets this error."""
+    """What this error means for the driver."""
     match error:
         case LeaseLost() | Gone() | Paused():
             return Disposition.OVER
         case EtcdFault():
-            return (
-                Disposition.AGAIN
-            )  # what etcd refuses now is not asked of it again when the next look shows otherwise
+            return Disposition.AGAIN  # the next observation shows whether the refused call is still needed
         case InvalidInput() | Corrupt() | NotApplied():
             return Disposition.HOPELESS
         case QuarterdeckError() | OSError():
@@ -48,7 +47,7 @@ def fate(error: Exception) -> Disposition:
 
 @dataclass(kw_only=True)
 class Troubles:
-    """Of one drive of one plane. Each trouble is told once, in one line, and again only after things went well."""
+    """The errors of one drive of one plane. Each is reported once, in one line, and again only after a success."""
 
     store: Store
     plane: str
@@ -62,18 +61,18 @@ class Troubles:
     _telling: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def pause(self, least: float) -> float:
-        """Seconds to wait before the next look: ``least`` when all went well."""
+        """Seconds to wait before the next observation: ``least`` after a success."""
         longer: float = least * 2**self._failures
         return min(longer, max(least, LONGEST_PAUSE))
 
     def went(self, *, well: bool) -> None:
-        """How the last round went."""
+        """Record whether the last round succeeded."""
         self._failures = 0 if well else min(self._failures + 1, _DOUBLINGS)
         if well:
             self._met.clear()
 
     async def meet(self, error: Exception) -> None:
-        """Tell of what ended a round. Raises it when it is not to be tried again."""
+        """Report the error that ended a round. Raises it when it is not retried."""
         if fate(error) is not Disposition.AGAIN:
             raise error
         self.went(well=False)
@@ -81,25 +80,27 @@ class Troubles:
         if str(known) not in self._met:
             self._met.add(str(known))
             await self.watch(lambda watcher: watcher.troubled(known))
-            await self._write(Happening("Trouble", str(known)), str(known))
+            await self._write(Happening(EventReason.RECONCILE_ERROR, str(known)), str(known))
 
     async def watch(self, say: Callable[[Watcher], Awaitable[None]]) -> None:
-        """Tell all watchers; one that is lost in doing so makes an event."""
+        """Notify all watchers; one that fails is dropped, which makes an event."""
         for text in await self.watchers.tell(say):
-            await self._write(Happening("WatcherLost", text), text)
+            await self._write(Happening(EventReason.WATCHER_LOST, text), text)
 
     async def say(self, error: QuarterdeckError) -> None:
-        """Tell the watchers of something that is waited for."""
+        """Notify the watchers of something that is waited for."""
         await self.watch(lambda watcher: watcher.troubled(error))
 
     async def say_defect(self, doing: str, error: Exception) -> None:
-        """Tell the watchers of what nobody could foresee, with its traceback: it is the cause of what they are told."""
-        told = QuarterdeckError(doing, f"{type(error).__name__}: {error}", "this is a defect of quarterdeck: report it")
+        """Notify the watchers of an unexpected error, which is the cause of the reported one, with its traceback."""
+        told = QuarterdeckError(
+            doing, f"{type(error).__name__}: {error}", "this is a bug in quarterdeck: please report it"
+        )
         told.__cause__ = error
         await self.say(told)
 
     async def tell(self, *happened: Happening) -> None:
-        """Record events, with those that could not be recorded when they came up. Steps may fail at the same time."""
+        """Record events, with those that could not be recorded earlier. Steps may fail at the same time."""
         self._untold += happened
         async with self._telling:
             while self._untold:
@@ -107,8 +108,8 @@ class Troubles:
                 self._untold.pop(0)
 
     async def tell_now(self, so: frozenset[Happening], since: float) -> None:
-        """Record what has become so since it was last asked. Another driver may have recorded it before this one: what
-        the plane's events have, ``since`` it was created, is no news.
+        """Record the facts that are new since the last call. A previous driver may have recorded some: facts among the
+        plane's events ``since`` it was created are not new.
         """
         if self._so is None:
             events = await self.store.events(self.plane)
@@ -118,14 +119,14 @@ class Troubles:
         self._so = so
 
     async def _write(self, happened: Happening, text: str) -> None:
-        """In the events and in the journal. A store that is the trouble itself is told of the event later."""
+        """Write to the events and the journal. If the store itself fails, the event is recorded later."""
         with contextlib.suppress(Unavailable):
             await self.tell(happened)
             await self.store.append(
                 JournalEntry(
                     plane=self.plane,
                     time=self.clock(),
-                    kind=happened.reason,
+                    kind=happened.reason.value,
                     text=text,
                     outcome=EntryOutcome.NOTED,
                     operation=self.operation,
@@ -134,38 +135,38 @@ class Troubles:
 
 
 def in_words(error: Exception) -> QuarterdeckError:
-    """The error as one of quarterdeck's."""
+    """The error as a QuarterdeckError."""
     if isinstance(error, QuarterdeckError):
         return error
     seen = f"{getattr(error, 'filename', None) or 'the operating system'}: {getattr(error, 'strerror', None) or error}"
-    return Unavailable("driving the plane", seen, "it is tried again; look at the disk and the limits of this host")
+    return Unavailable("driving the plane", seen, "quarterdeck retries; check the disk and the limits of this host")
 
 
-# Failures of what goes on beside driving a plane: each is told once, and again only after it went well.
+# Failures of background tasks of a plane: each is reported once, and again only after a success.
 
 
 @dataclass(kw_only=True)
 class Failures:
-    """What failed and is tried again, by what it is in words. ``reason`` is that of the events that tell of it. What
-    nobody could foresee is a defect: watchers are told of it as well, with its traceback.
+    """Failures of retried tasks, by the name of the task. ``reason`` is the reason of their events. An unexpected error
+    is a bug: watchers are notified of it as well, with its traceback.
     """
 
     troubles: Troubles
-    reason: str
+    reason: EventReason
     _told: dict[str, str] = field(default_factory=dict)
 
     def went_well(self, what: str) -> None:
-        """It did not fail: the next failure is news."""
+        """Record a success: the next failure is new."""
         self._told.pop(what, None)
 
     async def tell(self, what: str, error: Exception, seen: str = "") -> None:
-        """Tell of a failure; ``seen``: in these words."""
+        """Report a failure, with the words ``seen`` if given."""
         known = isinstance(error, MET)
         seen = seen or (str(in_words(error)) if known else f"{type(error).__name__}: {error}")
         if self._told.get(what) == seen:
             return
         self._told[what] = seen
-        with contextlib.suppress(Unavailable):  # then it is told with what comes next
+        with contextlib.suppress(Unavailable):  # then it is recorded with the next event
             await self.troubles.tell(Happening(self.reason, f"{what}: {seen}"))
         if not known:
             await self.troubles.say_defect(what, error)

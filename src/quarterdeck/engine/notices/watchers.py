@@ -1,4 +1,4 @@
-"""Who is told what a driver does: the terminal, a probe that has to be told in time."""
+"""Watchers: listeners for the progress of a driver, such as the terminal, or a probe that must react in time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.world import World
 
-_NO_MORE = "it is told nothing more; the work goes on"
+_NO_MORE = "it gets no more notifications; the work continues"
 
 
 class Watcher(Protocol):
-    """Somebody who is told what happens. One that raises is told nothing more."""
+    """A listener for progress. One that raises gets no more notifications."""
 
     async def observed(self, world: World, plan: Plan) -> None:
         """After each observation."""
@@ -26,24 +26,24 @@ class Watcher(Protocol):
         ...
 
     async def lasts(self, step: Step, seconds: float) -> None:
-        """While a step is under way, once it has taken so long."""
+        """During a step, once it has taken so long."""
         ...
 
     async def ended(self, step: Step, seconds: float, error: QuarterdeckError | None) -> None:
-        """After a step; ``error`` when it failed (it is tried again, and told again only when that ends otherwise)."""
+        """After a step; ``error`` if it failed (it is retried, and reported again only with another outcome)."""
         ...
 
     async def asks(self, step: Step, must: Must) -> None:
-        """Again and again until a person has done what a step needs; then it ends."""
+        """Repeatedly until a person has made the manual change of a step; then it ends."""
         ...
 
     async def troubled(self, error: QuarterdeckError) -> None:
-        """When something else failed than a step; it is tried again, and not told again before it went well."""
+        """When something else than a step failed; it is retried, and reported again only after a success."""
         ...
 
 
 class Unwatched:
-    """Nobody is told."""
+    """A watcher that ignores everything."""
 
     async def observed(self, world: World, plan: Plan) -> None:
         """See ``Watcher``."""
@@ -65,22 +65,22 @@ class Unwatched:
 
 
 class Watchers:
-    """Several watchers, told in turn. A driver goes on without those that raise: nobody's work depends on them."""
+    """Several watchers, notified in turn. A driver drops those that raise: its work does not depend on them."""
 
     def __init__(self, watchers: Iterable[Watcher] = ()) -> None:
         self._watchers = list(watchers)
 
     async def tell(self, say: Callable[[Watcher], Awaitable[None]]) -> tuple[str, ...]:
-        """Tell all of them. Returns a sentence for each that is left out from now on, which the others were told."""
+        """Notify all of them. Returns a sentence for each that was dropped, of which the others were notified."""
         lost: list[str] = []
         for watcher in tuple(self._watchers):
             try:
                 await say(watcher)
-            except Exception as error:  # noqa: BLE001 - whatever ails a terminal or a probe, clients must not suffer
+            except Exception as error:  # noqa: BLE001 - a broken terminal or probe must not affect clients
                 self._watchers.remove(watcher)
                 lost.append(_goodbye(watcher, error))
         for text in tuple(lost):
-            lost += await self._farewell(QuarterdeckError("telling a watcher", text, _NO_MORE))
+            lost += await self._farewell(QuarterdeckError("notifying a watcher", text, _NO_MORE))
         return tuple(lost)
 
     async def _farewell(self, error: QuarterdeckError) -> tuple[str, ...]:

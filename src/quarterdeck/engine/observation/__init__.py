@@ -1,1 +1,1 @@
-"""What is seen of a plane: every source asked at once, and joined to one world."""
+"""The observation of a plane: all sources are queried at once, and joined to one world."""

@@ -1,4 +1,4 @@
-"""From what each source said to one world. Pure: what was not heard, or too long ago, stays unknown."""
+"""Joins the answers of all sources to one world. Pure: missing and outdated answers stay unknown."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from quarterdeck.model.world import MachineFact, ReplicaFact, World
 
 T = TypeVar("T")
 
-#: Seconds after which nothing is concluded any more from what was seen. No look takes as long, so that the observer
-#: itself stood still meanwhile, or its host slept.
+#: Seconds after which an answer no longer counts. No observation takes as long, so the observer itself was frozen, or
+#: its host slept.
 TOO_OLD = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Dated(Generic[T]):
-    """What a source said, asked ``at`` a time (in seconds, on the clock that nobody sets). None: it did not answer."""
+    """The answer of a source, requested ``at`` a time (seconds on the steady clock). None: it did not answer."""
 
     at: float
     said: T | None
 
     def by(self, now: float) -> T | None:
-        """What of it counts at a later time."""
+        """The answer, if it still counts at a later time."""
         return self.said if now - self.at <= TOO_OLD else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlace:
-    """Where a replica is found on its machine: the names of its units, and of its volume of a ``storage_class``;
+    """The place of a replica on its machine: the names of its units, and of its volume of a ``storage_class``;
     ``events`` is the volume of its member of the events' cluster (None: it has no such member).
     """
 
@@ -50,8 +50,8 @@ class ReplicaPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EtcdFacts:
-    """What etcd said: the membership that a quorum confirmed, if one did, or else the ``words`` of members on
-    themselves; and who has data that is not the plane's.
+    """The facts from etcd: the membership that a quorum confirmed, or else the members' reports about themselves; and
+    the members with data that is not the plane's.
     """
 
     membership: Membership | None = None
@@ -61,25 +61,27 @@ class EtcdFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What a replica's own processes said: whether its apiserver is ready (None: unknown) and what it says if it is not
-    (``unready``: which of its checks fail), whether etcd's peer port
-    answers, or that of the events' etcd, and as which revisions the apiserver has its files, if it was asked and said
-    so. ``given`` and ``stuck``: see ``ReplicaFact``.
-    """
+    """The answers of a replica's own processes."""
 
+    #: Whether its apiserver is ready; None: unknown.
     ready: bool | None = None
+    #: The failing checks of an apiserver that is not ready.
     unready: str = ""
+    #: Whether etcd's peer port answers.
     peer_up: bool = False
     events_peer_up: bool = False
+    #: The revisions that match the loaded files of its apiserver; None: it was not queried, or did not report them.
     loaded: frozenset[str] | None = None
+    #: See ``ReplicaFact``.
     given: frozenset[str] = frozenset()
     stuck: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnhealthyPrograms:
-    """The programs of a replica that run and are not well as far as they say, and those of them that were; and the
-    managers of sets of controllers among these that have said nothing for so long that their locks will pass on.
+    """The programs of a replica that run and do not report that they are healthy; those of them that were (``hung``);
+    and the managers of controller sets that have been silent for so long that their locks are about to pass to others
+    (``frozen``).
     """
 
     all: frozenset[Component] = frozenset()
@@ -89,32 +91,36 @@ class UnhealthyPrograms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """All that was seen of one plane, by source: ``sites`` and ``balancers`` by site, ``servers`` and ``silent`` by
-    replica.
-    ``leading``: who leads each kind of controllers. ``restless`` are units that end again and again, as (site, name),
-    and ``endings`` has why a unit ended. ``quiet``: as in ``ReplicaFact``, by replica. ``events`` is of the events'
-    etcd (None: there is none).
-    """
+    """All observed facts about one plane, by source."""
 
+    #: By site.
     sites: Mapping[str, Dated[SiteFacts]]
     etcd: Dated[EtcdFacts]
+    #: By replica.
     servers: Mapping[str, Dated[ServerFacts]]
+    #: By site.
     balancers: Mapping[str, Dated[tuple[EdgeSeen, ...]]]
     name: Dated[NameFact]
+    #: Units that exit repeatedly, as (site, name).
     restless: frozenset[tuple[str, str]] = frozenset()
+    #: Why units exited, by (site, name).
     endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    #: As in ``ReplicaFact``, by replica.
     quiet: Mapping[str, tuple[tuple[Component, str], ...]] = field(default_factory=dict)
+    #: By replica.
     silent: Mapping[str, UnhealthyPrograms] = field(default_factory=dict)
+    #: The events' etcd; None: it does not exist.
     events: Dated[EtcdFacts] | None = None
+    #: The leader of each kind of controllers.
     leading: tuple[Leadership, ...] = ()
 
 
 def assemble(known: World, places: Mapping[str, ReplicaPlace], seen: Seen, now: float) -> World:
-    """The world: what is ``known`` without a look, and what was seen by ``now``. ``places`` are by replica."""
+    """The world: the ``known`` state, and the facts observed until ``now``. ``places`` are by replica."""
     sites = {name: facts for name, each in seen.sites.items() if (facts := each.by(now)) is not None}
     etcd = seen.etcd.by(now) or EtcdFacts()
     events = (seen.events.by(now) if seen.events is not None else None) or EtcdFacts()
-    name = seen.name.by(now) or NameFact(known=False, trouble="it was not looked at in time")
+    name = seen.name.by(now) or NameFact(known=False, trouble="it was not read in time")
     edges = {site: each.by(now) or () for site, each in seen.balancers.items()}
     balancers = {
         site: joined(site, each, name.addresses or (), _places_of(each, sites.get(site)))
@@ -190,7 +196,7 @@ def _replica(
 
 
 def _unseen(record: Replica, place: ReplicaPlace, there: MachineFacts | None) -> ReplicaFact:
-    """A replica whose machine does not answer, or says nothing of its units."""
+    """A replica whose machine does not answer, or does not report its units."""
     down = there is not None and there.machine.state is MachineState.DOWN
     return ReplicaFact(
         name=record.name,
@@ -202,7 +208,7 @@ def _unseen(record: Replica, place: ReplicaPlace, there: MachineFacts | None) ->
 
 
 def _attached(record: Replica, place: ReplicaPlace, site: SiteFacts | None) -> tuple[bool, str]:
-    """Whether all volumes of a replica can go to other machines, and where one is that has left its own."""
+    """Whether all volumes of a replica can move to other machines, and the other machine that one is on."""
     if site is None:
         return False, ""
     volumes = ((place.volume, place.storage_class), *((place.events,) if place.events is not None else ()))
@@ -219,8 +225,8 @@ def _events(
 
 
 def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: MachineFacts) -> bool | None:
-    """Whether a member's data is there. Where the site tells no more of its storage class it is somewhere, and so it is
-    where another machine has the volume.
+    """Whether a member's data exists. It is unknown where the site does not report its storage class, or another
+    machine has the volume.
     """
     if storage_class in site.reattachable and site.away_from(machine.machine.name, volume):
         return None
@@ -229,7 +235,7 @@ def _has_data(volume: str, storage_class: str, site: SiteFacts, machine: Machine
 
 
 def _places_of(edges: Sequence[EdgeSeen], facts: SiteFacts | None) -> dict[str, Where]:
-    """Where the machines of edges are, as far as it is known."""
+    """The places of the machines of edges, as far as known."""
     found = {each.name: facts.machine(each.name) for each in edges} if facts is not None else {}
     return {
         name: Where(seen.machine.zone, seen.machine.host, seen.machine.why)
@@ -239,7 +245,7 @@ def _places_of(edges: Sequence[EdgeSeen], facts: SiteFacts | None) -> dict[str, 
 
 
 def _machines(sites: Mapping[str, SiteFacts]) -> Iterator[MachineFact]:
-    """Those that may be given replicas."""
+    """The machines that can get replicas."""
     for site in sites.values():
         for machine in (each.machine for each in site.machines):
             if machine.role is MachineRole.CONTROL and machine.declared:

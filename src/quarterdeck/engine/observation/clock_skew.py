@@ -1,4 +1,4 @@
-"""Whether the clocks of a plane's machines agree: certificates and tokens are judged by each by its own."""
+"""Whether the clocks of a plane's machines agree: each checks certificates and tokens by its own clock."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from dataclasses import dataclass
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
-from quarterdeck.engine.notices.conditions import CLOCKS_AGREE
+from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.engine.observation.queries import or_none
 from quarterdeck.model.capabilities import ClockOffset
 from quarterdeck.model.units import MachineState
 from quarterdeck.model.world import World
 
-#: Seconds by which clocks may differ: certificates are valid from a little before they were made.
+#: Seconds by which clocks may differ: certificates are valid from a little before they were issued.
 MOST_SKEW = 30.0
 
 
 @dataclass(kw_only=True)
 class WatchClocks:
-    """A duty: the clocks of the machines that have replicas are read every so many seconds, and told in a condition.
-    Nothing follows from it: who sets clocks is a person, or NTP.
+    """A duty: the clocks of the machines with replicas are read every so many seconds, and reported in a condition.
+    Nothing else follows: a person, or NTP, sets clocks.
     """
 
     every: float = 60.0
     _last: float = -math.inf
 
     async def turn(self, plane: Plane, world: World) -> None:
-        """See ``ShortTurn``. Of machines that do not answer nothing is said."""
+        """See ``ShortTurn``. Machines that do not answer are left out."""
         now = asyncio.get_running_loop().time()
         if now - self._last < self.every:
             return
@@ -40,5 +40,9 @@ class WatchClocks:
         found = zip(there, await asyncio.gather(*map(or_none, measured)), strict=True)
         off = {machine: seconds for machine, seconds in found if seconds is not None and abs(seconds) > MOST_SKEW}
         said = [f"the clock of machine {each} is off by {off[each]:+.0f} s: set it, and run NTP there" for each in off]
-        status, reason = (ConditionStatus.FALSE, "ClockSkew") if said else (ConditionStatus.TRUE, "InTime")
-        await tell_condition(plane, CLOCKS_AGREE, (status, reason, "; ".join(said)))
+        status, reason = (
+            (ConditionStatus.FALSE, ConditionReason.CLOCK_SKEW)
+            if said
+            else (ConditionStatus.TRUE, ConditionReason.SYNCHRONIZED)
+        )
+        await tell_condition(plane, ConditionType.CLOCKS_SYNCHRONIZED, (status, reason, "; ".join(said)))

@@ -1,7 +1,7 @@
 """Whether the members of an etcd cluster have the same data: each one's hash of all keys up to one revision.
 
-Members apply the same log, so that all have the same, unless a disk or a program erred. What most of all voters have is
-the plane's data then. Where no such majority is known nobody can say whose is right, and a person has to.
+Members apply the same log, so all have the same data, unless a disk or a program erred. Then the data of the majority
+of voters is the plane's. Where no majority is known, a person must decide whose data is right.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from quarterdeck.model.findings import Finding, Verdict, ok, refuse
 from quarterdeck.model.memory import Replica
 from quarterdeck.planner.quorum import quorum
 
-#: How often all are asked until each has told its hash at one revision, and the seconds in between: one that lags has
-#: not come so far yet, and one that is just forgetting history hashes less than the others.
+#: How often all are queried until each has returned its hash at one revision, and the seconds in between: a lagging one
+#: has not reached it yet, and one that is just compacting hashes less than the others.
 _TRIES = 5
 _BETWEEN = 0.3
 
@@ -32,7 +32,7 @@ Hashes = Mapping[str, KeySpaceHash | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """All voters of a cluster with the hash of what each has at ``revision`` (None: not known), and what follows."""
+    """All voters of a cluster with the hash of their data at ``revision`` (None: unknown), and what follows."""
 
     cluster: Cluster
     revision: int
@@ -40,14 +40,14 @@ class Compared:
 
     @property
     def right(self) -> int | None:
-        """The hash that most of all voters have, known or not; None if no hash is that of so many."""
+        """The hash of a majority of all voters; None if there is none."""
         known = Counter(each for each in self.hashes.values() if each is not None)
         found, count = known.most_common(1)[0] if known else (None, 0)
         return found if count >= quorum(len(self.hashes)) else None
 
     @property
     def differ(self) -> tuple[str, ...]:
-        """The replicas whose member has something else than most have."""
+        """The replicas whose member has other data than the majority."""
         right = self.right
         return tuple(name for name, has in self.hashes.items() if right is not None and has not in (None, right))
 
@@ -58,14 +58,14 @@ class Compared:
 
     @property
     def torn(self) -> bool:
-        """Whether members differ, and nobody can say whose data is right."""
+        """Whether members differ, and it cannot be decided whose data is right."""
         return self.right is None and len({each for each in self.hashes.values() if each is not None}) > 1
 
 
 async def compare(plane: Plane, cluster: Cluster = Cluster.MAIN) -> Compared:
-    """Compare what the voters of a cluster have. Each reads all its keys for it. Raises Unavailable without a quorum.
+    """Compare the data of the voters of a cluster. Each reads all its keys for it. Raises Unavailable without a quorum.
 
-    Who seems to differ is asked again at another revision, and differs only if it does then as well.
+    A voter that seems to differ is queried again at another revision, and must differ there as well.
     """
     found = await _once(plane, cluster)
     if not found.differ and not found.torn:
@@ -76,7 +76,7 @@ async def compare(plane: Plane, cluster: Cluster = Cluster.MAIN) -> Compared:
 
 
 async def _once(plane: Plane, cluster: Cluster) -> Compared:
-    """All voters at one revision; who has not told its hash at it after several tries has none."""
+    """All voters at one revision; one that has not returned its hash after several attempts has none."""
     urls = client_urls(plane, cluster)
     voters = await _voters(plane, cluster, urls)
     tries = 0
@@ -91,7 +91,7 @@ async def _once(plane: Plane, cluster: Cluster) -> Compared:
 
 
 async def _voters(plane: Plane, cluster: Cluster, urls: tuple[str, ...]) -> dict[str, Replica | None]:
-    """The voters by name. One that no replica is recorded for counts, too; its data is not known."""
+    """The voters by name. One without a recorded replica counts as well; its data is unknown."""
     listed = await plane.etcd.members(urls)
     owner = owners(plane, cluster, listed)
     voters = ((each, owner.get(each.id)) for each in listed if not each.is_learner)
@@ -104,16 +104,16 @@ async def _hash(plane: Plane, record: Replica | None, cluster: Cluster, revision
     try:
         return await or_none(plane.etcd.hash_keys(client_url(record, cluster), revision))
     except NotFound:
-        return None  # it has not come so far, or has forgotten that already
+        return None  # it has not reached the revision, or has compacted it
 
 
 def _comparable(hashes: Hashes) -> bool:
-    """Whether all have told their hash, of the same history."""
+    """Whether all have returned their hash, of the same history."""
     return None not in hashes.values() and len({each.compact_revision for each in hashes.values() if each}) == 1
 
 
 def _of_one_kind(hashes: Hashes) -> dict[str, int | None]:
-    """The hashes of those that have the history which most have."""
+    """The hashes of those with the most common history."""
     histories = Counter(each.compact_revision for each in hashes.values() if each is not None)
     most = histories.most_common(1)[0][0] if histories else 0
     return {
@@ -122,7 +122,7 @@ def _of_one_kind(hashes: Hashes) -> dict[str, int | None]:
 
 
 async def compare_all(plane: Plane) -> tuple[Compared, ...]:
-    """Both clusters of a plane, if it has both. Raises Unavailable where one that is there has no quorum."""
+    """All clusters of a plane. Raises Unavailable where an existing one has no quorum."""
     if not plane.memory.created:
         doing, step = f"comparing the data of plane {plane.name}", f"see 'quarterdeck status {plane.name}'"
         raise Unavailable(doing, "its etcd was not founded yet", step)
@@ -130,18 +130,18 @@ async def compare_all(plane: Plane) -> tuple[Compared, ...]:
 
 
 async def same_data(move: Move) -> Finding:
-    """All members have the same data: who comes copies what one of them has. One that a person wants exchanged may have
+    """All members have the same data: a new one copies from one of them. A member that a person wants replaced may have
     other data.
     """
     found = await compare(move.plane)
     if found.torn:
-        seen = f"members differ at etcd revision {found.revision:,}, and no majority has the same"
-        return refuse("same data", seen, f"find out whose data is right: 'quarterdeck etcd check {move.plane.name}'")
+        seen = f"members differ at etcd revision {found.revision:,}, and no majority agrees"
+        return refuse("same data", seen, f"find out which data is right: 'quarterdeck etcd check {move.plane.name}'")
     wrong = [name for name in found.differ if name not in move.wanted.spec.replace_replicas]
     if wrong:
-        seen = f"{', '.join(wrong)} has other data than most at etcd revision {found.revision:,}"
-        return refuse("same data", seen, f"have it exchanged: 'replica replace {move.plane.name} {wrong[0]}'")
+        seen = f"{', '.join(wrong)} has other data than most members at etcd revision {found.revision:,}"
+        return refuse("same data", seen, f"replace it: 'replica replace {move.plane.name} {wrong[0]}'")
     silent = [name for name, has in found.hashes.items() if has is None]
     if silent:
-        return Finding("same data", Verdict.WARN, f"not known of {', '.join(silent)}")
+        return Finding("same data", Verdict.WARN, f"unknown for {', '.join(silent)}")
     return ok("same data", f"{len(found.hashes)} members at etcd revision {found.revision:,}")

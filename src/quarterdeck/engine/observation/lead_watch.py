@@ -1,11 +1,11 @@
-"""Whether the holder of a lease renews it, by what was read of it again and again. Pure.
+"""Whether the holder of a lease renews it, from repeated readings. Pure.
 
 The rule is client-go's (tools/leaderelection): what counts is for how long the renewal has not changed, on the reader's
-own clock, and neither what the holder's clock says nor for how long it claims the lease. Who reads for the first time
-goes by when the renewal was written, on the apiserver's clock, and waits for a moment whether it changes: the clocks of
-two apiservers may differ.
+own clock, and neither the holder's clock nor its claimed duration. The first reading uses the time at which the renewal
+was written, on the apiserver's clock, and waits for a moment whether it changes: the clocks of two apiservers may
+differ.
 
-All times are in seconds on a clock that nobody sets.
+All times are in seconds on a steady clock.
 """
 
 from __future__ import annotations
@@ -17,35 +17,38 @@ from quarterdeck.kube.port import SeenLease
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import UNLED_S, Leadership
 
-#: Seconds for which a lease must have been seen unchanged before anything is concluded: holders renew every 2 s.
+#: Seconds for which a lease must be observed unchanged before it counts as not renewed: holders renew every 2 s.
 SURE_S = 5.0
-#: Seconds between two readings after which what came between is not known.
+#: Seconds between two readings after which changes in between may have been missed.
 GAP_S = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedLease:
-    """A lease (None: there is none) as it was read last, at ``read``; it is as it is ``since``, at the latest.
-    ``moved``: that it changed then was seen. ``steady``: since when it was read without a gap, and did not change.
-    ``replica``: whose program says that it holds it ("": none does); ``alone``: since when all programs of the plane
-    say that they do not, though somebody holds it (None: not so).
-    """
+    """The state of a watched lease."""
 
+    #: The last reading; None: it does not exist.
     lease: SeenLease | None
+    #: The time of the last reading.
     read: float
+    #: It is unchanged at least since then.
     since: float
+    #: It was read without a gap, and unchanged, since then.
     steady: float
+    #: The change at ``since`` was observed.
     moved: bool = False
+    #: The replica whose program reports that it holds it; "": none does.
     replica: str = ""
+    #: Since when all programs of the plane report that they do not hold it, although it has a holder; None: not so.
     alone: float | None = None
 
     @classmethod
     def begun(cls, lease: SeenLease | None, now: float) -> WatchedLease:
-        """What the first reading tells."""
+        """The state after the first reading."""
         return cls(lease=lease, read=now, since=now, steady=now)
 
     def after(self, lease: SeenLease | None, now: float) -> WatchedLease:
-        """The same after one more reading."""
+        """The state after one more reading."""
         if _renewal(lease) == _renewal(self.lease):
             steady = self.steady if now - self.read <= GAP_S else now
             return replace(self, lease=lease, read=now, steady=steady)
@@ -54,7 +57,7 @@ class WatchedLease:
         return replace(new, replica=self.replica, alone=self.alone) if same else new
 
     def claimed(self, said: Mapping[str, bool | None]) -> WatchedLease:
-        """The same, with what the plane's programs say, by replica (None: it does not answer)."""
+        """The state with the reports of the plane's programs, by replica (None: it does not answer)."""
         claims = [name for name, holds in said.items() if holds]
         disowned = bool(said) and all(holds is False for holds in said.values()) and bool(_holder(self.lease))
         alone = (self.read if self.alone is None else self.alone) if disowned else None
@@ -62,21 +65,21 @@ class WatchedLease:
 
     @property
     def foreign(self) -> bool:
-        """Whether somebody else renews it: that was seen after all programs of the plane had said that they do not hold
-        it. One of them that had just died would have renewed it before.
+        """Whether another process renews it: a renewal was observed after all programs of the plane had reported that
+        they do not hold it. A program that had just died would have renewed it before.
         """
         return self.alone is not None and self.since > self.alone and self._unrenewed_s < UNLED_S
 
     @property
     def _unrenewed_s(self) -> float:
-        """Seconds since anybody renewed it. What was seen by oneself outweighs the apiserver's clock."""
+        """Seconds since its last renewal. Own observations count more than the apiserver's clock."""
         watched = self.read - self.since
         age = self.lease.age_s if self.lease is not None else None
         return watched if self.moved or age is None else max(watched, age)
 
     def judged(self, component: Component, name: str, *, once: bool = False) -> Leadership:
-        """What is so of the lease ``name`` of a component. ``once``: nobody looks again, so that a lease which is not
-        there now, and does not come while it is looked at, counts.
+        """The leadership from the lease ``name`` of a component. ``once``: there is no later reading, so a lease that
+        does not exist during the observation counts as missing.
         """
         lease, idle = self.lease, self._unrenewed_s
         if self.foreign and self.alone is not None:
@@ -108,12 +111,12 @@ def _holder(lease: SeenLease | None) -> str:
 
 
 def _renewal(lease: SeenLease | None) -> tuple[str, float | None, float | None] | None:
-    """What a renewal changes; not the resource version, which anybody's label changes."""
+    """The fields that a renewal changes; not the resource version, which any change of labels changes."""
     return (lease.holder, lease.renewed, lease.acquired) if lease is not None else None
 
 
 def _tenure(lease: SeenLease | None) -> float:
-    """For how many seconds its holder has had it, by the holder's own clock."""
+    """For how many seconds its holder has held it, by the holder's own clock."""
     if lease is None or lease.renewed is None or lease.acquired is None:
         return 0.0
     return lease.renewed - lease.acquired

@@ -1,7 +1,7 @@
-"""Which programs run and do not get well: asked as a kubelet asks, of whoever drives alone, and seldom of who is well.
+"""Which programs run and are unhealthy: checked like a kubelet's probes, only by the driver, and rarely while healthy.
 
-A program that has never been well as the process that it is may be starting, which takes as long as it takes. One that
-was, and is no more, hangs. So it is the process that is remembered, not the program.
+A process that was never healthy may still be starting, which takes as long as it takes. One that was healthy, and no
+longer is, hangs. So processes are remembered, not programs.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from quarterdeck.model.membership import Health, Membership
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.units import UnitState, UnitStatus
 
-#: Seconds between two questions to a program that was not well, or not ready; to a controller that was well; and to one
-#: that has just been started: a change may wait for it before it goes on with the next replica.
+#: Seconds between two checks of a program that was unhealthy, or not ready; of a healthy controller; and of one that
+#: was just started: a rollout may wait for it before it continues with the next replica.
 OFTEN = 2.0
 SELDOM = 20.0
 AT_FIRST = 0.3
-#: The same to a manager of sets of controllers, and seconds of silence after which it stands still: well before others
-#: get its locks (15 s after it renewed them), since it goes on for up to 10 s when it wakes (client-go: leaderelection,
-#: renew).
+#: The same for a manager of controller sets, and seconds of silence after which it counts as frozen: well before others
+#: get its locks (15 s after their renewal), because it keeps acting for up to 10 s when it resumes (client-go:
+#: leaderelection, renew).
 GUARDED = 2.0
 FROZEN = 4.0
-#: For so many seconds it has just been started.
+#: Seconds after a start during which a program was "just started".
 _FIRST = 10.0
-#: Seconds for a process to get well, however much it has to read: as long as ``Settings.start``.
+#: Seconds for a process to become healthy, however much it has to read: as long as ``Settings.start``.
 STARTS = 600.0
 
 
 @dataclass(slots=True)
 class _Process:
-    """A process, known by its number and by how often its unit was started. ``since`` when it is known, whether it was
-    ever well, what it said when it was last asked, and since when it has said nothing good.
+    """A process, identified by its pid and the restarts of its unit: since when it is known, whether it was ever
+    healthy, its last answer, and since when it has not been healthy.
     """
 
     number: tuple[int | None, int]
@@ -55,7 +55,7 @@ class _Process:
 
 @dataclass(kw_only=True)
 class Liveness:
-    """The programs of one plane, look after look."""
+    """The programs of one plane, across observations."""
 
     plane: Plane
     _known: dict[tuple[str, Component], _Process] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class Liveness:
         servers: Mapping[str, Dated[ServerFacts]],
         memberships: Mapping[Cluster, Membership | None],
     ) -> Mapping[str, UnhealthyPrograms]:
-        """The programs that run and are not well as far as they say, by replica. Nothing of machines that do not
-        answer, nor for who does not drive.
+        """The programs that run and do not report that they are healthy, by replica. Empty for machines that do not
+        answer, and for processes that do not drive.
         """
         if self.plane.guard is None:
             return {}
@@ -85,7 +85,7 @@ class Liveness:
         return self._told(memory)
 
     def _runs(self, name: str, component: Component, unit: UnitStatus | None) -> bool:
-        """Whether a program runs; another process than before is another one. What is not seen is what it was."""
+        """Whether a program runs; a new process starts a new record. Unobserved programs keep theirs."""
         if unit is None:
             return False
         if unit.state is not UnitState.RUNNING:
@@ -111,7 +111,7 @@ class Liveness:
         elif component == Component.APISERVER and ready.get(record.name):
             known.well = True
         elif component.is_controller and not ready.get(record.name):
-            known.well = None  # its apiserver is what it waits for
+            known.well = None  # it waits for its apiserver
         elif known.asked is None or now - known.asked >= self._pause(component, known, now):
             known.asked = now
             known.well = bool((await self._answer(record, component, known)).ok)
@@ -149,12 +149,12 @@ class Liveness:
         }
 
     def _guarded(self, component: Component) -> bool:
-        """Whether a program may run controllers that others run when it stands still."""
+        """Whether a program may run controllers that others take over when it is frozen."""
         sets = (each.controller_sets for each in self.plane.revisions.templates.values())
         return component.manages and any(sets)
 
     def _pause(self, component: Component, known: _Process, now: float) -> float:
-        """Seconds between two questions to an apiserver or a controller."""
+        """Seconds between two checks of an apiserver or a controller."""
         if not component.is_controller:
             return OFTEN
         starts = not known.was_well and now - known.since < _FIRST
@@ -164,6 +164,6 @@ class Liveness:
 
 
 def _follows(membership: Membership | None, record: Replica) -> bool | None:
-    """Whether a member does what it is to, in its own cluster's eyes; None where nobody can say."""
+    """Whether a member works, as its cluster reports; None where that is unknown."""
     member = membership.of(record.name) if membership is not None else None
     return {Health.HEALTHY: True, Health.DOWN: False}.get(member.health) if member is not None else None

@@ -1,12 +1,11 @@
-"""Changes of etcd's membership, leadership and alarms that no step of this driver made: people have etcdctl, and other
-programs as well.
-"""
+"""Changes of etcd's membership, leadership and alarms that no step of this driver made, for example with etcdctl."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from quarterdeck.api.events import EventReason
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.membership import Health, MemberFact, Membership
@@ -17,7 +16,7 @@ from quarterdeck.planner.members import NOSPACE, raised
 from quarterdeck.planner.space import has_no_room
 from quarterdeck.stores.port import EventType
 
-#: A change of one member: what is done in etcdctl's words, and the member's id, or the replica that is to get one.
+#: A change of one member: the command of etcdctl, and the member's id, or the replica of a new one.
 _Change = tuple[Cluster, str, int | str]
 _ADD, _REMOVE, _PROMOTE, _UPDATE = "member add", "member remove", "member promote", "member update"
 _LEAD = "move-leader"
@@ -25,24 +24,24 @@ _LEAD = "move-leader"
 
 @dataclass(kw_only=True)
 class MembershipWatch:
-    """Compares each look with the one before, and leaves out what steps of this driver have tried since. A step whose
-    reply was lost may take effect later: it accounts for one such change, whenever that is seen.
+    """Compares each observation with the previous one, without the changes that this driver's steps tried since. A step
+    whose reply was lost may take effect later: it explains one such change, whenever that is observed.
     """
 
     _before: dict[Cluster, Membership] = field(default_factory=dict)
     _tried: set[_Change] = field(default_factory=set)
 
     def tried(self, step: Step) -> None:
-        """Whatever becomes of a step, its effect is the driver's own."""
+        """Record a step, whose effect is the driver's own, whether it succeeds or not."""
         self._tried.update(_changes_of(step))
 
     def news(self, world: World) -> tuple[Happening, ...]:
-        """What somebody else has changed since the look before; nothing of a cluster that was not known then."""
+        """Foreign changes since the previous observation; none for a cluster that was unknown then."""
         found: list[Happening] = []
         for cluster in Cluster:
             membership, before = world.membership_of(cluster), self._before.get(cluster)
             if membership is None:
-                continue  # what changed meanwhile is seen once a quorum answers again
+                continue  # changes are noticed once a quorum answers again
             self._before[cluster] = membership
             if before is not None and before.cluster_id == membership.cluster_id:
                 found += self._compared(cluster, before, membership)
@@ -51,8 +50,8 @@ class MembershipWatch:
         return tuple(found)
 
     def _led(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
-        """That a healthy leader leads no more, unless a step handed over. Elections happen by themselves, and duties
-        hand over as well: nobody is said to have done it.
+        """That a healthy leader lost leadership, unless a step transferred it. Elections happen by themselves, and
+        duties transfer leadership as well: the event names no cause.
         """
         if None in (before.leader, now.leader) or before.leader == now.leader:
             return
@@ -62,7 +61,7 @@ class MembershipWatch:
         healthy = len(former) == 2 and all(each.health is Health.HEALTHY for each in former)
         if healthy and not mine:
             message = f"{now.leader} leads {CALLED[cluster]} instead of {before.leader}, which is healthy"
-            yield Happening("LeaderMoved", message, EventType.NORMAL)
+            yield Happening(EventReason.LEADER_MOVED, message, EventType.NORMAL)
 
     def _compared(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
         for what, of, told in _differences(_by_id(before), _by_id(now)):
@@ -70,16 +69,16 @@ class MembershipWatch:
             self._tried -= mine
             if not mine:
                 message = f"{what} of {told} in {CALLED[cluster]} was not done by quarterdeck"
-                yield Happening("MembershipChanged", message)
+                yield Happening(EventReason.MEMBERSHIP_CHANGED, message)
 
 
 def _unexplained(cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
-    """That NOSPACE is on since the look before, though each voter is known to have room."""
+    """That NOSPACE is on since the previous observation, although each voter is known to have room."""
     if NOSPACE in raised(before) or NOSPACE not in raised(now):
         return
     if all(each.space is not None and not has_no_room(each.space) for each in now.voters):
-        message = f"{CALLED[cluster]} has raised NOSPACE, though every member has room"
-        yield Happening("AlarmUnexplained", message)
+        message = f"{CALLED[cluster]} has raised NOSPACE, although every member has room"
+        yield Happening(EventReason.ALARM_UNEXPLAINED, message)
 
 
 def _by_id(membership: Membership) -> Mapping[int, MemberFact]:
@@ -108,7 +107,7 @@ def _changes_of(step: Step) -> Iterator[_Change]:
 def _differences(
     before: Mapping[int, MemberFact], now: Mapping[int, MemberFact]
 ) -> Iterator[tuple[str, MemberFact, str]]:
-    """What was done, to which member, and that in words."""
+    """The changes: the command, the member, and the member in words."""
     for number, member in now.items():
         was = before.get(number)
         if was is None:

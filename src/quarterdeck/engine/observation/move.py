@@ -1,4 +1,4 @@
-"""A change of a plane's replicas that is about to begin: all that is looked at before it."""
+"""A planned change of a plane's replicas: the input of all preflight checks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quarterdeck.model.world import World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """All that the checks look at. ``wanted`` is the resource as it is to be."""
+    """The input of the checks. ``wanted`` is the resource after the change."""
 
     plane: Plane
     wanted: ControlPlane
@@ -25,22 +25,22 @@ class Move:
 
     @property
     def cordoned(self) -> tuple[str, ...]:
-        """The machines of the target that are given no new replica."""
+        """The cordoned machines of the target."""
         spec = self.target_site.spec
         return tuple(each.name for each in self.target if spec.cordon_of(each.name) is not None)
 
     @property
     def open(self) -> tuple[Machine, ...]:
-        """The machines of the target that may be given a replica."""
+        """The machines of the target that can get a replica."""
         return tuple(each for each in self.target if each.name not in self.cordoned)
 
     @property
     def elsewhere(self) -> bool:
-        """Whether all replicas go to another site."""
+        """Whether all replicas move to another site."""
         return self.wanted.spec.placement.site != self.plane.resource.spec.placement.site
 
     @property
     def coming(self) -> int:
-        """How many replicas are started at once at most, while all that there are go on."""
+        """How many replicas are started at most at once, while all present ones keep running."""
         more = self.wanted.spec.replicas - self.plane.resource.spec.replicas
         return self.wanted.spec.replicas if self.elsewhere else max(1, more)

@@ -1,4 +1,4 @@
-"""The observation: everything that the planner may know, asked of everyone at once, each source by its own observer."""
+"""The observation: all facts for the planner, with one observer for each source, queried concurrently."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """One look at a plane: what was seen, and the ``places`` of its replicas, by which that is found."""
+    """One observation of a plane: the facts, and the ``places`` of its replicas, by which they are found."""
 
     places: Mapping[str, ReplicaPlace]
     seen: Seen
@@ -53,8 +53,8 @@ class Look:
 
 @dataclass(kw_only=True)
 class Observer:
-    """Observes one plane, again and again. It remembers only who is silent, who was ready or well, who ends again and
-    again, and who says nothing new.
+    """Observes one plane repeatedly. It remembers only silent members, programs that were ready or healthy, programs
+    that exit repeatedly, and programs that report nothing new.
     """
 
     plane: Plane
@@ -83,18 +83,18 @@ class Observer:
         self._leaders = LeadersObserver(plane=self.plane)
 
     async def observe(self) -> World:
-        """One observation. Raises only what is not a matter of somebody not answering."""
+        """One observation. A source that does not answer raises nothing."""
         known = self._known(self.plane.memory, self.plane.now())
         return await self._world(known, await self._look(known))
 
     async def observe_with(self, other: Observer) -> tuple[World, World]:
-        """One observation, as this plane is wanted and as the ``other`` one is: the same plane with another goal."""
+        """One observation, with the goal of this plane and that of the ``other`` one, which is the same plane."""
         known = self._known(self.plane.memory, self.plane.now())
         look = await self._look(known, other.goal.site)
         return await self._world(known, look), await other._world(other._known(known.memory, known.now), look)
 
     async def _world(self, known: World, look: Look) -> World:
-        """What is ``known`` without a look, and what was seen."""
+        """The world from the ``known`` state and the observed facts."""
         sites = await site_use.declared(self.plane.store)
         world = assemble(known, look.places, look.seen, self.plane.steady())
         membership = world.membership
@@ -104,7 +104,7 @@ class Observer:
         return replace(world, slots=self.goal.slots(there), machines=machines)
 
     def _known(self, memory: Memory, now: float) -> World:
-        """What is known without a look, as of a time before it: what is wanted, and what is remembered."""
+        """The known state before an observation: the wanted state, and the memory."""
         plane = self.plane
         known = World(
             plane_name=self.plane.name,
@@ -126,7 +126,7 @@ class Observer:
             deleting=self.deleting,
             settings=self.settings,
         )
-        # What is wanted may have been given up: then volumes are wanted as the revision of before has them.
+        # The wanted revision may be rejected: then volumes follow the previous one.
         template = plane.revisions.template(wanted_revision(known))
         events = template.etcd.events
         return replace(
@@ -136,12 +136,12 @@ class Observer:
         )
 
     async def _look(self, known: World, *also: str) -> Look:
-        """Look at what is there, also at these sites besides those that the plane uses."""
+        """Observe the sites that the plane uses, and also these sites."""
         places = {record.name: self._place(record) for record in known.memory.replicas}
         return Look(places=places, seen=await self._seen(known, places, also))
 
     async def _seen(self, known: World, places: Mapping[str, ReplicaPlace], also: Iterable[str]) -> Seen:
-        """What runs on machines that do not answer is not asked: that would take until its deadline."""
+        """All facts. Programs on machines that do not answer are not queried: that would only time out."""
         memory = known.memory
         names = self._names(memory, also)
         sites, etcd, events, name = await asyncio.gather(
@@ -180,16 +180,16 @@ class Observer:
         )
 
     async def sure(self, world: World) -> World:
-        """An observation, for who makes no other one, once it is known whether the controllers are led, or some seconds
-        later.
+        """An observation for a caller without a later one: it waits until the leaders of the controllers are known, for
+        some seconds.
         """
         if world.deleting or world.memory.served_site is None:
-            return world  # its controllers were not there yet, or go
+            return world  # its controllers do not exist yet, or are being removed
         up = {each.name: each.ready for each in world.replicas if each.machine is MachineState.UP}
         return replace(world, leading=await self._leaders.sure(self.plane.memory, up))
 
     async def _etcd_facts(self, memory: Memory, cluster: Cluster) -> EtcdFacts:
-        """Where nobody is a member, nobody is asked."""
+        """The facts of one cluster; without members nothing is queried."""
         observer = self._etcd[cluster]
         membership = await observer.observe(memory.of(cluster))
         return EtcdFacts(membership=membership, wrong=observer.wrong, words=observer.words)
@@ -199,7 +199,7 @@ class Observer:
         return Dated(at, await ask())
 
     def _names(self, memory: Memory, also: Iterable[str]) -> tuple[str, ...]:
-        """The sites that have, or are to have, anything of the plane, and ``also`` these."""
+        """The sites with present, wanted or left parts of the plane, and ``also`` these."""
         names = {self.goal.site, *also} | {record.site for record in memory.replicas}
         names |= {each.site for each in memory.kept} | {each.site for each in memory.left}
         names |= {site for site, _ in memory.held} | {*memory.unsettled}
@@ -221,15 +221,15 @@ class Observer:
 
 
 def _ready(servers: Mapping[str, Dated[ServerFacts]]) -> Mapping[str, bool | None]:
-    """Whether the apiservers are ready, of the replicas whose machines answer."""
+    """Whether the apiservers are ready, for replicas whose machines answer."""
     return {name: each.said.ready if each.said is not None else None for name, each in servers.items()}
 
 
-# The observer of a plane, by what is wanted of it now.
+# The observer of a plane, for its present spec.
 
 
 async def observer_of(plane: Plane) -> Observer:
-    """An observer of a plane, by its spec of now."""
+    """An observer of a plane, for its present spec."""
     resource = plane.resource
     site = await site_as_known(plane.store, resource)
     return Observer(

@@ -1,4 +1,4 @@
-"""The observation of etcd: who is a member, who leads, and what is to be thought of those that do not answer."""
+"""The observation of etcd: its members, its leader, and the health of members that do not answer."""
 
 from __future__ import annotations
 
@@ -22,23 +22,21 @@ from quarterdeck.model.memory import MemberWord, Memory, Replica
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5
-#: What tells alarms from a member's other complaints, such as that none leads (etcd: AlarmMember's text in Status).
+#: The prefix of alarms among a member's errors, such as a missing leader (etcd: AlarmMember's text in Status).
 _ALARM = "alarm:"
-#: Seconds between two questions that every member has to acknowledge, asked while nothing else is written.
+#: Seconds between two requests that every member must acknowledge, sent while nothing else is written.
 _ASKING = 1.0
-#: Seconds for an answer from a member that gave none in the look before: a look at all others is not to take longer.
+#: Seconds for an answer of a member that gave none last time: it must not delay the observation of the others.
 _AGAIN = 1.0
-#: Seconds between two looks at what the volume of a member holds that copies.
+#: Seconds between two readings of the volume size of a copying member.
 _WEIGHED = 5.0
-#: Seconds of silence that a joiner may take to begin with, before its leader is asked what it hears of it.
+#: Seconds of initial silence of a joining member before the leader's progress of it is read.
 _BEGINS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Listed:
-    """A member that etcd lists, and the replica that it belongs to, if one is recorded. ``misplaced`` and
-    ``displaced_by`` as in ``MemberFact``.
-    """
+    """A listed member, and its replica, if one is recorded. ``misplaced`` and ``displaced_by`` as in ``MemberFact``."""
 
     member: ListedMember
     record: Replica | None
@@ -51,14 +49,14 @@ class _Listed:
 
     @property
     def joining(self) -> bool:
-        """It has never served, so that nothing is thought of its silence."""
+        """It has never served, so its silence does not count."""
         return self.record is not None and not self.record.started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heard:
-    """What one member said, asked from ``began`` to ``ended``: of itself (if it did), or at least how much it has
-    applied (if it did).
+    """The answer of one member between ``began`` and ``ended``: its status, or at least its applied index, if it
+    answered.
     """
 
     began: float
@@ -69,7 +67,7 @@ class _Heard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leader:
-    """Who leads in the highest term that anybody knows, and the last index that is known to be committed there."""
+    """The leader of the highest known term, and the last index that is known to be committed there."""
 
     id: int
     term: int
@@ -80,8 +78,8 @@ class _Leader:
         return said.status is not None and said.status.leader_id == self.id
 
     def heard_of(self, listed: _Listed, said: _Heard) -> int | None:
-        """How much a member has applied, in its own words, that hears of this leader, or is joining and serves nobody
-        yet; None where that is not known.
+        """The applied index that a member reports, if it follows this leader, or is joining and does not serve
+        yet; None where that is unknown.
         """
         if said.status is not None:
             return said.status.raft_applied_index if self.is_followed(said) else None
@@ -90,11 +88,11 @@ class _Leader:
 
 @dataclass(kw_only=True)
 class EtcdObserver:
-    """Observes an etcd cluster of one plane, again and again. It remembers who is silent, who is behind, and since when
-    names are listed. ``lag_bound``: by how many entries one may be behind that has the data.
+    """Observes an etcd cluster of one plane repeatedly. It remembers silent members, lagging members, and since when
+    names are listed. ``lag_bound``: entries that a member may be behind and still have the data.
 
-    ``wrong``: who had data in the last look that is not the plane's. Nothing of what these say is used. ``words``: what
-    members of the main cluster said of themselves, if no quorum of it answered.
+    ``wrong``: the members whose data was not the plane's in the last observation; their answers are not used.
+    ``words``: the reports of members of the main cluster about themselves, if no quorum answered.
     """
 
     plane: Plane
@@ -110,12 +108,12 @@ class EtcdObserver:
     _listed: bool = False
 
     async def observe(self, memory: Memory) -> Membership | None:
-        """The membership as a quorum confirms it now; None when none does, or none of the plane's own. ``memory`` is
-        as this cluster has it.
+        """The membership that a quorum of the plane's own members confirms now; None when none does. ``memory`` is the
+        memory of this cluster.
         """
         wrong: dict[str, str] = {}
         membership, found = await self._look(memory, wrong)
-        while found:  # what it saw may have been theirs
+        while found:  # the membership may have come from wrong members
             wrong |= found
             membership, found = await self._look(memory, wrong)
         if membership is not None:
@@ -131,7 +129,7 @@ class EtcdObserver:
         return membership
 
     async def _look(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[Membership | None, dict[str, str]]:
-        """What those say that are not known to be wrong; and who else is found to be."""
+        """The membership without members known to be wrong; and newly found wrong ones."""
         listed = await self._list(memory, wrong)
         heard = await asyncio.gather(*(self._hear(each, wrong) for each in listed))
         found = {each.replica: foreign(memory, said.status) for each, said in zip(listed, heard, strict=True)}
@@ -144,7 +142,7 @@ class EtcdObserver:
         return await self._membership(listed, heard, leader), {}
 
     async def _ask_all(self, memory: Memory, wrong: Mapping[str, str]) -> dict[str, str]:
-        """Who of all that may be members is another cluster's: where none leads, nobody may list them."""
+        """The possible members that belong to another cluster: without a leader no member lists them."""
         asked = [each for each in candidates(self.plane, self.cluster) if each.name not in wrong]
         heard = await all_or_none(
             partial(self.plane.etcd.status, client_url(each, self.cluster), within=SOON) for each in asked
@@ -180,7 +178,7 @@ class EtcdObserver:
         )
 
     async def _authenticates(self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]) -> bool:
-        """Whether a member that follows does not let us read keys. Authentication is part of the data: all have it."""
+        """Whether a following member refuses to read keys. Authentication is part of the data, so all have it."""
         for each, said in zip(listed, heard, strict=True):
             if each.record is not None and leader.is_followed(said) and not each.member.is_learner:
                 url = client_url(each.record, self.cluster)
@@ -193,8 +191,8 @@ class EtcdObserver:
         )
 
     async def _list(self, memory: Memory, wrong: Mapping[str, str]) -> tuple[_Listed, ...]:
-        """The members that a quorum lists; none where none does. Where none did in the look before, those that answer
-        are asked first whether anybody leads: etcd has who asks for a list without a leader wait for seconds.
+        """The members that a quorum lists; empty without a quorum. If there was none last time, members are first
+        queried for a leader: without one, etcd delays a request for the list for seconds.
         """
         urls = self._urls(memory, wrong)
         waits = bool(urls) and not self._listed and await self._leaderless(urls)
@@ -224,18 +222,18 @@ class EtcdObserver:
         if listed.replica in wrong:
             return _Heard(began=began, ended=began)
         if record is not None and listed.member.started:
-            # Until it was seen healthy once, its client port may be bound and not yet served: not waited for.
+            # Until it was healthy once, its client port may be bound and not yet served: it is not waited for.
             within = SOON if listed.joining else _AGAIN if listed.member.id in self._silences else None
             status = await or_none(etcd.status(client_url(record, self.cluster), within=within))
         if record is not None and status is None and listed.member.is_learner:
-            # A joiner's client port opens late, but its metrics are there from the first moment.
+            # A joining member's client port opens late, but its metrics are there from the first moment.
             applied = await or_none(etcd.applied_index(metrics_url(record, self.cluster), within=SOON))
         return _Heard(began=began, ended=self.plane.steady(), status=status, applied=applied)
 
     async def _progress(
         self, leader: _Leader, listed: Sequence[_Listed], heard: Sequence[_Heard]
     ) -> RaftProgress | None:
-        """The leader's own word on all members; None where it does not answer us itself."""
+        """The leader's progress of all members; None where it does not answer this process itself."""
         for each, said in zip(listed, heard, strict=True):
             if each.member.id == leader.id and each.record is not None and said.status is not None:
                 progress = await or_none(self.plane.etcd.progress(client_url(each.record, self.cluster)))
@@ -245,8 +243,8 @@ class EtcdObserver:
     async def _pursue(
         self, leader: _Leader, behind: Mapping[int, tuple[_Listed, int]], progress: RaftProgress | None
     ) -> None:
-        """Follow those that are far ``behind``, each by so many entries. Who leads is what the others are measured by,
-        and of whom nothing is heard nothing is thought; who is seen to have the data begins anew.
+        """Track the members that are far ``behind``, each by so many entries. The others are measured against the
+        leader; a silent member is not judged; one that has the data is no longer tracked.
         """
         for number, (each, entries) in behind.items():
             if number == leader.id:
@@ -260,7 +258,7 @@ class EtcdObserver:
             self._pursuits[number] = after
 
     async def _size(self, listed: _Listed) -> int | None:
-        """What the volume of a member holds that copies; None where that is not known. Only who drives looks."""
+        """The bytes in the volume of a copying member; None where that is unknown. Only the driver reads it."""
         record, now = listed.record, self.plane.steady()
         if record is None or self.plane.guard is None:
             return None
@@ -273,7 +271,7 @@ class EtcdObserver:
         return size
 
     def _lagging(self, listed: _Listed, said: _Heard, leader: _Leader, lag: int | None) -> bool | None:
-        """Whether a member is far behind, and comes no nearer."""
+        """Whether a member is far behind, and does not catch up."""
         number, heard = listed.member.id, leader.heard_of(listed, said) is not None
         if number == leader.id or (heard and lag is not None and lag <= self.lag_bound):
             self._pursuits.pop(number, None)
@@ -282,13 +280,13 @@ class EtcdObserver:
         return self._pursuits[number].lagging if heard else None
 
     def _matters(self, silent: _Listed) -> bool:
-        """Whether it makes a difference whether it is down: a joiner has no vote, and takes its time to begin with."""
+        """Whether it matters that it may be down: a joining member has no vote, and takes time to start."""
         silence = self._silences.get(silent.member.id, Silence())
         return not (silent.joining and silent.member.is_learner) or silence.seconds >= _BEGINS
 
     async def _have_something_owed(self, silent: Sequence[_Listed]) -> None:
-        """A plane in use writes every second or two. In one that stands still a silent member would owe nothing, which
-        says nothing: so a question is asked that all members have to acknowledge.
+        """A plane in use writes every second or two. In an idle one a silent member would owe no acknowledgement, which
+        proves nothing: so a request is sent that all members must acknowledge.
         """
         now = self.plane.steady()
         if now - self._asked >= _ASKING and any(self._silences[each.member.id].says_nothing for each in silent):
@@ -326,7 +324,7 @@ class EtcdObserver:
         )
 
     def _space(self, status: MemberReport) -> Space:
-        """How full a member is. etcd 3.5 does not tell its quota: then it has that which is wanted."""
+        """How full a member is. etcd 3.5 does not report its quota: then the wanted one counts."""
         etcd = self.plane.wanted.etcd
         apart = etcd.events if self.cluster is Cluster.EVENTS else None
         quota = apart.quota_bytes if apart is not None else etcd.quota_bytes
@@ -344,8 +342,8 @@ def _word(member: int, progress: RaftProgress | None) -> Word | None:
 
 
 def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | None:
-    """Whom the members follow in the highest term that one of them knows. It need not answer us itself: a quorum has
-    just confirmed the membership, which takes a leader.
+    """The leader that members follow in the highest known term. It need not answer this process itself: a quorum has
+    just confirmed the membership, which needs a leader.
     """
     ids = {each.member.id for each in listed}
     statuses = [said.status for said in heard if said.status is not None and said.status.leader_id in ids]
@@ -356,18 +354,18 @@ def _leader(listed: Sequence[_Listed], heard: Sequence[_Heard]) -> _Leader | Non
     return _Leader(id=newest.leader_id, term=newest.raft_term, committed=max(status.raft_index for status in followers))
 
 
-# What the members of etcd say of themselves while no quorum of them answers: each alone, by what it has on its disk.
+# The members' reports about themselves while no quorum answers: each from the data on its own disk.
 
 
 async def words_of(plane: Plane, wrong: Collection[str]) -> tuple[MemberWord, ...]:
-    """The words of all members of the main cluster that answer, but for those that have ``wrong`` data."""
+    """The reports of all members of the main cluster that answer, except those with ``wrong`` data."""
     asked = [each for each in candidates(plane) if each.name not in wrong]
     heard = await asyncio.gather(*(_word_of(plane, each) for each in asked))
     return tuple(each for each in heard if each is not None)
 
 
 async def _word_of(plane: Plane, record: Replica) -> MemberWord | None:
-    """None where it does not answer. A learner does not say who votes."""
+    """The report of one member; None where it does not answer. A learner does not report the voters."""
     url = client_url(record)
     status = await or_none(plane.etcd.status(url, within=SOON))
     if status is None:

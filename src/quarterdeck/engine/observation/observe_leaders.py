@@ -1,4 +1,4 @@
-"""The observation of who leads a plane's controllers: by their leases, and by what the programs say themselves."""
+"""The observation of the leaders of a plane's controllers: from their leases, and the programs' own reports."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ T = TypeVar("T")
 
 #: Seconds between two readings while each showed a renewal.
 EVERY_S = 9.0
-#: Seconds between two readings else, and between two searches for what keeps everybody from leading.
+#: Seconds between two readings otherwise, and between two searches for what prevents leadership.
 _CLOSELY_S = 1.0
 _SEARCHED_S = 20.0
-#: Seconds for an answer: no look waits longer for who leads.
+#: Seconds for an answer: an observation does not wait longer for the leaders.
 _WITHIN_S = 1.0
 
 
 @dataclass(kw_only=True)
 class LeadersObserver:
-    """Observes those of one plane, again and again. It remembers what it read, and asks the programs themselves only
-    where it does not know whose holder a lease has.
+    """Observes the leaders of one plane repeatedly. It remembers its readings, and queries the programs only where the
+    replica of a lease's holder is unknown.
     """
 
     plane: Plane
@@ -51,7 +51,7 @@ class LeadersObserver:
     async def observe(
         self, memory: Memory, ready: Mapping[str, bool | None], *, once: bool = False
     ) -> tuple[Leadership, ...]:
-        """One look, by an apiserver that is ``ready``, of the replicas whose machines answer; nothing where none is.
+        """One observation through a ``ready`` apiserver of a replica whose machine answers; empty without one.
         ``once``: see ``WatchedLease.judged``.
         """
         serving = next((name for name, answer in ready.items() if answer), None)
@@ -69,7 +69,7 @@ class LeadersObserver:
         return self._leading
 
     async def sure(self, memory: Memory, ready: Mapping[str, bool | None]) -> tuple[Leadership, ...]:
-        """The same for who looks only once: it is read again until it is known whether somebody leads."""
+        """The same for a single observation: leases are read again until it is known whether they have leaders."""
         until = self.plane.steady() + SURE_S + _CLOSELY_S
         leading = await self.observe(memory, ready)
         while self._suspects() and self.plane.steady() < until:
@@ -78,14 +78,14 @@ class LeadersObserver:
         return leading
 
     def _suspects(self) -> bool:
-        """Whether another look may tell more: a renewal that is seen outweighs what clocks say of the one before."""
+        """Whether another reading may help: an observed renewal counts more than the clocks of the last one."""
         unsure = any(each.led is None or (each.led and not each.works) for each in self._leading)
         return unsure or any(each.alone is not None and not each.foreign for each in self._watched.values())
 
     async def _observe(
         self, component: Component, reached: Mapping[Replica, bool], apiserver: Address, *, once: bool
     ) -> Leadership | None:
-        """One of them; None when the apiserver does not say."""
+        """The leader of one component; None when the apiserver does not answer."""
         lease = CATALOGUE[component].lease
         try:
             async with asyncio.timeout(_WITHIN_S):
@@ -104,13 +104,13 @@ class LeadersObserver:
         return replace(judged, obstacles=await self._obstacles(component, apiserver, now))
 
     async def _obstacles(self, component: Component, apiserver: Address, now: float) -> tuple[Obstacle, ...]:
-        """What keeps everybody from it, as it was found out lately."""
+        """What prevents its leadership, as last found out."""
         at, known = self._found.get(component, (-math.inf, ()))
         if now - at < _SEARCHED_S:
             return known
         found = await obstacles(self.plane, apiserver, component)
         if _plain(found) == _plain(known):
-            found = known  # what is told of it is one event, though a port or a time in its words is another one
+            found = known  # a change of numbers, such as a port or a time, makes no new event
         self._found[component] = now, found
         return found
 
@@ -120,14 +120,14 @@ def _plain(found: tuple[Obstacle, ...]) -> list[str]:
 
 
 def led_kinds(plane: Plane, revisions: Iterable[str]) -> tuple[Component, ...]:
-    """The programs of replicas of these revisions of which one leads, by a lease."""
+    """The programs of replicas of these revisions that elect a leader by a lease."""
     there = {component for each in revisions for component in plane.revisions.programs.of(each)}
     return tuple(component for component, spec in CATALOGUE.items() if spec.lease and component in there)
 
 
 async def claims(plane: Plane, component: Component, reached: Mapping[Replica, bool]) -> Mapping[str, bool | None]:
-    """Which replicas' programs say that they lead, by replica; None for one that does not answer. ``reached``: whether
-    its machine does.
+    """Whether each replica's program reports that it leads; None for one that does not answer. ``reached``: whether its
+    machine answers.
     """
     (port,), lease = CATALOGUE[component].ports, CATALOGUE[component].lease
 
@@ -151,10 +151,10 @@ async def _soon(asked: Awaitable[T]) -> T | None:
         return None
 
 
-# What keeps the programs of a plane from writing a lease: asked of an apiserver when nobody leads.
+# What prevents the programs of a plane from writing a lease: found out through an apiserver when no program leads.
 
-#: Seconds within which a trial write must be answered. Holders have 10 s to renew, and most of their tries fail long
-#: before that; what a write takes on a busy host is well below.
+#: Seconds within which a trial write must be answered. Holders have 10 s to renew, and most of their attempts fail long
+#: before that; a write on a busy host takes far less.
 TRIAL_S = 2.0
 _LONGEST = 300
 #: How an apiserver names a webhook that it could not call, or that refused (k8s.io/apiserver: webhook/errors).
@@ -163,8 +163,8 @@ _NO_DRY_RUN = "does not support dry run"
 
 
 async def obstacles(plane: Plane, apiserver: Address, component: Component) -> tuple[Obstacle, ...]:
-    """What keeps a component's lease from being written: a webhook that refuses or delays it, whatever else refuses it,
-    or rights that its program does not have. What cannot be found out is left out.
+    """What prevents a component's lease from being written: a webhook that refuses or delays it, another refusal, or
+    missing permissions of its program. Unknown facts are left out.
     """
     lease = CATALOGUE[component].lease
     trial = await or_none(plane.kube.try_lease(apiserver, lease, within=TRIAL_S))
@@ -176,7 +176,7 @@ async def obstacles(plane: Plane, apiserver: Address, component: Component) -> t
 
 
 async def _rights(plane: Plane, apiserver: Address, user: str, lease: str) -> tuple[Obstacle, ...]:
-    """The rights that a user has not. Asked only where writes go through: this question is one, too."""
+    """The missing permissions of a user. Checked only where writes succeed: the check itself is a write."""
     if await or_none(plane.kube.may_hold(apiserver, user, lease)) is not False:
         return ()
     seen = f"user {user} may not update lease {lease}"
@@ -185,8 +185,8 @@ async def _rights(plane: Plane, apiserver: Address, user: str, lease: str) -> tu
 
 
 def told(trial: WriteTrial, webhooks: Sequence[tuple[LeaseWebhook, str]], lease: str) -> tuple[Obstacle, ...]:
-    """What a trial write and the webhooks that are called for it come to. ``webhooks``: each with the add-on that it is
-    of ("": of none). Pure.
+    """The obstacles from a trial write and the webhooks that are called for it. ``webhooks``: each with its add-on
+    ("": none). Pure.
     """
     if trial.late:
         seen = f"a trial write of lease {lease} was not answered within {TRIAL_S:g} s"
@@ -197,13 +197,13 @@ def told(trial: WriteTrial, webhooks: Sequence[tuple[LeaseWebhook, str]], lease:
     named = _NAMED.search(trial.refusal)
     those = [each for each in webhooks if named is not None and each[0].name == named[1]]
     if _NO_DRY_RUN in trial.refusal:
-        return _of(those or webhooks, f"whether a write of lease {lease} is refused cannot be tried")
+        return _of(those or webhooks, f"a trial write of lease {lease} is not possible")
     seen = f"a trial write of lease {lease} is refused: {words}"
     return _of(those, seen) if those else (Obstacle(seen=seen, mend="remove what refuses it"),)
 
 
 def _of(webhooks: Sequence[tuple[LeaseWebhook, str]], seen: str) -> tuple[Obstacle, ...]:
-    """An obstacle that webhooks are. Each configuration is taken out once."""
+    """The obstacle of webhooks. Each configuration is named once."""
     names = ", ".join(f"{each} (failurePolicy {each.policy}, timeout {each.timeout_s} s)" for each, _ in webhooks)
     mend = dict.fromkeys(_removal(each, addon) for each, addon in webhooks)
     return (Obstacle(seen=f"{seen}: {names} is called for it", mend=", then ".join(mend)),)
@@ -217,7 +217,7 @@ def _removal(webhook: LeaseWebhook, addon: str) -> str:
 
 
 async def _webhooks(plane: Plane, apiserver: Address) -> tuple[tuple[LeaseWebhook, str], ...]:
-    """The webhooks that are called for leases in kube-system, each with the add-on that it is of."""
+    """The webhooks that are called for leases in kube-system, each with its add-on."""
     paths = [f"/apis/{GROUP}/v1/{kind.lower()}s?limit=500" for kind in KINDS]
     namespace, parents, *lists = await asyncio.gather(
         plane.kube.read(apiserver, f"/api/v1/namespaces/{CONTROLLERS}"),
@@ -228,7 +228,7 @@ async def _webhooks(plane: Plane, apiserver: Address) -> tuple[tuple[LeaseWebhoo
     found = []
     for kind, listed in zip(KINDS, lists, strict=True):
         for each in items(mapping(listed).get("items")):
-            # Items of a list do not say of which kind they are.
+            # Items of a list do not have their kind.
             manifest = {**each, "apiVersion": f"{GROUP}/v1", "kind": kind}
             addon = addons.get(_labels(each).get(PART_OF, ""), "")
             webhooks = lease_webhooks(manifest, {CONTROLLERS: _labels(mapping(namespace))})
@@ -237,7 +237,7 @@ async def _webhooks(plane: Plane, apiserver: Address) -> tuple[tuple[LeaseWebhoo
 
 
 def _parent(manifest: Manifest) -> tuple[str, str] | None:
-    """The id of the set whose parent a ConfigMap is, and the add-on's name; None if it is none."""
+    """The id of the set whose parent a ConfigMap is, and the add-on's name; None for other ConfigMaps."""
     annotations = {key: text_of(value) for key, value in _annotations(manifest).items()}
     parent = parent_of(_labels(manifest), annotations)
     return (parent.id, parent.addon) if parent is not None else None

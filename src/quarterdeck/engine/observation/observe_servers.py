@@ -1,4 +1,4 @@
-"""The observation of what replicas' own processes answer: apiservers whether they are ready, joiners at all."""
+"""The observation of replicas' own processes: ready apiservers, and peer ports of joining members."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from quarterdeck.kube.port import HealthAnswer
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory, Replica
 
-# As which revisions apiservers have their files, as they say: asked only where that is not plain.
+# The revisions of the files that apiservers report as loaded: queried only where that is not clear.
 
-#: Seconds for an apiserver to go by a new file. It sees that at once, asks each new issuer for its keys, and looks
-#: whether all have answered: at first too early, then every 10 s (kubernetes: updateAuthenticationConfig).
+#: Seconds for an apiserver to load a new file. It notices it at once, requests the keys of each new issuer, and checks
+#: whether all have answered: first too early, then every 10 s (kubernetes: updateAuthenticationConfig).
 PATIENCE = 35.0
 
 
 @dataclass(kw_only=True)
 class Loads:
-    """What the apiservers of one plane have said. Their answer is long, so that only who drives asks, once, and then
-    again as long as one may have to take something up.
+    """The reports of one plane's apiservers. Their answer is long, so only the driver queries it, once, and then again
+    as long as a reload may be pending.
     """
 
     plane: Plane
     _said: dict[str, str | None] = field(default_factory=dict)
 
     async def of(self, memory: Memory, record: Replica, *, ready: bool | None) -> frozenset[str] | None:
-        """The revisions whose files an apiserver goes by; None if it is not asked, or does not say."""
+        """The revisions that match an apiserver's loaded files; None if it is not queried, or does not report them."""
         if self.plane.guard is None or not ready:
             self._said.pop(record.name, None)  # it may start with other files
             return None
@@ -46,16 +46,14 @@ class Loads:
         return None if said is None else frozenset(each for each in self._known() if self._hash(each) == said)
 
     def given(self, record: Replica) -> tuple[frozenset[str], frozenset[str]]:
-        """The revisions whose files a replica was given while it ran: of late, and so long ago that it takes them up no
-        more.
-        """
+        """The revisions whose files a running replica was given: lately, and so long ago that it will not load them."""
         now = self.plane.steady()
         since = {revision: now - at for (name, revision), at in self.plane.given.items() if name == record.name}
         late = frozenset(revision for revision, passed in since.items() if passed > PATIENCE)
         return frozenset(since) - late, late
 
     def _may_change(self, memory: Memory, record: Replica) -> bool:
-        """Whether it is, or may be about to be, of another revision that it takes up while it runs."""
+        """Whether a change of revision that it can reload is, or may be, pending."""
         wanted = {self.plane.revisions.goal, *(each.revision for each in memory.replicas)}
         changes = self.plane.revisions.changes
         return any(one == record.revision and other in wanted and change.reload for one, other, change in changes)
@@ -70,7 +68,7 @@ class Loads:
 
 @dataclass(kw_only=True)
 class ServersObserver:
-    """Observes those of one plane, again and again. It remembers who was ready, and what each said it has loaded."""
+    """Observes one plane's servers repeatedly. It remembers which were ready, and what each has loaded."""
 
     plane: Plane
     _were_ready: set[str] = field(default_factory=set)
@@ -80,7 +78,7 @@ class ServersObserver:
         self._loads = Loads(plane=self.plane)
 
     async def observe(self, memory: Memory, sites: SeenSites) -> Mapping[str, Dated[ServerFacts]]:
-        """One look at those whose machines answer."""
+        """One observation of the replicas whose machines answer."""
         asked = [record for record in memory.replicas if machine_of(record, sites) is not None]
         at = self.plane.steady()
         found = await asyncio.gather(*(self._look(memory, record) for record in asked))
@@ -107,11 +105,11 @@ class ServersObserver:
         if cluster is Cluster.EVENTS and record.events is None:
             return False
         if self.plane.memory.of(cluster).replica(record.name).started:
-            return True  # asked only of those that join: others wait for nobody
+            return True  # only the peer ports of joining members matter
         return await self.plane.etcd.peer_version_answers(peer_url(record, cluster), within=SOON)
 
     async def _health(self, record: Replica) -> HealthAnswer:
-        """One that is just starting accepts connections and answers none: only one that was ready is waited for."""
+        """A starting apiserver accepts connections without answering: only one that was ready is waited for."""
         founded = self.plane.memory.served_site is not None
         within = None if record.name in self._were_ready else SOON
         health = await self.plane.kube.readyz(apiserver_address(record), founded=founded, within=within)

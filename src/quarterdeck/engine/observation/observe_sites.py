@@ -1,4 +1,4 @@
-"""The observation of sites: their machines, with the units and the volumes of all planes there, in one call each."""
+"""The observation of sites: their machines, units and volumes of all planes, in one call each."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.sites.endings import why_unit_ended
 
-# Which programs end again and again.
+# Programs that exit repeatedly.
 
-#: Seconds: a program that was started anew so many times within so long is restless. A machine starts one that ends at
-#: once after 0.25 s, and then always later, up to 5 s; one that has run for a second at once.
+#: Seconds: a program that was restarted ``ENDS`` times within ``WINDOW`` is restless. A machine restarts one that exits
+#: at once after 0.25 s, and then ever later, up to 5 s; one that has run for a second at once.
 WINDOW = 60.0
 ENDS = 2
 
 
 @dataclass
 class Restless:
-    """What was seen of units, look after look: how often each was started anew (``UnitStatus.restarts``)."""
+    """The restarts of units across observations (``UnitStatus.restarts``)."""
 
     _seen: dict[Hashable, deque[tuple[float, int]]] = field(default_factory=dict)
 
     def note(self, unit: Hashable, restarts: int, now: float) -> bool:
-        """Take a look at a unit at ``now`` (seconds on a clock that nobody sets); whether it is restless."""
+        """Record a unit at ``now`` (seconds on a steady clock); returns whether it is restless."""
         looks = self._seen.setdefault(unit, deque())
         if looks and restarts < looks[-1][1]:
-            looks.clear()  # it was started on purpose, and is counted anew
+            looks.clear()  # it was started on purpose: counting starts again
         looks.append((now, restarts))
         while looks[0][0] < now - WINDOW:
             looks.popleft()
@@ -43,13 +43,13 @@ class Restless:
 
 
 SeenSites = Mapping[str, Dated[SiteFacts]]
-#: Seconds between two questions why a unit ended that ends again and again.
+#: Seconds between two queries why a restless unit exited.
 _ASKED_EVERY = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ending:
-    """Why a unit ended that had been restarted so often; asked ``at`` (seconds)."""
+    """Why a unit exited, and its restarts by then; queried ``at`` (seconds)."""
 
     why: str
     restarts: int
@@ -58,8 +58,8 @@ class _Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitesObserver:
-    """Observes the sites of one plane. Planes of a process that look at a site at the same time share that look. It
-    remembers whose units end again and again, and why.
+    """Observes the sites of one plane. Concurrent observations of a site by planes of one process are shared. It
+    remembers the units that exit repeatedly, and why.
     """
 
     plane: Plane
@@ -67,7 +67,7 @@ class SitesObserver:
     _endings: dict[tuple[str, str], _Ending] = field(default_factory=dict)
 
     async def observe(self, names: Sequence[str]) -> SeenSites:
-        """One look at each of these sites."""
+        """One observation of each of these sites."""
         at = self.plane.steady()
         found = await all_or_none(partial(self.plane.site(name).facts, WRITE_AHEAD_LOG) for name in names)
         return {name: Dated(at, facts) for name, facts in zip(names, found, strict=True)}
@@ -75,7 +75,7 @@ class SitesObserver:
     def restless(
         self, memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites
     ) -> frozenset[tuple[str, str]]:
-        """The plane's units, as (site, name), that end again and again, by this look and those before it."""
+        """The plane's units, as (site, name), that exit repeatedly, by this and earlier observations."""
         now = self.plane.steady()
         units = tuple((record.site, unit) for record, unit in _units(memory, places, sites))
         return frozenset(
@@ -89,8 +89,8 @@ class SitesObserver:
         sites: SeenSites,
         restless: Collection[tuple[str, str]],
     ) -> Mapping[tuple[str, str], str]:
-        """Why the plane's units that do not run, or do not run for long, ended: by (site, name). A machine is asked
-        again only after the unit has ended again.
+        """Why the plane's units that do not run, or do not run for long, exited: by (site, name). A machine is queried
+        again only after the unit has exited again.
         """
         asked = {
             (record.site, unit.name): (record, unit)
@@ -115,7 +115,7 @@ class SitesObserver:
 
 
 def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
-    """The machine of a replica, if it told its units."""
+    """The machine of a replica, if it reported its units."""
     site = sites[record.site].said
     machine = site.machine(record.machine) if site is not None else None
     return machine if machine is not None and machine.units is not None else None
@@ -124,7 +124,7 @@ def machine_of(record: Replica, sites: SeenSites) -> MachineFacts | None:
 def _units(
     memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites
 ) -> Iterator[tuple[Replica, UnitStatus]]:
-    """All units of the plane that are known, each with its replica."""
+    """All known units of the plane, each with its replica."""
     for record in memory.replicas:
         machine = machine_of(record, sites)
         if machine is not None:

@@ -1,4 +1,4 @@
-"""The observation of what leads clients to a plane: its load balancers and their edges, and its name."""
+"""The observation of a plane's traffic: its load balancers and their edges, and its name."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from quarterdeck.model.edges import EdgeSeen, in_use
 from quarterdeck.model.endpoints import APISERVERS, BackendAddress, BalancerStatus, DnsRecord, NameFact, Sighting
 from quarterdeck.model.site_facts import SiteFacts
 
-#: Seconds for which an edge may be silent before clients are led to others alone.
+#: Seconds for which an edge may be silent before the name leads only to others.
 PATIENCE = 5.0
 
 
 @dataclass(slots=True)
 class Edges:
-    """Times of the clock that nobody sets: when an edge of an address answered last (``heard``), and when a DNS server
-    may have handed an address out last. Who was never seen before counts from now on.
+    """Times on the steady clock: when an edge last answered (``heard``), and when a DNS server may last have returned
+    an address. New ones count from now on.
     """
 
     heard: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -34,8 +34,8 @@ class Edges:
     def judged(
         self, seen: Sequence[EdgeSeen], in_answers: frozenset[str] | None, lifetime: float, at: float
     ) -> tuple[EdgeSeen, ...]:
-        """What was seen of a site's edges, with what follows from it. ``in_answers``: the addresses that DNS servers
-        hand out (None: not known). One alone is never given up: there is nobody else to be led to.
+        """The edges of a site, with what follows from the observation. ``in_answers``: the addresses that DNS servers
+        return (None: unknown). A single edge is never given up: there is no other.
         """
         for each in seen:
             if each.status is not None or _key(each) not in self.heard:
@@ -55,13 +55,13 @@ class Edges:
 
 
 def _key(edge: EdgeSeen) -> tuple[str, str]:
-    """Edges of several sites have one name, those of one site can have one address."""
+    """The key of an edge: edges of several sites can share a name, those of one site an address."""
     return edge.name, edge.address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficObserver:
-    """Observes those of one plane, at the sites that may have one."""
+    """Observes the load balancers of one plane, at the sites that may have one."""
 
     plane: Plane
     edges: Edges = field(default_factory=Edges)
@@ -69,7 +69,7 @@ class TrafficObserver:
     async def observe(
         self, names: Sequence[str], sites: SeenSites, name: NameFact, lifetime: float
     ) -> Mapping[str, Dated[tuple[EdgeSeen, ...]]]:
-        """One look at each. ``lifetime``: seconds for which clients may go on using an address at most."""
+        """One observation of each. ``lifetime``: seconds for which clients may keep using an address at most."""
         at = self.plane.steady()
         asked = [site for site in names if site in self.plane.balancers]
         found = await asyncio.gather(*(self._looks(site, sites[site].said) for site in asked))
@@ -92,7 +92,7 @@ class TrafficObserver:
     async def _look(self, balancer: LoadBalancer, name: str, site: SiteFacts | None) -> BalancerStatus | None:
         machine = site.machine(name) if site is not None else None
         if machine is not None and machine.units is None:
-            return None  # it would be waited for as long again
+            return None  # querying it would only time out again
         status = await or_none(
             balancer.look(self._backends) if isinstance(balancer, SeenFromOutside) else balancer.observe(site)
         )
@@ -100,19 +100,19 @@ class TrafficObserver:
 
     @property
     def _backends(self) -> Mapping[str, BackendAddress]:
-        """Where each replica's apiserver is."""
+        """The address of each replica's apiserver."""
         records = (each for each in self.plane.memory.replicas if each.seat is not None)
         return {each.name: backend_address(each) for each in records}
 
     def _moved(self, status: BalancerStatus) -> frozenset[str]:
-        """The replicas that a load balancer looks for where they are not any more."""
+        """The replicas whose address in a load balancer is outdated."""
         records = {each.name: each for each in self.plane.memory.replicas if each.seat is not None}
         known = ((name, at, records[name]) for name, at in status.at if name in records)
         return frozenset(name for name, at, record in known if backend_address(record) != at)
 
 
 async def _finding(balancer: LoadBalancer, edge: EdgeSeen, astray: Collection[str]) -> EdgeSeen:
-    """What was seen of an edge, with those addresses that it has though they are others', and not with these."""
+    """An observed edge, with the addresses of other edges that it has now."""
     if not isinstance(balancer, FindsAddresses) or edge.status is None or not edge.status.running:
         return edge
     others = [each for each in astray if each != edge.address]
@@ -121,8 +121,8 @@ async def _finding(balancer: LoadBalancer, edge: EdgeSeen, astray: Collection[st
 
 
 async def see_name(plane: Plane) -> NameFact:
-    """One look. Whatever goes wrong with it makes the name unknown, with the reason: a server that does not answer, a
-    key that cannot be read any more, an alias where an address was.
+    """One observation of the name. Any error makes it unknown, with the reason: a server that does not answer, an
+    unreadable key, an alias instead of an address.
     """
     try:
         seen = await plane.dns.look(plane.resource.host)
@@ -150,7 +150,7 @@ async def see_name(plane: Plane) -> NameFact:
 
 
 def _led_to(plane: Plane, record: DnsRecord | None) -> tuple[frozenset[str], bool]:
-    """The replicas whose own addresses a record has, and whether it has others besides."""
+    """The replicas whose own addresses a record has, and whether it has other addresses as well."""
     own, has = apiservers(plane), _addresses(record)
     named = frozenset(name for name, at in own.items() if at.host in has)
     return named, not {at.host for at in own.values()}.issuperset(has)
@@ -161,19 +161,19 @@ def _addresses(record: DnsRecord | None) -> tuple[str, ...]:
 
 
 def _handed_out(seen: Sighting) -> frozenset[str] | None:
-    """By all servers, if they say the same."""
+    """The addresses that all servers return, if they agree."""
     return frozenset(_addresses(seen.record)) if not seen.torn else None
 
 
 def _other_ttl(plane: Plane, seen: Sighting) -> float | None:
-    """For how long addresses are handed out, if that is not as wanted. A person may choose a shorter time."""
+    """The time to live of returned addresses, if it differs from the spec. A person may choose a shorter one."""
     wanted, found = plane.resource.spec.endpoint.ttl, [each for each in (seen.record, *seen.others) if each is not None]
     longest = max((each.ttl for each in found), default=wanted)
     return None if longest == wanted or (seen.by_hand and longest < wanted) else float(longest)
 
 
 def _site_of(plane: Plane, record: DnsRecord | None) -> str | None:
-    """The site that a record leads to, if it is one of the plane's, or that it leads to apiservers themselves."""
+    """The plane's site to which a record leads, or ``APISERVERS``; None for other addresses."""
     if record is None:
         return None
     for site, edges in plane.balancers.items():

@@ -1,4 +1,4 @@
-"""How an observer asks: what does not answer is not known, and what may be just starting is not waited for."""
+"""Queries of observers: a missing answer means unknown, and starting programs are not waited for."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from quarterdeck.kube.port import Address
 
 T = TypeVar("T")
 
-#: Seconds for an answer from one that may be just starting, and then accepts what it does not answer.
+#: Seconds for an answer of a program that may be just starting, and accepts connections without answering.
 SOON = 0.3
 
 
 async def or_none(asked: Awaitable[T]) -> T | None:
-    """The answer, or None when it is not known: the one place where not answering becomes not knowing. A member of etcd
-    that refuses to tell us, as its authentication is on, does not answer either.
+    """The answer, or None when it is unknown: the only place that turns a missing answer into an unknown fact. A member
+    of etcd that refuses because of its authentication counts as not answering.
     """
     try:
         return await asked
@@ -33,10 +33,10 @@ async def or_none(asked: Awaitable[T]) -> T | None:
 
 
 async def all_or_none(calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T | None]:
-    """The answers to questions that are asked at once, each as ``or_none`` has it.
+    """The answers to concurrent calls, each as by ``or_none``.
 
-    Calls, and not what they return: whoever is cancelled before a question was asked leaves no coroutine behind that
-    nobody awaits, of which Python would warn.
+    It takes functions, not coroutines: after an early cancellation no coroutine remains that was never awaited, which
+    would cause a warning.
     """
 
     async def answered(call: Callable[[], Awaitable[T]]) -> T | None:
@@ -45,14 +45,14 @@ async def all_or_none(calls: Iterable[Callable[[], Awaitable[T]]]) -> list[T | N
     return await asyncio.gather(*map(answered, calls))
 
 
-# An apiserver to ask: any that is ready will do.
+# Any ready apiserver.
 
-#: Seconds: who asks once is better served late than not, on a busy host.
+#: Seconds: on a busy host a late answer is better than none.
 _PATIENCE = 5.0
 
 
 async def ready_apiserver(plane: Plane, doing: str) -> Address:
-    """One that is ready. Raises Unavailable, with what was being done."""
+    """A ready apiserver. Raises Unavailable, with what was being done."""
     for record in plane.memory.replicas:
         address = apiserver_address(record)
         if (await plane.kube.readyz(address, founded=True, within=_PATIENCE)).ok:

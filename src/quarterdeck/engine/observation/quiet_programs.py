@@ -1,8 +1,8 @@
-"""Programs that run, are not well, and of which nothing new is seen: what is waited for may never come.
+"""Programs that run, are unhealthy, and report nothing new: they may never become healthy.
 
 A start takes as long as it takes: etcd reads its log, an apiserver runs its hooks, and a slow machine needs minutes for
-either. A program that gets on shows it: its checks fail in another way than before, its member comes nearer, or it
-writes something that it has not written yet. One that hangs repeats itself.
+either. A program that makes progress shows it: its checks fail in another way than before, its member catches up, or it
+logs something new. A hanging one repeats itself.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from quarterdeck.model.units import UnitState, UnitStatus
 from quarterdeck.planner.rules.rollout import unit as called
 from quarterdeck.sites.endings import output_of
 
-#: Seconds for which nothing new was seen of a program before that is said, and between two looks at what it writes.
+#: Seconds without news of a program before it counts as quiet, and between two readings of its output.
 QUIET = 30.0
 EVERY = 5.0
-#: What differs between two lines that say the same: all but words.
+#: The parts in which two equivalent lines may differ: everything except words.
 _NO_WORD = re.compile(r"\S*\d\S*|[^A-Za-z\s]+")
 
-#: Programs, each with what it last complained of.
+#: Programs, each with its last error.
 Complaints = tuple[tuple[Component, str], ...]
 
 
 @dataclass(slots=True, kw_only=True)
 class _QuietProcess:
-    """A process that is not well: ``since`` when nothing new was seen of it, what it ``showed`` so far, when it was
-    last ``asked`` what it writes (None: not yet), and what it complains of. Times in seconds.
+    """An unhealthy process: ``since`` when it has reported nothing new, what it ``showed`` so far, when its output was
+    last read (``asked``; None: not yet), and its last error. Times in seconds.
     """
 
     number: tuple[int | None, int]
@@ -49,7 +49,7 @@ class _QuietProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ill:
-    """A program that runs and is not well: what its checks say to people, and all that they say (``sign``)."""
+    """A program that runs and is unhealthy: the result of its checks for people, and the full result (``sign``)."""
 
     record: Replica
     component: Component
@@ -60,7 +60,7 @@ class _Ill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """What the other observers heard: of apiservers, by replica; of members; and whose programs are not well."""
+    """The facts of the other observers: apiservers by replica, memberships, and unhealthy programs."""
 
     servers: Mapping[str, Dated[ServerFacts]]
     memberships: Mapping[Cluster, Membership | None]
@@ -77,8 +77,8 @@ class Quiet:
     async def observe(
         self, memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites, heard: Heard
     ) -> Mapping[str, Complaints]:
-        """The programs of which nothing new is seen, each with what it complains of, by replica. One that an earlier
-        process has noted is one until something new is seen of it.
+        """The quiet programs, each with its last error, by replica. One that an earlier driver has noted stays one
+        until it reports something new.
         """
         noted, now = dict(memory.unready), self.plane.steady()
         ill = [each for record in memory.replicas for each in _ill(record, places[record.name], sites, heard, noted)]
@@ -110,7 +110,7 @@ class Quiet:
         return known
 
     async def _read(self, ill: _Ill, known: _QuietProcess, now: float) -> None:
-        """Read what it writes. What it wrote before it was first asked is no news."""
+        """Read its output. Output from before the first reading is not new."""
         output = await output_of(self.plane.site(ill.record.site), ill.record.machine, ill.unit.name)
         if output is None:
             return
@@ -120,14 +120,14 @@ class Quiet:
         known.showed |= lines
         known.asked = now
         complaint = "; ".join(filter(None, (ill.checks, present_reason(output))))
-        if _plain(complaint) != _plain(known.complaint):  # a number alone that changes is no other complaint
+        if _plain(complaint) != _plain(known.complaint):  # a change of numbers alone is not another error
             known.complaint = complaint
 
 
 def _ill(
     record: Replica, place: ReplicaPlace, sites: SeenSites, heard: Heard, noted: Mapping[str, float]
 ) -> Iterator[_Ill]:
-    """The programs of a replica that run, and are not well as far as is known."""
+    """The programs of a replica that run, and are unhealthy as far as known."""
     machine = machine_of(record, sites)
     if machine is None:
         return
@@ -147,7 +147,7 @@ def _ill(
 
 
 def _of_member(record: Replica, membership: Membership | None) -> str:
-    """What shows how a member gets on that is not well; "" where it is, or is none."""
+    """The progress of an unhealthy member; "" for a healthy one, or without a member."""
     if membership is None:
         return "no quorum"
     member = membership.of(record.name)
@@ -157,7 +157,7 @@ def _of_member(record: Replica, membership: Membership | None) -> str:
 
 
 def _of_server(seen: Dated[ServerFacts] | None) -> tuple[str, str]:
-    """What shows how an apiserver gets on that is not ready, and what its checks say; "" where it is ready."""
+    """The progress of an apiserver that is not ready, and its failing checks; "" for a ready one."""
     if seen is None or seen.said is None or seen.said.ready:
         return "", ""
     return seen.said.unready or "not ready", seen.said.unready

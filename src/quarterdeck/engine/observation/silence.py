@@ -1,6 +1,7 @@
-"""When a member that does not answer counts as down, and when one that is heard and far behind comes no nearer. Pure.
+"""When a member that does not answer counts as down, and when an answering one that is far behind does not catch up.
+Pure.
 
-One observer's view is not everybody's.
+One observer's view is not that of the cluster.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from quarterdeck.model.membership import Health
 
-#: Seconds for which a member may fail to answer before more is thought of it. Longer than an election, and than the
-#: pause of a machine that is busy; short enough that a dead member does not cost tolerance for long.
+#: Seconds for which a member may fail to answer before it is more than suspect. Longer than an election, and than the
+#: pause of a busy machine; short enough that a dead member does not cost fault tolerance for long.
 GRACE = 8.0
-#: Looks that must have failed as well: one is an accident.
+#: Observations that must have failed as well: one is an accident.
 LOOKS = 3
 #: Seconds that the time between two looks counts for at most, since nobody looked; and after which all begins anew: the
 #: observer itself was frozen, or its host slept.
@@ -48,10 +49,10 @@ class Word:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """For how long a member has answered no look: ``looks`` failed ones over ``seconds``, the last ended at ``until``.
+    """How long a member has not answered: ``looks`` failed observations over ``seconds``, the last ended at ``until``.
 
-    ``word`` is the leader's at the last look, if it was known; ``owed`` its first that has been repeated ever since
-    while an acknowledgement was owed, and ``owed_from`` how many of the seconds had passed then.
+    ``word`` is the leader's report at the last one, if known; ``owed`` its first report that has been repeated since
+    then while an acknowledgement was owed, and ``owed_from`` how many of the seconds had passed then.
     """
 
     looks: int = 0
@@ -62,7 +63,7 @@ class Silence:
     owed_from: float = 0.0
 
     def after(self, began: float, ended: float, word: Word | None) -> Silence:
-        """The silence after one more look that failed; ``word`` is what the leader said right after it."""
+        """The silence after one more failed observation; ``word`` is the leader's report right after it."""
         if ended - began > LONGEST_LOOK:
             return Silence(until=ended)
         pause = began - self.until
@@ -76,7 +77,7 @@ class Silence:
 
     @property
     def health(self) -> Health:
-        """What to think of the member."""
+        """The health of the member."""
         if self.looks < LOOKS or self.seconds < GRACE:
             return Health.SUSPECT
         if self.word is None or self.owed is None or self.seconds - self.owed_from < GRACE:
@@ -85,23 +86,23 @@ class Silence:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the leader's word cannot tell a member that is down from one that we cannot see: there is nothing
-        that it would have to acknowledge.
+        """Whether the leader's report cannot distinguish a dead member from one that this process does not reach: there
+        is nothing that it would have to acknowledge.
         """
         return self.word is not None and not self.word.owes and not self.word.sending
 
 
-#: Seconds for which it must have come no nearer. Bursts of writes leave members behind for less.
+#: Seconds for which it must not have caught up. Bursts of writes leave members behind for less.
 STUCK = 30.0
-#: Bytes that count as more of a database: who copies again and again has a little more each time, as the data grows.
-#: Over any link on which etcd is of use they come within ``STUCK`` seconds.
+#: Bytes that count as progress of a copy: a copy that restarts repeatedly is a little larger each time, as the data
+#: grows. Over any link on which etcd works they arrive within ``STUCK`` seconds.
 MORE = 4 * 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distance:
-    """What one look says of a member that is far behind: by how many entries, and whom in which term. ``sending``: the
-    leader sends it a whole database; ``size`` is then what its volume holds, in bytes (None: not known).
+    """One observation of a member that is far behind: by how many entries, and behind which leader and term.
+    ``sending``: the leader sends it a whole database; ``size`` is then the size of its volume in bytes (None: unknown).
     """
 
     leader: tuple[int, int]
@@ -111,33 +112,36 @@ class Distance:
 
     @property
     def known(self) -> bool:
-        """Whether it tells where the member is."""
+        """Whether it shows the progress of the member."""
         return self.size is not None or not self.sending
 
     @property
     def come(self) -> int:
-        """Bytes that there are of a database that is sent."""
+        """Bytes of the database that have arrived."""
         return self.size if self.size is not None and self.sending else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pursuit:
-    """How a member that is far behind has fared under one leader: ``nearest`` is the least by which it was, ``most``
-    what its volume held at most. ``better``: when one of them last got better; ``moved``: that was seen, and is not
-    merely when we began to look. ``known``: the last look, ``until``, told where it is.
-    """
+    """The progress of a member that is far behind, under one leader."""
 
     leader: tuple[int, int]
+    #: The smallest distance so far, in entries.
     nearest: int
+    #: The largest size of its volume so far, in bytes.
     most: int
+    #: When one of them last improved.
     better: float
+    #: The time of the last observation.
     until: float
+    #: An improvement was observed; else ``better`` is the time of the first observation.
     moved: bool
+    #: The last observation showed its progress.
     known: bool
 
     @classmethod
     def begun(cls, at: Distance, now: float, *, moved: bool) -> Pursuit:
-        """What the first look says."""
+        """The progress after the first observation."""
         return cls(
             leader=at.leader,
             nearest=at.entries,
@@ -149,8 +153,8 @@ class Pursuit:
         )
 
     def after(self, at: Distance, now: float) -> Pursuit:
-        """The pursuit after one more look. It begins anew with another leader, which has yet to hear of the member, and
-        where we ourselves were away.
+        """The progress after one more observation. It starts again with another leader, which does not know the member
+        yet, and after a gap in the observations.
         """
         if at.leader != self.leader:
             return Pursuit.begun(at, now, moved=True)
@@ -170,7 +174,7 @@ class Pursuit:
 
     @property
     def lagging(self) -> bool | None:
-        """Whether it comes no nearer; None as long as that cannot be told."""
+        """Whether it does not catch up; None as long as that is unknown."""
         if self.until - self.better < STUCK:
             return False if self.moved else None
         return True if self.known else None

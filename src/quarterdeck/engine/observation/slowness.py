@@ -1,4 +1,4 @@
-"""Whose disk or link is slow, and who leads instead of a member that is. Pure."""
+"""Slow disks and links of members, and the leader that replaces a slow one. Pure."""
 
 from __future__ import annotations
 
@@ -13,41 +13,40 @@ from quarterdeck.planner.quorum import quorum
 from quarterdeck.planner.rules.membership import hand_over
 from quarterdeck.planner.view import View
 
-#: What one of them takes at most of the time of one that is slow is fast.
+#: A disk or link is fast if it takes at most this share of the slow one's time.
 _FAST = 0.2
-#: Readings in a row that it takes to say that something is slow.
+#: Readings in a row before something counts as slow.
 _READINGS = 2
 _SHARE = 0.99
 _SYNCS = 20
 
-#: What something of members took, in seconds, by replica.
+#: The latency of members, in seconds, by replica.
 Took = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class SlowPart:
-    """What a member may be slow by, and above how many seconds it is."""
+    """A part that may be slow, and above how many seconds it is."""
 
     called: str
     slow: float
 
 
-#: Within that time 99 of 100 syncs of the log are done, else the disk is slow: etcd itself complains from 1 s on.
+#: The disk is slow if 99 of 100 syncs of the log take longer than that: etcd itself warns from 1 s on.
 DISK = SlowPart("disk", 0.5)
-#: Within that time most others have what a member sends and their answers are back, else its link is slow: half of the
-#: time between two heartbeats.
+#: The link is slow if most others need longer than that to answer a member: half of the time between two heartbeats.
 LINK = SlowPart("link", 0.05)
 
 
 @dataclass(kw_only=True)
 class Slow:
-    """Which members are slow by a part. Who said nothing, or did next to nothing, is as before."""
+    """The members with a slow part. One without enough data keeps its state."""
 
     part: SlowPart
     _late: Counter[str] = field(default_factory=Counter)
 
     def judge(self, took: Took, members: Collection[str]) -> frozenset[str]:
-        """Those of ``members`` that were in each of the last readings."""
+        """The members that were slow in each of the last readings."""
         for name, seconds in took.items():
             self._late[name] = self._late[name] + 1 if seconds > self.part.slow else 0
         return frozenset(name for name, times in self._late.items() if times >= _READINGS and name in members)
@@ -60,8 +59,8 @@ def sync(now: MemberTimes, before: MemberTimes) -> float | None:
 
 
 def answered(now: MemberTimes, before: MemberTimes, voters: Collection[int]) -> float | None:
-    """The seconds after which a quorum of ``voters`` has what a member sends, itself included, as it was since a
-    reading; None where that was not measured, or it needs nobody else.
+    """The seconds until a quorum of ``voters``, with the member itself, has answered it, since a reading; None where
+    that was not measured, or the member alone is a quorum.
     """
     trips = [_median(now.trips[each], before.trips.get(each)) for each in voters if each in now.trips]
     known = sorted(each for each in trips if each is not None)
@@ -74,7 +73,7 @@ def _median(now: Durations, before: Durations | None) -> float | None:
 
 
 def eased(seen: View, part: SlowPart, took: Took, slow: Collection[str]) -> TransferLeadership | None:
-    """A member with a fast one leads where the leader's is slow, and all else is well."""
+    """A transfer to a member with a fast part, where the leader's is slow and everything else is healthy."""
     membership = seen.world.membership
     leader = membership.leader if membership is not None else None
     if membership is None or leader is None or leader not in slow or leader not in took:
@@ -85,4 +84,4 @@ def eased(seen: View, part: SlowPart, took: Took, slow: Collection[str]) -> Tran
     fast = [each for each in seen.world.memory.replicas if took.get(each.name, math.inf) <= bound]
     others = [each for each in fast if each.name not in slow and seen.is_healthy_voter(each)]
     others.sort(key=lambda each: took[each.name])
-    return hand_over(seen, others, f"the {part.called} of {leader}, which leads, is slow, and this one's is not")
+    return hand_over(seen, others, f"the {part.called} of the leader {leader} is slow, and this one's is not")

@@ -1,4 +1,4 @@
-"""What a spec must agree with besides itself: the sites there are, and the versions that are supported."""
+"""Admission: what a spec must agree with besides itself, such as existing sites and supported versions."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from quarterdeck.upstream.catalog import Versions
 
 
 async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane | None = None) -> None:
-    """Refuse a plane that could never be, before anything is written down: its programs are fetched here too.
+    """Refuse an impossible plane before anything is stored. Its programs are downloaded here too.
 
-    Raises InvalidInput (also for extra arguments that would undo it), NotFound (its site), PreconditionFailed (the
-    host's limits, ports in use, a storage class whose folder is not there), and what fetching raises.
+    Raises InvalidInput (also for dangerous extra arguments), NotFound (its site), PreconditionFailed (the host's
+    limits, ports in use, a storage class without its folder), and errors of the download.
     """
     Versions.parse(kubernetes=wanted.spec.kubernetes_version, etcd=wanted.spec.etcd.version)
     site = await engine.home.site(wanted.spec.placement.site)
@@ -57,8 +57,8 @@ async def admit(engine: Engine, wanted: ControlPlane, *, current: ControlPlane |
 
 
 def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | None) -> None:
-    """Raises InvalidInput for extra arguments and files that no replica could be started with. A plane keeps what it
-    was made with, and gets nothing new that a new one would not.
+    """Raises InvalidInput for extra arguments and files with which no replica could start. Existing arguments are
+    accepted, new ones must be valid for a new plane.
     """
     check_extra_args(template_of(wanted, site, audit_wanted(wanted)))
     before = flags_of(current.spec) if current is not None else {}
@@ -73,7 +73,7 @@ def _can_be_rendered(wanted: ControlPlane, site: Site, current: ControlPlane | N
 
 
 def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> None:
-    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver takes."""
+    """Raises InvalidInput for a changed configuration of PodSecurity that no apiserver accepts."""
     kept = current.spec.admission.plugins if current is not None and current.spec.admission is not None else ()
     for number, plugin in enumerate(wanted.spec.admission.plugins if wanted.spec.admission is not None else ()):
         if plugin.name == "PodSecurity" and plugin not in kept:
@@ -84,7 +84,7 @@ def _plugins_are_right(wanted: ControlPlane, current: ControlPlane | None) -> No
 
 
 async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Raises InvalidInput for a range of service addresses that no node could route, or that machines are in."""
+    """Raises InvalidInput for a range of service addresses that nodes cannot route, or that contains machines."""
     machines = await engine.home.sites.open(site).machines()
     if why := service_range_problem(wanted.spec.service_cidr, [each.address for each in machines if each.address]):
         raise InvalidInput(
@@ -95,8 +95,8 @@ async def _services_have_addresses(engine: Engine, wanted: ControlPlane, site: S
 
 
 async def _can_start(engine: Engine, wanted: ControlPlane, current: ControlPlane | None) -> None:
-    """Fetch the programs, and try those of them that would be started with another configuration than now. Raises what
-    fetching does, and InvalidInput.
+    """Download the programs, and try those that would start with another configuration than now. Raises errors of the
+    download, and InvalidInput.
     """
     programs, _ = await engine.programs(wanted)
     store = engine.home.store
@@ -123,7 +123,7 @@ def _fits(wanted: ControlPlane, site: Site) -> None:
 
 
 async def _has_machines(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Of the machines that may be given a replica there are as many as are needed."""
+    """There are enough machines that are not cordoned."""
     zones = wanted.spec.placement.zones or site.spec.zones
     machines = await engine.home.sites.open(site).machines()
     here = [each.name for each in machines if each.role is MachineRole.CONTROL and each.declared and each.zone in zones]
@@ -137,19 +137,19 @@ async def _has_machines(engine: Engine, wanted: ControlPlane, site: Site) -> Non
 
 
 def _is_served(wanted: ControlPlane, site: Site) -> None:
-    """Where clients come to load balancers there is a machine for them."""
+    """Where clients use load balancers, there is a machine for them."""
     if not isinstance(site.spec, SshSpec) or leads_to_apiservers(wanted):
         return
     if site.spec.edge.external is None and not any(MachineRole.EDGE in each.roles for each in site.spec.hosts):
         raise PreconditionFailed(
             f"placing plane {wanted.name} at site {site.name}",
-            "none of its hosts has the role edge, which load balancers are put on",
-            "give one or more of them that role, or choose endpoint.leadsTo: apiservers",
+            "none of its hosts has the role edge, which load balancers need",
+            "give at least one of them that role, or choose endpoint.leadsTo: apiservers",
         )
 
 
 async def _has_its_folders(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """The disks of its storage classes are mounted. Raises PreconditionFailed, and what asking a host raises."""
+    """The disks of its storage classes are mounted. Raises PreconditionFailed, and errors of the hosts."""
     if isinstance(site.spec, LocalSpec):
         await asyncio.to_thread(_has_its_folder, wanted, site)
         return
@@ -161,7 +161,7 @@ async def _has_its_folders(engine: Engine, wanted: ControlPlane, site: Site) -> 
 
 
 def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
-    """A folder that is not there is a disk that is not mounted: it is never made."""
+    """A missing folder is a disk that is not mounted: it is never created."""
     for each in wanted.spec.storage_classes:
         named = each or site.spec.storage_classes[0].name
         path = next(each.path for each in site.spec.storage_classes if each.name == named)
@@ -169,12 +169,12 @@ def _has_its_folder(wanted: ControlPlane, site: Site) -> None:
             raise PreconditionFailed(
                 f"placing plane {wanted.metadata.name} at site {site.metadata.name}",
                 f"the folder {path} of its storage class {named} is not there",
-                "mount its disk, or make the folder",
+                "mount its disk, or create the folder",
             )
 
 
 async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """It can be kept where it is to be. Where DNS is the user's own it is nobody else's."""
+    """The plane's DNS can be changed, and in the user's own DNS the name has no other owner."""
     if wanted.spec.endpoint.mode not in (EndpointMode.HOSTS, EndpointMode.RFC2136):
         return
     dns = await engine.home.dns(wanted, site.spec.space, None)
@@ -190,32 +190,32 @@ async def _name_is_free(engine: Engine, wanted: ControlPlane, site: Site) -> Non
 
 
 async def _address_is_led(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """One that goes from machine to machine is one of its site's that no plane has."""
+    """A promoted address is one of its site's that no plane uses."""
     if not wanted.spec.endpoint.promoted:
         return
-    doing = f"leading clients of plane {wanted.name} to {wanted.host}"
+    doing = f"setting the endpoint of plane {wanted.name} to {wanted.host}"
     driver = engine.home.sites.open(site)
     every = driver.led_addresses if isinstance(driver, Leads) else ()
     if not every:
-        seen = f"no address goes from machine to machine at site {site.name}"
+        seen = f"site {site.name} has no addresses that can move between machines"
         next_step = "use a site of isolation netns, or of hosts with edge.promotedAddresses, or leadsTo: load-balancers"
         raise PreconditionFailed(doing, seen, next_step)
     assert isinstance(driver, Leads)
     if driver.cannot_route:
-        raise PreconditionFailed(doing, driver.cannot_route, "install it, and create the plane then")
+        raise PreconditionFailed(doing, driver.cannot_route, "install it, then create the plane")
     planes = await engine.home.store.list(ControlPlane)
     taken = {each.spec.endpoint.address: each.name for each in planes if each.name != wanted.name}
     free = next((each for each in every if each not in taken), None)
     if wanted.host not in every:
-        seen = f"site {site.name} has {', '.join(every[:3])}{' and more' if every[3:] else ''} for that alone"
-        raise PreconditionFailed(doing, seen, f"choose {free}" if free else "delete a plane that has one")
+        seen = f"site {site.name} has {', '.join(every[:3])}{' and more' if every[3:] else ''} as promoted addresses"
+        raise PreconditionFailed(doing, seen, f"choose {free}" if free else "delete a plane that uses one")
     if wanted.host in taken:
-        raise PreconditionFailed(doing, f"plane {taken[wanted.host]} has it", f"choose {free}" if free else "")
+        raise PreconditionFailed(doing, f"plane {taken[wanted.host]} uses it", f"choose {free}" if free else "")
 
 
 async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> None:
-    """Those of its load balancer, unless that has an address of the user's own. Replicas get ports that are free when
-    they are placed.
+    """The ports of its load balancer are free, unless the user's endpoint has its own address. Replicas get free ports
+    when they are placed.
     """
     if wanted.spec.endpoint.address is not None and not wanted.spec.endpoint.promoted:
         return
@@ -230,17 +230,17 @@ async def _ports_are_free(engine: Engine, wanted: ControlPlane, site: Site) -> N
         raise PreconditionFailed(
             f"creating plane {name} at site {site.metadata.name}",
             f"ports in use: {', '.join(used)}",
-            "stop what listens there, or choose another site",
+            "stop the programs that listen there, or choose another site",
         )
 
 
-# What stands in the way of another endpoint mode for a plane that clients use.
+# Checks of a change of the endpoint of a plane in use.
 
 
 async def admit_change(home: Home, wanted: ControlPlane, current: ControlPlane, site: Site) -> None:
-    """Refuse a change of the endpoint that clients would notice.
+    """Refuse a change of the endpoint that would affect clients.
 
-    Raises PreconditionFailed, and what asking the DNS servers of both raises.
+    Raises PreconditionFailed, and errors of the DNS servers of both.
     """
     _is_led_as_it_was(wanted, current)
     _has_the_ports(wanted, current, site)
@@ -249,15 +249,15 @@ async def admit_change(home: Home, wanted: ControlPlane, current: ControlPlane, 
 
 
 def _is_led_as_it_was(wanted: ControlPlane, current: ControlPlane) -> None:
-    """Whether an address is promoted decides where apiservers listen, and that one belongs to a site."""
+    """A promoted address decides where apiservers listen, and belongs to a site: it cannot change."""
     before, after = current.spec.endpoint, wanted.spec.endpoint
     if not (current.spec.endpoint.promoted or wanted.spec.endpoint.promoted):
         return
     if (before.leads_to, before.address, before.mode) != (after.leads_to, after.address, after.mode):
         raise PreconditionFailed(
             f"changing the endpoint of plane {wanted.name}",
-            "whether its address is promoted, and which one, is decided when it is created",
-            "make another plane",
+            "its promoted address is decided when it is created, and cannot change",
+            "create another plane",
         )
 
 
@@ -267,12 +267,12 @@ def _has_the_ports(wanted: ControlPlane, current: ControlPlane, site: Site) -> N
         raise PreconditionFailed(
             f"changing the endpoint of plane {wanted.name}",
             "on hosts apiservers have another port where clients are led to them: that is decided when it is created",
-            "make another plane",
+            "create another plane",
         )
 
 
 def _listens_where_clients_come(wanted: ControlPlane, current: ControlPlane) -> None:
-    """Where clients are to come to apiservers themselves, they come to the port that they have always come to."""
+    """Where the name must lead to apiservers themselves, these listen at the port that clients already use."""
     if not leads_to_apiservers(wanted) or leads_to_apiservers(current):
         return
     port = endpoint_port(wanted)
@@ -281,26 +281,24 @@ def _listens_where_clients_come(wanted: ControlPlane, current: ControlPlane) -> 
     others = [f"{name} at {other}" for name, other in found.items() if other != port]
     if others:
         raise PreconditionFailed(
-            f"leading clients of plane {wanted.name} to its apiservers",
-            f"they come to port {port}, and these listen elsewhere: {', '.join(others)}",
-            f"have them exchanged ('replica replace {wanted.name}') where that port is free",
+            f"pointing the name of plane {wanted.name} to its apiservers",
+            f"clients connect to port {port}, and these listen elsewhere: {', '.join(others)}",
+            f"replace them ('replica replace {wanted.name}') where that port is free",
         )
 
 
 async def _is_answered_alike(home: Home, wanted: ControlPlane, current: ControlPlane, site: Site) -> None:
-    """Who is to keep the name from now on has it as it is already: no client notices, and no record is left behind that
-    leads elsewhere one day.
-    """
+    """The new DNS already has the same record: no client is affected, and no outdated record is left behind."""
     if wanted.spec.endpoint.mode is current.spec.endpoint.mode:
         return
-    doing, host = f"changing who keeps the name of plane {wanted.name}", wanted.host
+    doing, host = f"changing the DNS of the name of plane {wanted.name}", wanted.host
     keepers = [await home.dns(each, site.spec.space, None) for each in (current, wanted)]
     await keepers[1].check(host)
     now, then = [await each.look(host) for each in keepers]
     for seen in (now, then):
         if seen.torn:
-            raise PreconditionFailed(doing, seen.torn, "see that all DNS servers of the zone answer the same")
+            raise PreconditionFailed(doing, seen.torn, "make all DNS servers of the zone answer the same")
     has, gets = (" ".join(each.record.addresses) if each.record is not None else "nothing" for each in (now, then))
     if has != gets:
-        seen_there = f"{host} leads to {has}, and to {gets} where it is to be kept"
-        raise PreconditionFailed(doing, seen_there, "have the same record made there first")
+        seen_there = f"{host} resolves to {has} now, and to {gets} in the new DNS"
+        raise PreconditionFailed(doing, seen_there, "create the same record there first")

@@ -1,4 +1,4 @@
-"""What changes of a plane at its site come to, before anything is changed: handing controllers over, too."""
+"""Checks and simulations of changes of a plane at its site, also of controller migrations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from quarterdeck.stores.port import Store
 
 
 async def examined_scale(engine: Engine, request: Scale) -> Examined:
-    """Another number of replicas, with every check's finding and its forecast.
+    """Another number of replicas, with all findings and the forecast.
 
-    Raises Gone, InvalidInput (the number; the site is too small), Conflict (the plane moves, or is not yet as wanted),
+    Raises Gone, InvalidInput (the number; the site is too small), Conflict (the plane moves, or is not up to date yet),
     PreconditionFailed (its networks are out of reach).
     """
     doing = f"scaling plane {request.name}"
@@ -36,14 +36,14 @@ async def examined_scale(engine: Engine, request: Scale) -> Examined:
     wanted = operations.moved(current, current.spec.placement, request.replicas)
     if wanted.spec == current.spec:
         await require_in_reach(engine.home, current)
-        already = f"{request.replicas} replicas are wanted already"
+        already = f"the spec has {request.replicas} replicas already"
         require_done(doing, request.name, already, (await status.look(engine.home, request.name)).plan)
         return Examined(kind=OperationType.SCALE, wanted=wanted, current=current, needed=False)
     return await examined_in_place(engine, OperationType.SCALE, current, wanted)
 
 
 async def examined_replacement(engine: Engine, request: Replace) -> Examined:
-    """One replica exchanged, or all, with every check's finding and its forecast.
+    """The replacement of one replica, or of all, with all findings and the forecast.
 
     Raises Gone, NotFound (the replica), and what ``examined_exchange`` does.
     """
@@ -60,7 +60,7 @@ async def examined_exchange(
     asked: tuple[str, ...],
     supposing: Supposing = as_seen,
 ) -> Examined:
-    """These replicas of a plane exchanged; ``supposing`` as in ``preview``.
+    """The replacement of these replicas of a plane; ``supposing`` as in ``preview``.
 
     Raises Conflict (the plane moves, one of them is cordoned), PreconditionFailed (its networks are out of reach).
     """
@@ -78,7 +78,7 @@ async def examined_exchange(
 
 
 async def examined_renewal(engine: Engine, name: str) -> Examined:
-    """New certificates for all programs, with its forecast.
+    """New certificates for all programs, with the forecast.
 
     Raises Gone, Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
     """
@@ -110,7 +110,7 @@ async def examined_in_place(
 
 
 async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> tuple[Difference, ...]:
-    """Every difference, by path; content that the spec only names a file of is compared as well.
+    """Every difference, by path; the content of files that the spec names is compared as well.
 
     Raises InvalidInput for a file that cannot be used.
     """
@@ -123,10 +123,10 @@ async def compared(home: Home, current: ControlPlane, wanted: ControlPlane) -> t
 async def compared_addons(
     home: Home, current: ControlPlane | None, wanted: ControlPlane
 ) -> tuple[tuple[Content, ...], tuple[AddonChange, ...]]:
-    """What add-ons are to be, and what changes of them, object by object; what their sources say now is read, unless
-    ``wanted`` names it.
+    """The wanted add-ons, and their changes, object by object; their sources are read now, unless ``wanted`` names
+    stored manifests.
 
-    Raises what reading them does, and InvalidInput for a change that would take wanted objects away with a namespace.
+    Raises errors of reading them, and InvalidInput for a change that would delete wanted objects with a namespace.
     """
     if current is None:
         after = await addons.read(wanted)
@@ -138,31 +138,31 @@ async def compared_addons(
 
 
 async def examined_hand_over(engine: Engine, request: HandOver) -> Examined:
-    """A set with another owner, with every check's finding and its forecast. Not ``needed`` when it has that owner.
+    """A set with another owner, with all findings and the forecast. Not ``needed`` when it has that owner.
 
-    Raises Gone, NotFound (the set), InvalidInput (from one to the same), Conflict (the set is another manager's, the
-    plane moves, or is not yet as wanted), and what ``admit`` does.
+    Raises Gone, NotFound (the set), InvalidInput (source and target are the same), Conflict (the set has another owner,
+    the plane moves, or is not up to date yet), and what ``admit`` does.
     """
     current = await operations.existing(engine.home.store, request.name)
-    doing = f"handing set {request.controller_set} of plane {request.name} to the {request.target}"
+    doing = f"migrating set {request.controller_set} of plane {request.name} to the {request.target}"
     if request.source is request.target:
-        raise InvalidInput(doing, "it is to come from there, too", "name two managers")
+        raise InvalidInput(doing, "source and target are the same", "name two managers")
     found = _set_of(current, request.controller_set, doing)
     if found.owner is request.target:
         await require_in_reach(engine.home, current)
-        already = f"the {request.target} is to run it already"
+        already = f"the {request.target} owns it already"
         require_done(doing, request.name, already, (await status.look(engine.home, request.name)).plan)
         return Examined(kind=OperationType.APPLY, wanted=current, current=current, needed=False)
     return await _handed(engine, current, found, request.target, downtime_allowed=request.downtime_allowed)
 
 
 async def examined_hand_back(engine: Callable[[], Engine], store: Store, request: HandBack) -> Examined:
-    """A set with the owner of before: by an abort of what hands it over now, or by another hand-over.
+    """A set with its previous owner: by an abort of the running migration, or by another migration.
 
-    Raises Gone, NotFound (the set), Conflict (nobody has handed it over), and what ``examined_hand_over`` does.
+    Raises Gone, NotFound (the set), Conflict (it was not migrated), and what ``examined_hand_over`` does.
     """
     current = await operations.existing(store, request.name)
-    doing = f"handing set {request.controller_set} of plane {request.name} back"
+    doing = f"migrating set {request.controller_set} of plane {request.name} back"
     found = _set_of(current, request.controller_set, doing)
     under_way = await operations.current(store, request.name)
     if under_way is not None and _owner_before(under_way, found.name) not in (None, found.owner):
@@ -171,8 +171,8 @@ async def examined_hand_back(engine: Callable[[], Engine], store: Store, request
         before = _owner_before(each, found.name)
         if before not in (None, found.owner):
             return await _handed(engine(), current, found, found.owner.other, downtime_allowed=request.downtime_allowed)
-    hint = f"'controllers move {request.name} --set {found.name}' hands it over"
-    raise Conflict(doing, f"no operation that is remembered has handed it to the {found.owner}", hint)
+    hint = f"'controllers move {request.name} --set {found.name}' migrates it"
+    raise Conflict(doing, f"no recorded operation has migrated it to the {found.owner}", hint)
 
 
 async def _handed(
@@ -195,12 +195,12 @@ def _set_of(plane: ControlPlane, name: str, doing: str) -> ControllerSetSpec:
     found = next((each for each in sets if each.name == name), None)
     if found is None:
         there = ", ".join(each.name for each in sets) or "none; declare them in spec.controllerSets"
-        raise NotFound(doing, f"there is no set {name!r}", f"sets there are: {there}")
+        raise NotFound(doing, f"there is no set {name!r}", f"sets: {there}")
     return found
 
 
 def _owner_before(operation: Operation, name: str) -> ControllerProgram | None:
-    """Who owned a set before an operation that has given it to another one; None for any other operation."""
+    """The owner of a set before an operation that changed it; None for any other operation."""
     before, after = (_owner(each, name) for each in (operation.spec.from_, operation.spec.to))
     return before if None not in (before, after) and before is not after else None
 

@@ -1,4 +1,4 @@
-"""What a migration and an abort come to, before anything is changed."""
+"""Checks and simulations of migrations and aborts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from quarterdeck.stores.port import Store
 
 
 def at_site(plane: ControlPlane, site: str, replicas: int | None = None) -> ControlPlane:
-    """The plane at another site: zones and storage class are then that site's own, unless etcd names one."""
+    """The plane at another site, with that site's zones and default storage class, unless etcd names one."""
     placement = plane.spec.placement.model_copy(update={"site": site, "zones": None, "storage_class": None})
     return operations.moved(plane, placement, replicas)
 
 
 def require_count(doing: str, replicas: int | None) -> None:
-    """Raise InvalidInput for a number of replicas that cannot be."""
+    """Raise InvalidInput for an invalid number of replicas."""
     if replicas is not None:
         try:
             replica_count(replicas)
@@ -32,7 +32,7 @@ def require_count(doing: str, replicas: int | None) -> None:
 
 
 def destination(current: ControlPlane, request: Migrate) -> ControlPlane:
-    """The plane as a migration wants it; as it is, if that is there already. Raises InvalidInput."""
+    """The plane after a migration; unchanged if it is there already. Raises InvalidInput."""
     name, to, replicas = current.metadata.name, request.to, request.replicas
     doing = f"migrating plane {name}"
     require_count(doing, replicas)
@@ -46,10 +46,10 @@ def destination(current: ControlPlane, request: Migrate) -> ControlPlane:
 
 
 async def examined_move(engine: Engine, request: Migrate) -> Examined:
-    """A migration with every check's finding and its forecast.
+    """A migration with all findings and the forecast.
 
-    Raises Gone, NotFound (the site), InvalidInput, Conflict (something is under way, or it is wanted there already and
-    not yet as wanted), PreconditionFailed (its networks are out of reach).
+    Raises Gone, NotFound (the site), InvalidInput, Conflict (an operation is in progress, or the plane migrates there
+    already), PreconditionFailed (its networks are out of reach).
     """
     store = engine.home.store
     current = await operations.existing(store, request.name)
@@ -60,30 +60,30 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
     await require_in_reach(engine.home, current)
     if wanted.spec == current.spec:
         plan = (await status.look(engine.home, request.name)).plan
-        require_done(f"migrating plane {request.name}", request.name, f"it is wanted at {request.to} already", plan)
+        require_done(f"migrating plane {request.name}", request.name, f"it migrates to {request.to} already", plan)
         return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, needed=False)
     findings, steps = await preview(engine.home, current, wanted, allow_distance=request.allow_distance)
     return Examined(kind=OperationType.MIGRATE, wanted=wanted, current=current, findings=findings, forecast=steps)
 
 
 def require_done(doing: str, name: str, already: str, plan: Plan) -> None:
-    """Raise Conflict that says what is left to do of a plane that is wanted so ``already``."""
+    """Raise Conflict with the remaining steps of a plane that has this goal ``already``."""
     if not plan.done:
         left = "; ".join((*(step.words for step in plan.now), *map(str, plan.waiting)))
-        raise Conflict(doing, f"{already}, and left to do is: {left}", f"use 'wait {name}'")
+        raise Conflict(doing, f"{already}, and these steps are left: {left}", f"use 'wait {name}'")
 
 
 async def examined_abort(store: Store, request: Abort) -> Examined:
-    """The plane as an abort would have it: as it was before. Not ``needed`` when it is on its way back already.
+    """The plane after an abort: as it was before the operation. Not ``needed`` when an abort is running already.
 
-    Raises Gone, and Conflict when nothing that could be undone is under way.
+    Raises Gone, and Conflict when no operation that can be undone is in progress.
     """
     name = request.name
     plane = await operations.existing(store, name)
     running = await operations.current(store, name)
     if running is None or running.spec.from_ is None:
         raise Conflict(
-            f"aborting on plane {name}", "no operation that could be undone is under way", f"see 'history {name}'"
+            f"aborting on plane {name}", "no operation that can be undone is in progress", f"see 'history {name}'"
         )
     wanted = operations.back(plane, running.spec.from_)
     needed = running.spec.type is not OperationType.ABORT
@@ -91,8 +91,8 @@ async def examined_abort(store: Store, request: Abort) -> Examined:
 
 
 async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | None) -> DryRun:
-    """What would be done of a plane as it is wanted, or elsewhere, or with another number of replicas; no check is
-    made. Raises Gone, NotFound (the site), InvalidInput, PreconditionFailed (its networks are out of reach).
+    """The forecast of a plane with its spec, at another site, or with another number of replicas, without checks.
+    Raises Gone, NotFound (the site), InvalidInput, PreconditionFailed (its networks are out of reach).
     """
     current = await operations.existing(engine.home.store, name)
     wanted = current

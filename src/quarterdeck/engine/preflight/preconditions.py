@@ -1,4 +1,4 @@
-"""What must hold before replicas of a plane are exchanged, added or removed; each check that fails is named."""
+"""The preconditions for replacing, adding or removing replicas of a plane; each failed check is named."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ MOST_RTT = 180.0
 async def examine(
     plane: Plane, wanted: ControlPlane, world: World, target: Site, *, allow_distance: bool
 ) -> tuple[Finding, ...]:
-    """Every check's finding on a change of a ``plane``, whose ``world`` was just seen, to what is ``wanted`` at the
-    ``target``. Changes nothing.
+    """All findings about a change of a ``plane``, whose ``world`` was just observed, to ``wanted`` at the ``target``.
+    Changes nothing.
     """
     move = Move(
         plane=plane,
@@ -55,15 +55,15 @@ async def examine(
 
 
 def out_of_reach(plane: Plane, target: Site) -> Finding | None:
-    """Why a plane cannot be at a site whatever is seen of both; None if it can."""
+    """Why a plane can never be at a site; None if it can."""
     if not _machines(plane, target.name):
-        # No address of the plane's leads there: members could not talk to each other.
+        # The networks are not connected: members could not reach each other.
         source, kind = plane.resource.spec.placement.site, target.spec.driver
         where = f"isolation {target.spec.network}" if kind == "local" else f"driver {kind}"
-        seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, and its do not reach them"
+        seen = f"the addresses of site {target.name}, of {where}, do not reach site {source}, nor the other way round"
         return refuse("network", seen, f"choose a site of the same kind as {source}")
     if cannot := NEEDED - plane.site(target.name).capabilities:
-        seen = f"sites like {target.name} do not offer: {', '.join(sorted(cannot))}"
+        seen = f"sites like {target.name} do not have: {', '.join(sorted(cannot))}"
         return refuse("site", seen, "choose a site of another kind")
     return None
 
@@ -73,7 +73,7 @@ async def _answer(check: Check, move: Move) -> Finding:
     try:
         return await check(move)
     except Unavailable as error:
-        return refuse(name, str(error), "unknown is not well: have it answer first")
+        return refuse(name, str(error), "unknown is not healthy: make it answer first")
     except QuarterdeckError as error:
         return refuse(name, f"{error.doing}: {error.seen}", error.next_step)
 
@@ -87,7 +87,7 @@ def _machines(plane: Plane, site: str) -> tuple[Machine, ...]:
 
 
 async def health(move: Move) -> Finding:
-    """Every member is healthy and every apiserver ready, but those of replicas that a person wants exchanged."""
+    """Every member is healthy and every apiserver ready, except those of replicas that a person wants replaced."""
     membership = move.world.membership
     if membership is None:
         return refuse("health", "no quorum of the members answers", f"see 'status {move.plane.name}'")
@@ -153,7 +153,7 @@ async def versions(move: Move) -> Finding:
 
 
 async def alarms(move: Move) -> Finding:
-    """No alarm is on. A replacement is accepted under CORRUPT: that stays on while a member differs that is to stay."""
+    """No alarm is on. A replacement is accepted under CORRUPT, which stays on until then."""
     found = await move.plane.etcd.alarms(client_urls(move.plane))
     events = move.world.events_membership
     if AUTHENTICATION in all_raised(move.world):
@@ -166,15 +166,17 @@ async def alarms(move: Move) -> Finding:
     seen = f"etcd has raised {', '.join(sorted(kinds))}"
     replaced = move.plane.resource.spec.replace_replicas
     if kinds == {AlarmKind.CORRUPT} and move.wanted.spec.replace_replicas != replaced:
-        return Finding("alarms", Verdict.WARN, f"{seen}: the exchange begins after 'quarterdeck etcd disarm {name}'")
+        return Finding("alarms", Verdict.WARN, f"{seen}: the replacement begins after 'quarterdeck etcd disarm {name}'")
     if AlarmKind.CORRUPT in kinds:
         return refuse("alarms", seen, disarm_corrupt(move.world))
-    return refuse("alarms", seen, f"it ends while the plane is driven ('wait {name}'), or it says what it waits for")
+    return refuse(
+        "alarms", seen, f"quarterdeck ends it while it drives the plane: 'wait {name}' shows what it waits for"
+    )
 
 
 async def machines(move: Move) -> Finding:
-    """There are enough machines that are up, in enough zones; those that are cordoned count as far as the plane is on
-    them already.
+    """There are enough machines that are up, in enough zones; cordoned ones count only if they already have a replica
+    of the plane.
     """
     spec = move.wanted.spec
     mine = {each.machine for each in move.world.memory.replicas}
@@ -188,7 +190,7 @@ async def machines(move: Move) -> Finding:
         return refuse("machines", f"no zone {', '.join(sorted(missing))} at {spec.placement.site}", f"zones: {known}")
     usable = [machine for machine in up if machine.zone in zones]
     if len(usable) < need:
-        why = " (one is lent for the move)" if lent else ""
+        why = " (one of them only during the move)" if lent else ""
         seen = f"{len(usable)} machines are up at {spec.placement.site}, {need} are needed{why}"
         if move.cordoned:
             seen += f"; cordoned: {', '.join(move.cordoned)}"
@@ -197,31 +199,33 @@ async def machines(move: Move) -> Finding:
 
 
 async def cordons(move: Move) -> Finding:
-    """No replica would have to go that a person wants left as it is."""
+    """No cordoned replica would have to be removed."""
     spec, replicas = move.plane.resource.spec, move.wanted.spec.replicas
     if not spec.cordoned:
         return ok("cordons", "no replica is cordoned")
     seen = f"cordoned: {', '.join(spec.cordoned)}"
     if move.elsewhere or len(spec.cordoned) > replicas:
         return refuse("cordons", seen, f"'replica uncordon {move.plane.name} {spec.cordoned[0]}' first")
-    return ok("cordons", f"{seen}: left as they are")
+    return ok("cordons", f"{seen}: they stay unchanged")
 
 
 async def learners(move: Move) -> Finding:
-    """All replicas of another site join as learners together, and etcd takes only so many."""
+    """All replicas of another site join as learners together, and etcd allows only so many."""
     most, coming = MAX_LEARNERS, move.wanted.spec.replicas
     if coming > most:
-        seen = f"{coming} members would join at once, and etcd lets {most}"
+        seen = f"{coming} members would join at once, and etcd allows {most}"
         return refuse("learners", seen, f"move with {most} replicas, and scale up again there")
-    return ok("learners", f"{coming} will join, etcd lets {most}")
+    return ok("learners", f"{coming} will join, etcd allows {most}")
 
 
 async def distance(move: Move) -> Finding:
-    """The round trip between the sites is one that etcd and the apiservers can live with."""
+    """The round trip between the sites is short enough for etcd and the apiservers."""
     rtt = await _round_trip(move)
     seen = f"{rtt:.1f} ms between {move.plane.resource.spec.placement.site} and {move.wanted.spec.placement.site}"
     if rtt > MOST_RTT and not move.allow_distance:
-        return refuse("distance", f"{seen}, over {MOST_RTT:.0f} ms", "move over a nearer site, or --allow-distance")
+        return refuse(
+            "distance", f"{seen}, over {MOST_RTT:.0f} ms", "move by way of a nearer site, or use --allow-distance"
+        )
     if rtt > WARN_RTT:
         return Finding("distance", Verdict.WARN, f"{seen}: writes will take that much longer during the move")
     return ok("distance", seen)
@@ -233,7 +237,7 @@ async def etcd_tuning(move: Move) -> Finding:
     election = move.plane.wanted.etcd.election_milliseconds
     if election < 10 * rtt and not move.allow_distance:
         seen = f"election timeout {election:.0f} ms is under ten round trips of {rtt:.1f} ms"
-        return refuse("etcd tuning", seen, "create planes that are to travel far with etcd.electionMilliseconds set")
+        return refuse("etcd tuning", seen, "set etcd.electionMilliseconds when creating planes that will move far")
     return ok("etcd tuning", f"election timeout {election:.0f} ms for {rtt:.1f} ms")
 
 
@@ -265,7 +269,7 @@ async def clocks(move: Move) -> Finding:
 
 
 async def certificates(move: Move) -> Finding:
-    """No certificate has run out, and no clock was set back behind one."""
+    """No certificate has expired, and none is not valid yet."""
     check_secrets(move.plane.secrets, datetime.now(UTC))
     return ok("certificates", "valid; one CA for all replicas")
 
@@ -288,7 +292,7 @@ async def ports(move: Move) -> Finding:
     used = await asyncio.gather(*(driver.ports_in_use(each, wanted) for each in edges))
     if any(used):
         seen = ", ".join(f"{each}:{port}" for each, taken in zip(edges, used, strict=True) for port in taken)
-        return refuse("ports", f"in use: {seen}", "stop what listens there")
+        return refuse("ports", f"in use: {seen}", "stop the programs that listen there")
     return ok("ports", f"{', '.join(map(str, wanted))} free for the load balancer")
 
 
@@ -296,7 +300,7 @@ async def name(move: Move) -> Finding:
     """The record is the plane's own, and every DNS server answers the same."""
     world, host = move.world, move.wanted.host
     if world.foreign:
-        return refuse("name", f"{host} is not the plane's: {world.foreign}", "or take another name")
+        return refuse("name", f"{host} is not the plane's: {world.foreign}", "or choose another name")
     if world.torn:
         return refuse("name", world.torn, "see that all DNS servers of the zone answer the same")
     return ok("name", f"{host} is the plane's own")
@@ -317,38 +321,40 @@ async def endpoint(move: Move) -> Finding:
 
 
 async def clients(move: Move) -> Finding:
-    """Load balancers can be held for the moments in which requests would be refused or lost."""
+    """Load balancers can be paused for the moments in which requests would be refused or lost."""
     sites = {move.wanted.spec.placement.site, *(each.site for each in move.world.balancers if each.running)}
     all_edges = {site: move.plane.balancers.get(site, {}) for site in sorted(sites)}
     own = [site for site, edges in all_edges.items() if not all(each.can_hold for each in edges.values())]
     if not own:
-        return ok("clients", "they wait while etcd hands over, and see no failure")
+        return ok("clients", "they wait during the leadership transfer, and see no failure")
     seen = (
-        f"the load balancer at {' and '.join(own)} is the user's own, and cannot be held: requests under way may fail"
-        " when etcd hands over leadership and when an apiserver stops; each change of its backends is waited for"
+        f"the load balancer at {' and '.join(own)} is the user's own, and cannot be paused: requests in flight may fail"
+        " when etcd transfers leadership and when an apiserver stops; each change of its backends needs a person"
     )
     return Finding("clients", Verdict.WARN, seen)
 
 
 async def locks(move: Move) -> Finding:
-    """No lock of a set that is handed over is held by somebody else, and clocks agree well enough for locks."""
+    """No other process holds a lock of a migrating set, and clocks agree well enough for locks."""
     before = {each.name: each.owner for each in move.plane.resource.spec.controller_sets}
     handed = [each for each in move.wanted.spec.controller_sets if before.get(each.name) is not each.owner]
     if not handed:
-        return ok("locks", "no controllers are handed over")
+        return ok("locks", "no controllers migrate")
     if others := await strangers(move.plane, [each.lock for each in handed]):
-        return refuse("locks", f"held by no manager of this plane: {', '.join(others)}", "stop whoever holds it")
+        return refuse(
+            "locks", f"held by no manager of this plane: {', '.join(others)}", "stop the process that holds it"
+        )
     against = [f"{each.declared.name}: {why}" for each in await sets_held(move.plane) for why in each.why]
     if off := [each for each in against if "clock" in each]:
-        return refuse("locks", "; ".join(off), "a holder is told from one that is gone by the time of its lease")
+        return refuse("locks", "; ".join(off), "an expired lease is recognized by its time")
     if against:
         return Finding("locks", Verdict.WARN, "; ".join(against))
-    return ok("locks", f"{', '.join(each.lock for each in handed)}: held by nobody else")
+    return ok("locks", f"{', '.join(each.lock for each in handed)}: not held by other processes")
 
 
 Check = Callable[[Move], Awaitable[Finding]]
-#: In the order in which they are shown: of a move to another site, of replicas that come at the plane's own, and of
-#: replicas that only go.
+#: The checks in display order: for a move to another site, for additional or new replicas at the same site, and for
+#: removals alone.
 MOVING: tuple[Check, ...] = (
     health,
     versions,
@@ -379,7 +385,7 @@ GOING: tuple[Check, ...] = (health, alarms, cordons)
 
 
 def checks(move: Move) -> tuple[Check, ...]:
-    """Those that a change of a plane's replicas has to pass."""
+    """The checks for a change of a plane's replicas."""
     if move.elsewhere:
         return MOVING
     return COMING if move.wanted.spec.replicas >= move.plane.resource.spec.replicas else GOING

@@ -1,4 +1,4 @@
-"""What changing a plane comes to: the findings of all checks and the forecast, all by one look at the plane."""
+"""The preview of a change: the findings of all checks and the forecast, from one observation of the plane."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from quarterdeck.model.findings import Finding, Verdict
 from quarterdeck.model.world import World
 from quarterdeck.planner.simulated.dry_run import DryRun, dry_run
 
-#: What is supposed of a world besides what was seen.
+#: Changes an observed world before the forecast.
 Supposing = Callable[[World], World]
 
 
 def as_seen(world: World) -> World:
-    """Nothing besides."""
+    """The world unchanged."""
     return world
 
 
@@ -35,10 +35,10 @@ async def preview(
     allow_distance: bool = False,
     supposing: Supposing = as_seen,
 ) -> tuple[tuple[Finding, ...], DryRun | None]:
-    """Every check's finding, and what would happen if the plane were wanted as ``changed`` (None: a check refuses).
-    Nothing is changed. ``supposing``: what else is supposed of the world that the forecast begins with.
+    """All findings, and the forecast for the ``changed`` plane (None: a check refuses). Nothing is changed.
+    ``supposing``: changes the world with which the forecast begins.
 
-    Raises NotFound for a site that is not there, InvalidInput for files of the spec that are none.
+    Raises NotFound for an unknown site, InvalidInput for unreadable files of the spec.
     """
     target = await home.site(changed.spec.placement.site)
     async with AsyncExitStack() as stack:
@@ -52,8 +52,8 @@ async def preview(
 
 
 async def forecast(home: Home, changed: ControlPlane, supposing: Supposing = as_seen) -> DryRun:
-    """What would happen if the plane were wanted so, without any check; nothing is changed. ``supposing``: as above.
-    Raises InvalidInput for files of the spec that are none.
+    """The forecast for a changed plane, without checks; nothing is changed. ``supposing``: as above. Raises
+    InvalidInput for unreadable files of the spec.
     """
     current = await operations.existing(home.store, changed.name)
     async with AsyncExitStack() as stack:
@@ -62,7 +62,7 @@ async def forecast(home: Home, changed: ControlPlane, supposing: Supposing = as_
 
 
 async def _by_one_look(home: Home, plane: Plane, changed: ControlPlane, stack: AsyncExitStack) -> tuple[World, World]:
-    """The world of the plane as it is wanted now, and as it would be wanted."""
+    """The world of the plane with its present spec, and with the changed one."""
     revisions = await _supposed(home, plane.resource, changed)
     supposed = await observer_of(await home.plane(changed, stack, revisions=revisions))
     observer = await observer_of(plane)
@@ -70,7 +70,7 @@ async def _by_one_look(home: Home, plane: Plane, changed: ControlPlane, stack: A
 
 
 async def _supposed(home: Home, current: ControlPlane, changed: ControlPlane) -> Revisions:
-    """The revisions of a plane, if it were wanted as ``changed``."""
+    """The revisions of the ``changed`` plane."""
     found = await known(home.store, current, guess=True)
     if (changed.spec, changed.status.revision) == (current.spec, current.status.revision):
         return found

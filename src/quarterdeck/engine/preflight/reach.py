@@ -1,4 +1,4 @@
-"""Planes on networks of their own: their machines can be reached only by a process that is in one of these."""
+"""Reachability of planes in network namespaces: only a process inside one of these can reach their machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.errors import NotFound, PreconditionFailed
 
 
 async def manager_of(home: Home, name: str) -> str:
-    """Which process keeps the planes on a plane's network, in words; "" if none does."""
+    """The manager of the planes on a plane's network, in words; "" if there is none."""
     try:
         network = await network_of(home.store, await operations.existing(home.store, name))
     except NotFound:
@@ -22,7 +22,7 @@ async def manager_of(home: Home, name: str) -> str:
 
 
 async def require_in_reach(home: Home, plane: ControlPlane) -> None:
-    """Raise PreconditionFailed for a plane whose machines this process cannot reach: looking would only time out."""
+    """Raise PreconditionFailed for a plane whose machines this process cannot reach: observing would only time out."""
     if await network_of(home.store, plane) is Isolation.NETNS:
         await require_in_lab(home, f"reaching the machines of plane {plane.metadata.name}")
 
@@ -37,6 +37,6 @@ async def require_in_lab(home: Home, doing: str) -> None:
     if not await networks.holds_us(home.folder):
         raise PreconditionFailed(
             doing,
-            "they are on networks of their own, and this process is in none of them",
-            "use the command line, which goes there by itself, or start this program by quarterdeck.app.inside_argv",
+            "they are in network namespaces, and this process is in none of them",
+            "use the command line, which enters them by itself, or start this program with quarterdeck.app.inside_argv",
         )

@@ -1,4 +1,4 @@
-"""What can be asked for of a plane. Nothing is looked at, and nothing happens, before one is given to a call."""
+"""Requests of users for a plane: plain data, without effects."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """The plane as it is declared: created if there is none of that name, else changed."""
+    """The plane as declared: created if it does not exist, else changed."""
 
     plane: ControlPlane
 
@@ -52,7 +52,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Replicas exchanged for new ones, one after the other, whether or not they are well: one, or all of them."""
+    """Replace replicas, healthy or not, one after the other: one, or all of them."""
 
     name: str
     replica: str | None = None
@@ -60,8 +60,8 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """A set of controllers run by another manager. ``downtime_allowed``: the managers of all replicas may stop at once,
-    where that is the shorter way.
+    """Migrate a controller set to another manager. ``downtime_allowed``: the managers of all replicas may stop at once,
+    where that is shorter.
     """
 
     name: str
@@ -73,8 +73,8 @@ class HandOver:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """A set of controllers run by the manager that had it before: what is under way is taken back, or else the last
-    hand-over of that set is undone by another one. ``downtime_allowed``: as of ``HandOver``.
+    """Migrate a controller set back to its previous manager: by an abort of the running migration, or by another
+    migration. ``downtime_allowed``: as in ``HandOver``.
     """
 
     name: str
@@ -84,21 +84,21 @@ class HandBack:
 
 @dataclass(frozen=True, slots=True)
 class RenewCertificates:
-    """All certificates issued anew but those of authorities, and taken up by one replica after the other."""
+    """Renew all certificates except those of authorities; one replica after the other reloads them."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """The plane as it was before the operation that is under way."""
+    """The plane as it was before the operation in progress."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The plane gone, with all its data."""
+    """Delete the plane with all its data."""
 
     name: str
 
@@ -106,32 +106,34 @@ class Delete:
 Request = Create | Apply | Migrate | Scale | Replace | HandOver | HandBack | RenewCertificates | Abort | Delete
 
 
-# What was found out about a request before anything is changed.
+# The result of checking a request before anything is changed.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """A request, thought through. It changes nothing until it is asked for, and then only if the plane is still as it
-    was: its generation is in ``wanted``.
-
-    ``wanted``: the plane as it would be; ``current``: as it is (None: there is none). ``differences``: all that a
-    change of spec changes, with what each needs; ``addons``: which objects of add-ons; ``contents``: all that these are
-    to be, as it was read (None: it was not), so that what was shown is what is asked for.
-    ``findings``: what each check of a change of replicas says, and what is to be known of one of spec.
-    ``forecast``: every step with the quorum's margin after it; None where none is made: for a plane that is not there
-    yet, for one that a check refuses, and for an abort and a deletion, which depend on nobody's answer.
-    ``under_way``: the operation that an abort would undo. ``needed``: whether asking would change anything.
+    """A checked request. It changes nothing until it is submitted, and then only if the plane is unchanged: the
+    generation is in ``wanted``.
     """
 
     kind: OperationType
+    #: The plane after the change.
     wanted: ControlPlane
+    #: The plane now; None: it does not exist.
     current: ControlPlane | None = None
+    #: All effects of a changed spec, with what each needs.
     differences: Sequence[Difference] = ()
+    #: The changed objects of add-ons.
     addons: Sequence[AddonChange] = ()
+    #: The wanted add-ons as they were read (None: they were not), so that exactly what was shown is submitted.
     contents: tuple[Content, ...] | None = field(default=None, repr=False)
+    #: The results of the checks of a change of replicas, and warnings about a changed spec.
     findings: Sequence[Finding] = ()
+    #: Every step with the quorum's margin after it; None for a new plane, for one that a check refuses, and for an
+    #: abort and a deletion, which depend on no answer.
     forecast: DryRun | None = None
+    #: The operation that an abort would undo.
     under_way: Operation | None = None
+    #: Whether submitting it would change anything.
     needed: bool = True
 
     @property
@@ -141,24 +143,22 @@ class Examined:
 
     @property
     def refused(self) -> bool:
-        """Whether a check says no."""
+        """Whether a check refuses."""
         return any(each.verdict is Verdict.REFUSE for each in self.findings)
 
     def require(self) -> None:
-        """Raise PreconditionFailed for a change of replicas that a check refuses, with all that do, or that would not
-        end.
-        """
+        """Raise PreconditionFailed with all refusals of a change of replicas, or if the forecast does not end."""
         doing, noun = self._in_words()
         enforce(self.findings, doing)
         if noun and self.forecast is not None and self.forecast.stuck_on:
             raise PreconditionFailed(
                 f"planning {noun}",
                 f"it would wait for {'; '.join(map(str, self.forecast.stuck_on))}",
-                "mend that first",
+                "fix that first",
             )
 
     def _in_words(self) -> tuple[str, str]:
-        """What is done, and what it is called where it must come to an end by itself."""
+        """The change in words, and its noun if its forecast must end."""
         spec = self.wanted.spec
         match self.kind:
             case OperationType.MIGRATE:

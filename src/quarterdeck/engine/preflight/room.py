@@ -1,4 +1,4 @@
-"""Whether machines have what replicas that come need: storage classes, disk, memory, and files that flags name."""
+"""Whether machines have what new replicas need: storage classes, disk, memory, and files that flags name."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ async def storage_class(move: Move) -> Finding:
 
 
 def _classes(move: Move) -> tuple[str, ...]:
-    """The storage classes of the volumes that come; the first is that of the main etcd."""
+    """The storage classes of the new volumes; the first is that of the main etcd."""
     default = move.target_site.spec.storage_classes[0].name
     return tuple(dict.fromkeys(each or default for each in move.wanted.spec.storage_classes))
 
 
 async def host_limits(move: Move) -> Finding:
-    """What programs share on the target's hosts is enough for those that come."""
+    """The shared limits of the target's hosts are enough for the new programs."""
     site = move.plane.site(move.wanted.spec.placement.site)
-    return ok("host limits", await site.require_room("looking at the host's limits", move.coming))
+    return ok("host limits", await site.require_room("checking the host's limits", move.coming))
 
 
 async def free_disk(move: Move) -> Finding:
-    """There is room for the database on every machine that might be used."""
+    """There is room for the database on every usable machine."""
     sizes = [status.db_size for status in await _statuses(move)]
     if not sizes:
-        return refuse("free disk", "the size of the database is not known", "have a member answer first")
+        return refuse("free disk", "the size of the database is unknown", "make a member answer first")
     need = int(max(sizes) * _ROOM_FACTOR) + _ROOM_LEAST
     site = move.plane.site(move.wanted.spec.placement.site)
     least: list[int] = []
@@ -75,29 +75,29 @@ def _needed(move: Move, main: int) -> dict[str, int]:
 
 
 async def free_memory(move: Move) -> Finding:
-    """The target's machines have the memory that the new replicas need. Where they do not, the kernel takes it from
-    what serves, and in the end kills it.
+    """The target's machines have the memory that the new replicas need. Otherwise the kernel reclaims it from serving
+    programs, and finally kills them.
     """
     sizes = [status.db_size_in_use for status in await _statuses(move)]
     if not sizes:
-        return refuse("free memory", "the size of the database is not known", "have a member answer first")
+        return refuse("free memory", "the size of the database is unknown", "make a member answer first")
     need = _MEMORY_LEAST + _MEMORY_FACTOR * max(sizes)
     site = move.plane.site(move.wanted.spec.placement.site)
     up = [machine for machine in move.open if machine.state is MachineState.UP]
     if not up:
-        seen = f"no machine that may be used is up at {site.name}"
+        seen = f"no usable machine is up at {site.name}"
         return refuse("free memory", seen, f"see 'site machines {site.name}'")
     room = await _room(site, up[: move.coming])
     seen = f"a replica takes about {_mib(need)} while it starts, each machine has {_mib(room)}"
     if 2 * room < need:
         return refuse("free memory", seen, "make room, or move to larger machines")
     if room < need:
-        return Finding("free memory", Verdict.WARN, f"{seen}: programs may be slowed down, or killed by the kernel")
+        return Finding("free memory", Verdict.WARN, f"{seen}: programs may become slow, or be killed by the kernel")
     return ok("free memory", seen)
 
 
 async def _room(site: SitePort, machines: Sequence[Machine]) -> int:
-    """Bytes that each of these machines has, if all of them take as much: some may share a host."""
+    """Bytes available to each of these machines if all use the same amount: some may share a host."""
     free = await asyncio.gather(*(site.measure(each.name, FreeMemory()) for each in machines))
     hosts = [each.host or each.name for each in machines]
     return int(min(left / hosts.count(host) for left, host in zip(free, hosts, strict=True)))
@@ -112,7 +112,7 @@ def _mib(size: int) -> str:
     return f"{size / 2**20:,.0f} MiB"
 
 
-#: Prints those of its arguments that are not there.
+#: Prints its arguments that do not exist.
 _MISSING = 'for file; do [ -e "$file" ] || echo "$file"; done'
 _DEADLINE = 30.0
 
@@ -127,7 +127,7 @@ async def host_files(move: Move) -> Finding:
     missing = [f"{machine}: {', '.join(gone)}" for machine, gone in zip(up, found, strict=True) if gone]
     if missing:
         return refuse(
-            "host files", f"flags name what is not there: {'; '.join(missing)}", "put it there, or change them"
+            "host files", f"flags name missing files: {'; '.join(missing)}", "create them, or change the flags"
         )
     return ok("host files", f"{', '.join(files)}: on every machine")
 
@@ -146,5 +146,5 @@ async def _missing(move: Move, machine: str, files: list[str]) -> list[str]:
     job = Job(name="look for files", argv=("/bin/sh", "-c", _MISSING, "sh", *files), deadline=_DEADLINE)
     ended = await site.run_job(machine, job)
     if ended.exit_code != 0:
-        raise Unavailable(f"looking for files on machine {machine}", ended.output.strip() or "it was not possible")
+        raise Unavailable(f"looking for files on machine {machine}", ended.output.strip() or "the command failed")
     return ended.output.split("\n")[:-1]

@@ -1,4 +1,4 @@
-"""Driving a plane from this process: take its lease, get its programs, loop, and keep the books of its operations."""
+"""Driving a plane from this process: take its lease, get its programs, run the loop, and update its operations."""
 
 from __future__ import annotations
 
@@ -46,35 +46,35 @@ from quarterdeck.upstream.upstream import Upstream
 
 
 def released() -> Mapping[Component, UpstreamProgram]:
-    """The programs that are fetched: those that no revision names itself."""
+    """The programs that are downloaded: those that no revision names itself."""
     return {component: UpstreamProgram(spec.program) for component, spec in CATALOGUE.items() if spec.given is None}
 
 
 class IdleWait(Protocol):
-    """How long a plane at which nothing is left to do is left alone, and what is done for it meanwhile."""
+    """The time between two observations of a plane that is up to date, and the duties until then."""
 
     @property
     def news(self) -> int:
-        """Grows when something beside the plane's own spec changes what is to be done of it."""
+        """Grows when a change outside the plane's own spec needs a new drive."""
         ...
 
     @property
     def duties(self) -> Sequence[Duty]:
-        """What is done for it beside driving it."""
+        """The duties of the plane."""
         ...
 
     async def go_on(self) -> None:
-        """Asked whenever the plane is taken up. Raises LeaseLost when it is to be left to another process."""
+        """Called before each drive. Raises LeaseLost when the plane is lent to another process."""
         ...
 
     async def over(self, wanted: Wants) -> None:
-        """Return when it is time for another look, or something else is wanted than this."""
+        """Return when it is time for the next observation, or the wanted state changed."""
         ...
 
 
 @dataclass(kw_only=True)
 class _Hold:
-    """A plane that this process drives, or keeps (``rest``). ``began``: what was wanted when it was opened."""
+    """A plane that this process drives, or manages (with ``rest``). ``began``: the wanted state when it was opened."""
 
     name: str
     guard: LeaseGuard
@@ -88,14 +88,14 @@ class _Hold:
         self.news = self.rest.news if self.rest is not None else 0
 
     def changed(self, plane: Plane) -> bool:
-        """Whether something else is wanted by now."""
+        """Whether the wanted state has changed."""
         return self.began != wants(plane.resource) or (self.rest is not None and self.rest.news != self.news)
 
 
 @dataclass(kw_only=True)
 class Engine:
-    """Drives planes of one home from this process. ``asker`` is also the lease's holder, in words. ``trials``
-    judge what a plane is to be before it is accepted.
+    """Drives planes of one home from this process. ``asker`` is also the lease's holder. ``trials`` test a new
+    configuration before it is accepted.
     """
 
     home: Home
@@ -107,7 +107,7 @@ class Engine:
     processor: Callable[[], float] = time.process_time
 
     async def programs(self, plane: ControlPlane) -> tuple[dict[Component, PurePosixPath], Path]:
-        """The programs of a plane's replicas, and CoreDNS; fetched if they are missing."""
+        """The programs of a plane's replicas, and CoreDNS; downloaded if they are missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
         wanted = released()
         paths = await self.upstream.ensure((*dict.fromkeys(wanted.values()), UpstreamProgram.COREDNS), versions)
@@ -115,28 +115,28 @@ class Engine:
         return found, paths[UpstreamProgram.COREDNS]
 
     async def name_server(self) -> Path:
-        """CoreDNS; fetched if it is missing."""
+        """CoreDNS; downloaded if it is missing."""
         return (await self.upstream.ensure((UpstreamProgram.COREDNS,), Versions()))[UpstreamProgram.COREDNS]
 
     async def etcdutl(self, plane: ControlPlane) -> PurePosixPath:
-        """What data of etcd is restored with; fetched if it is missing."""
+        """The program that restores data of etcd; downloaded if it is missing."""
         versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
         return PurePosixPath(
             (await self.upstream.ensure((UpstreamProgram.ETCDUTL,), versions))[UpstreamProgram.ETCDUTL]
         )
 
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
-        """Bring a plane to what its spec says, operation after operation, until nothing is left to do.
+        """Drive a plane, operation after operation, until it is up to date.
 
-        Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and what
-        ``troubles.fate`` calls the end; all else that fails is told and tried again.
+        Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and errors that
+        ``troubles.fate`` does not retry; all others are reported and retried.
         """
-        await self.programs(await operations.existing(self.home.store, name))  # before anything is held
+        await self.programs(await operations.existing(self.home.store, name))  # before the lease is taken
         await self._hold(name, wait, None)
 
     async def keep(self, name: str, rest: IdleWait) -> None:
-        """``drive`` a plane and, when nothing is left to do, look again after each ``rest``, until it is gone. A plane
-        that is paused is looked at, and one whose change was given up is kept as it is.
+        """``drive`` a plane and, when it is up to date, observe it again after each ``rest``, until it is deleted. A
+        paused plane is only observed, and one whose change was rejected stays as it is.
         """
         await self._hold(name, 0.0, rest)
 
@@ -153,7 +153,7 @@ class Engine:
     async def _drive_on(
         self, name: str, guard: LeaseGuard, tasks: LongTasks, troubles: Troubles, rest: IdleWait | None
     ) -> None:
-        """Drive under a lease until the end. Long tasks go on over what is tried again."""
+        """Drive under a lease until the end. Long tasks continue across retries."""
         while True:
             try:
                 if await self._drive(_Hold(name=name, guard=guard, tasks=tasks, troubles=troubles, rest=rest)):
@@ -163,7 +163,7 @@ class Engine:
                 await asyncio.sleep(troubles.pause(POLL))
 
     async def _drive(self, hold: _Hold) -> bool:
-        """Drive by the spec of now, until done or until that changes. Whether it is done."""
+        """Drive by the present spec, until done or until it changes. Returns whether it is done."""
         store, name, lease = self.home.store, hold.name, hold.guard.lease
         await hold.guard.check()
         if hold.rest is not None:
@@ -172,14 +172,14 @@ class Engine:
             try:
                 resource = await operations.existing(store, name)
             except Gone:
-                # Deleted by the round before this one, which could not write down that this was the end.
+                # Deleted by the previous round, which could not record the end of the operation.
                 if await operations.deleted(store, name, self.asker):
                     return True
                 raise
             operations.require_known(resource)
             paused = operations.why_paused(resource, self.asker.now())
             if paused and hold.rest is None:
-                raise Paused(f"driving plane {name}", paused, f"let it go on with 'resume {name}'")
+                raise Paused(f"driving plane {name}", paused, f"resume it with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
                 resource = await revisions.established(store, resource, lease=lease)
                 resource = await addons.established(store, resource, lease=lease)
@@ -193,13 +193,13 @@ class Engine:
             if hold.rest is not None and paused:
                 await self._look_on(opened, hold, hold.rest)
                 return False
-            # Nothing watches over such a server but those who use it.
+            # Only the drivers that use such a server supervise it.
             if isinstance(opened.dns, OwnServer):
                 await opened.dns.start()
             return await self._one(opened, hold)
 
     async def _look_on(self, plane: Plane, hold: _Hold, rest: IdleWait) -> None:
-        """Look, and do nothing, as long as the user wants it so."""
+        """Only observe, as long as the plane is paused."""
         driver = await self._driver(plane, hold)
         while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
             await driver.look_on(paused)
@@ -226,7 +226,7 @@ class Engine:
                     return False
                 if acted != driver.acted:
                     if driver.duties is not None:
-                        await driver.duties.end()  # what follows sees to add-ons itself
+                        await driver.duties.end()  # ``_reached`` applies add-ons itself
                     await self._reached(plane, operation, plan, hold)
                     if hold.changed(plane):
                         return False
@@ -243,7 +243,7 @@ class Engine:
                 await driver.duties.end()
 
     async def _gave_up(self, plane: Plane, operation: Operation, why: str, hold: _Hold) -> None:
-        """A creation has failed. Raises InvalidInput, unless the plane is kept: its programs are tried all the same."""
+        """A creation has failed. Raises InvalidInput, unless the plane is managed: its programs are still retried."""
         error = _never_ran(plane, why)
         if hold.rest is None:
             raise error
@@ -262,9 +262,9 @@ class Engine:
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
-        """All that is left to do is done: see to the add-ons and to who runs sets of controllers, and keep the books.
-        Raises InvalidInput when what was wanted was given up, and NotApplied for what was asked for and does not come
-        to be, unless the plane is kept: it serves on as before, and is looked after.
+        """The plan is done: apply the add-ons, wait for the owners of controller sets, and finish the operation. Raises
+        InvalidInput when the wanted revision was rejected, and NotApplied when a requested change does not take effect,
+        unless the plane is managed: it keeps serving, and is still managed.
         """
         try:
             _require_accepted(plane)
@@ -283,7 +283,7 @@ class Engine:
             await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
 
     async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
-        """Have the add-ons as wanted. A plane that is kept has a duty for that: it is not left alone for long."""
+        """Apply the add-ons. A managed plane has a duty for that, so it does not wait long here."""
         await AddonDuty(monotonic=self.clocks.monotonic).finish(
             plane,
             asked=operations.asks_for_addons(operation),
@@ -293,7 +293,7 @@ class Engine:
         )
 
     async def _failed(self, plane: Plane, operation: Operation | None, error: Exception) -> None:
-        """Write down why nothing goes on, if that can be written."""
+        """Record why the operation failed, if that can be written."""
         try:
             if operation is not None:
                 kind, phase = kind_of(error), OperationPhase.FAILED
@@ -322,12 +322,12 @@ class Engine:
 
 
 def _is_over(hold: _Hold, operation: Operation | None, plane: Plane) -> bool:
-    """Whether something else is wanted, or what was asked for has failed for want of a former revision."""
+    """Whether the wanted state changed, or a creation has failed."""
     return hold.changed(plane) or (operation is not None and bool(_first_given_up(plane)))
 
 
 def _first_given_up(plane: Plane) -> str:
-    """Why the first revision of a plane was given up; "" if it was not, or if it is not wanted any more."""
+    """Why the first revision of a plane was rejected; "" if it was not, or if it is no longer wanted."""
     rejected = plane.memory.rejected
     if plane.memory.proven or plane.resource.metadata.deletion_timestamp is not None:
         return ""
@@ -341,20 +341,20 @@ def _never_ran(plane: Plane, why: str) -> InvalidInput:
     return InvalidInput(
         f"creating plane {name}",
         why,
-        f"apply a spec that runs, or correct what is in the way and 'wait {name}', or 'delete {name}'",
+        f"apply a spec that runs, or fix the cause and 'wait {name}', or 'delete {name}'",
     )
 
 
 async def _retry_first(plane: Plane) -> None:
-    """Have a first revision that was given up be tried once more, by whoever drives the plane anew."""
+    """Retry a rejected first revision when a driver drives the plane again."""
     if _first_given_up(plane):
-        why = "the plane is driven anew"
+        why = "the plane is driven again"
         await remember(plane, (RetryRevision(site="", why=why, revision=plane.resource.status.revision),))
 
 
 def _require_accepted(plane: Plane) -> None:
-    """Raise InvalidInput when what the user wants was given up: the plane is at rest, but not as wanted. Nobody minds
-    where the plane is deleted.
+    """Raise InvalidInput when the wanted revision was rejected: nothing is left to do, but the plane is not up to date.
+    Never for a plane in deletion.
     """
     rejected, status = plane.memory.rejected, plane.resource.status
     if plane.resource.metadata.deletion_timestamp is not None:
@@ -364,6 +364,6 @@ def _require_accepted(plane: Plane) -> None:
     if rejected is not None and rejected.revision and rejected.revision in stops:
         raise InvalidInput(
             f"changing plane {plane.name}",
-            f"revision {rejected.revision} does not run ({rejected.why}), and the plane serves on as before",
-            f"take it back with 'abort {plane.name}', or apply something else",
+            f"revision {rejected.revision} does not run ({rejected.why}), and the plane keeps its previous revision",
+            f"undo it with 'abort {plane.name}', or apply another spec",
         )

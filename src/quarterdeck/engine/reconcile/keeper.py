@@ -1,4 +1,4 @@
-"""Keeping one plane: its lease is held, what is wanted is brought about, and it is looked at again and again."""
+"""The manager's task for one plane: it holds the lease, drives the plane, and observes it periodically."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from quarterdeck.engine.workspace.operations import Wants, wants
 from quarterdeck.errors import Conflict, Gone, LeaseLost, NotFound, QuarterdeckError
 from quarterdeck.model.steps.base import Step
 
-#: Seconds between two looks at a plane that is as wanted. Planes take turns: all of one second share their looks.
+#: Seconds between two observations of a plane that is up to date. Planes of one phase share site observations.
 CADENCE = 5.0
 _SOONEST = 0.5
-#: Seconds for which a keeper that met what no retry mends does nothing, doubled each time, and the longest.
+#: Seconds of backoff of a keeper after an error that no retry fixes, doubled each time, and the maximum.
 SHORTEST = 5.0
 LONGEST = 300.0
-#: Seconds between two looks whether another driver has ended.
+#: Seconds between two checks whether another driver has ended.
 _STANDING_BY = 1.0
 
 
 class Log(Protocol):
-    """Where a manager tells what it does: an event in a few words, and facts by name."""
+    """The log of a manager: an event in a few words, and facts by name."""
 
     def info(self, event: str, **facts: object) -> object:
-        """What is as it should be."""
+        """Log a normal event."""
         ...
 
     def warning(self, event: str, **facts: object) -> object:
-        """What a person may have to look at."""
+        """Log an event that may need a person."""
         ...
 
 
 @dataclass(kw_only=True, eq=False)
 class Keeper:
-    """Keeps one plane until it is gone. ``clock`` only grows, in seconds. What it meets ends no other keeper."""
+    """Manages one plane until it is deleted. ``clock`` is monotonic, in seconds. Its errors end no other keeper."""
 
     plane: str
     engine: Engine
@@ -57,12 +57,12 @@ class Keeper:
     _told: str = ""
 
     def poke(self, *, news: bool = False) -> None:
-        """Something that is stored of the plane has changed; ``news``: something beside it that it depends on."""
+        """The stored plane has changed; ``news``: something else on which it depends has changed."""
         self.news += news
         self._poked.set()
 
     async def run(self) -> None:
-        """Keep it. Returns when it is gone."""
+        """Manage the plane. Returns when it is deleted."""
         pause = SHORTEST
         while True:
             began = self.clock()
@@ -72,46 +72,48 @@ class Keeper:
                 return
             except Gone:
                 return
-            except Conflict as error:  # another driver has its lease, or took it from a process that stood still
-                self._tell(f"another one drives: {error.seen}")
+            except Conflict as error:  # another driver has its lease, or took it from a frozen process
+                self._tell(f"another process drives it: {error.seen}")
                 await asyncio.sleep(_STANDING_BY)
                 continue
-            except Exception as error:  # noqa: BLE001 - whatever ails one plane, the others are kept
+            except Exception as error:  # noqa: BLE001 - an error of one plane must not end the others
                 known = isinstance(error, QuarterdeckError)
                 self._tell(str(error) or type(error).__name__, exc_info=None if known else error)
             pause = SHORTEST if self.clock() - began > LONGEST else pause
             pause = SHORTEST if await self._changed_within(pause) else min(2 * pause, LONGEST)
 
     async def go_on(self) -> None:
-        """See ``IdleWait``: a process may have asked to be left alone with the plane."""
+        """See ``IdleWait``: another process may have requested to drive the plane alone."""
         lent = await self.engine.home.store.lease(leases.loan_name(self.plane))
         if lent is not None:
-            raise LeaseLost(f"keeping plane {self.plane}", f"{lent.holder} wants to drive it", "it is kept afterwards")
+            raise LeaseLost(
+                f"managing plane {self.plane}", f"{lent.holder} wants to drive it", "it is managed again afterwards"
+            )
 
     async def over(self, wanted: Wants) -> None:
-        """See ``IdleWait``: the plane's turn comes, or something else is wanted."""
+        """See ``IdleWait``: the plane's turn comes, or its wanted state changes."""
         self._tell("")
         await self._until(self._turn(self.clock()), wanted, self.news)
 
     def _turn(self, now: float) -> float:
-        """When the plane is to be looked at again."""
+        """The time of the plane's next observation."""
         own = zlib.crc32(self.plane.encode()) % CADENCE
         next_one = now - (now - own) % CADENCE + CADENCE
         return next_one if next_one - now >= _SOONEST else next_one + CADENCE
 
     async def _changed_within(self, seconds: float) -> bool:
-        """Wait so long, or until something else is wanted. Whether that is so."""
+        """Wait so long, or until the wanted state changes. Returns whether it changed."""
         end = self.clock() + seconds
         try:
             stored = await self._stored()
             if stored is not None:
                 return await self._until(end, wants(stored), self.news)
-        except MET:  # the store is the trouble, or is in trouble as well
+        except MET:  # the store is the cause, or fails as well
             await asyncio.sleep(max(0.0, end - self.clock()))
         return False
 
     async def _until(self, end: float, wanted: Wants, news: int) -> bool:
-        """Wait until then, or until something else is wanted: its own writes wake it, too. Whether that is so."""
+        """Wait until then, or until the wanted state changes: own writes wake it, too. Returns whether it changed."""
         while self.news == news:
             try:
                 async with asyncio.timeout(end - self.clock()):
@@ -131,23 +133,23 @@ class Keeper:
             return None
 
     async def _stand_by(self) -> None:
-        """Return when nobody holds the plane's lease, or wants to."""
+        """Return when no process holds the plane's lease, or requests it."""
         for lease in (leases.loan_name(self.plane), leases.lease_name(self.plane)):
-            while await self.engine.home.store.lease(lease) is not None:  # noqa: ASYNC110 - it may run out in silence
+            while await self.engine.home.store.lease(lease) is not None:  # noqa: ASYNC110 - a lease can expire without an event
                 await asyncio.sleep(_STANDING_BY)
 
     def _tell(self, trouble: str, **facts: object) -> None:
-        """Tell of a trouble once, and of its end."""
+        """Log a trouble once, and its end."""
         if trouble and trouble != self._told:
             self.log.warning(trouble, plane=self.plane, **facts)
         elif self._told and not trouble:
-            self.log.info("it is kept again", plane=self.plane)
+            self.log.info("it is managed again", plane=self.plane)
         self._told = trouble
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps(Unwatched, Watcher):
-    """A ``Watcher`` that tells a log of a plane's steps."""
+    """A ``Watcher`` that logs a plane's steps."""
 
     plane: str
     log: Log
@@ -167,7 +169,7 @@ class Steps(Unwatched, Watcher):
 
     @override
     async def troubled(self, error: QuarterdeckError) -> None:
-        """See ``Watcher``. Of a defect the log keeps the traceback."""
+        """See ``Watcher``. For a defect, the log has the traceback."""
         cause = error.__cause__
         defect = cause if cause is not None and not isinstance(cause, MET) else None
         self.log.warning(str(error), plane=self.plane, **({"exc_info": defect} if defect is not None else {}))

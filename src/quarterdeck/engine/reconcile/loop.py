@@ -1,4 +1,4 @@
-"""The loop: observe, plan, act, until all is as wanted. Crash, retry and abort are the same path as the normal run."""
+"""The loop: observe, plan, act, until the plane is up to date. Crash, retry and abort take the same path."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.tasks import together
+from quarterdeck.api.events import EventReason
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.duties import Duties
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
-from quarterdeck.engine.notices.events import Happening, happenings, told_of
+from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.journal import JournalFilter, tell_step
 from quarterdeck.engine.notices.troubles import MET, Disposition, Troubles, fate, in_words
 from quarterdeck.engine.observation.membership_watch import MembershipWatch
@@ -33,26 +34,26 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan as planned
 from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
-#: Seconds between two observations while something is waited for.
+#: Seconds between two observations while the plan has waits.
 POLL = 0.1
-#: A pause is at least this many times as long as the processor time of the look before it.
+#: A pause is at least this many times as long as the processor time of the last observation.
 _LOOKING_SHARE = 6
-#: Seconds between two writes of conditions of which only the words differ.
+#: Seconds between two writes of conditions that differ only in messages.
 _WORDS_APART = 2.0
-#: Seconds after which it is told that a step is still under way.
+#: Seconds after which a running step is reported.
 _LASTS = 10.0
-#: Of a plan that is not carried out.
-_OTHER = Wait("what the user wants now", "quarterdeck goes on by itself once it has read that")
-#: Seconds between two times at which a DNS server of our own that does not answer is started.
+#: The wait of a plan that is not carried out.
+_OTHER = Wait("the new spec", "quarterdeck continues once it has read it")
+#: Seconds between two attempts to start a DNS server of quarterdeck's that does not answer.
 _NAME_AGAIN = 2.0
 
 
 @dataclass(kw_only=True)
 class Driver:
-    """Drives one plane in this process. ``troubles`` says what becomes of errors, and tells of all that happens.
+    """Drives one plane in this process. ``troubles`` decides about errors, and reports events.
 
-    ``monotonic`` and ``processor`` (the time that this process has had of the processor) are clocks, in seconds.
-    ``acted`` counts the looks that were followed by steps.
+    ``monotonic`` and ``processor`` (the processor time of this process) are clocks, in seconds. ``acted`` counts the
+    observations that were followed by steps.
     """
 
     plane: Plane
@@ -73,9 +74,9 @@ class Driver:
     _membership: MembershipWatch = field(default_factory=MembershipWatch)
 
     async def run(self, *, changed: Callable[[Plane], bool] = lambda _: False) -> Plan:
-        """Drive until done, or until ``changed`` says that the user wants something else. The last plan.
+        """Drive until done, or until ``changed`` reports a new spec. Returns the last plan.
 
-        Whatever fails is tried again, each time from a new look. Raises only what ``troubles.fate`` calls the end.
+        Failures are retried, each time from a new observation. Raises only errors that ``fate`` does not retry.
         """
         while True:
             try:
@@ -91,7 +92,7 @@ class Driver:
             await asyncio.sleep(self.troubles.pause(self._pause))
 
     async def look_on(self, paused: str) -> None:
-        """One look that nothing follows but what it has to tell: the user wants nothing done, ``paused`` says so."""
+        """One observation without steps, for a paused plane; ``paused`` is the reason."""
         await self.plane.check()
         await refresh(self.plane)
         world = await self.observer.observe()
@@ -100,7 +101,7 @@ class Driver:
         await self._tell(world, plan, paused)
 
     async def _round(self, changed: Callable[[Plane], bool]) -> tuple[Plan | None, bool | None]:
-        """Look, note, act. The plan if it was the last one, and whether all steps went well (None: there was none)."""
+        """Observe, note, act. The plan if it was the last one, and whether all steps succeeded (None: none)."""
         await self.plane.check()
         await refresh(self.plane)
         await adopt(self.plane)
@@ -118,14 +119,14 @@ class Driver:
         return None, await self._act(plan, world) if plan.now else None
 
     def _is_over(self, plan: Plan) -> bool:
-        """Whether nothing is left to do. That somebody does not answer in one look is no reason to leave anything: only
-        what two looks in a row find to be left is.
+        """Whether nothing is left to do. One unanswered observation is no reason to accept a leftover: two observations
+        in a row must find it.
         """
         before, self._left = self._left, plan.leftovers if plan.done else ()
         return plan.done and plan.leftovers in ((), before)
 
     async def _look(self) -> World:
-        """One observation. With the first one, whatever a driver before this one may have held is let go."""
+        """One observation. With the first one, load balancers that a previous driver may have paused are resumed."""
         began = self.processor()
         if self._looks == 0:
             world, _ = await together(self.observer.observe(), let_go_all(self.plane))
@@ -133,12 +134,12 @@ class Driver:
         else:
             world = await self.observer.observe()
         self._looks += 1
-        # Looking must not take the processor from those that are looked at.
+        # Observation must not take the processor from the observed programs.
         self._pause = max(POLL, _LOOKING_SHARE * (self.processor() - began))
         return world
 
     async def _name_server(self, world: World) -> None:
-        """Have a DNS server of our own that does not answer run again: a plane that is kept is seldom opened anew."""
+        """Restart a DNS server of quarterdeck's that does not answer: a managed plane is rarely opened again."""
         now, well = self.monotonic(), world.record_known and not world.torn
         if well or not isinstance(self.plane.dns, OwnServer) or now - self._name_started < _NAME_AGAIN:
             return
@@ -150,7 +151,7 @@ class Driver:
             await self.troubles.meet(error)
 
     async def _see_done(self, world: World) -> None:
-        """End the steps that a person was asked for and has taken: the plan does not have them again."""
+        """Finish the steps whose manual change a person has made: the plan no longer has them."""
         for step, began in tuple(self._asked.items()):
             if isinstance(step, SetRecord):
                 done = world.record == step.to
@@ -161,9 +162,9 @@ class Driver:
                 await self._done(step, began, {})
 
     async def _write_down(self, world: World) -> Plan:
-        """The plan for a world, after everything that only had to be written down is written down.
+        """The plan for a world, after all notes are written.
 
-        Notes change nothing outside, so what was observed is still true after them.
+        Notes change nothing outside, so the observation is still valid after them.
         """
         while True:
             plan = planned(replace(world, memory=self.plane.memory, failing=self._aside.now(self.monotonic())))
@@ -175,17 +176,17 @@ class Driver:
             await remember(self.plane, notes)
             for step in notes:
                 await self._journal(step, EntryOutcome.NOTED, {})
-            await self.troubles.tell(*(told for step in notes if (told := told_of(step)) is not None))
+            await self.troubles.tell(*(told for step in notes if (told := event_of(step)) is not None))
 
     async def _tell(self, world: World, plan: Plan, paused: str = "") -> None:
-        """Write the conditions that changed; words alone not more often than every two seconds. A plane of which
-        nothing is left is about to go.
+        """Write the conditions that changed; changes of messages alone at most every two seconds. A deleted plane of
+        which nothing is left gets none.
         """
         if plan.done and world.deleting:
             return
-        asked = tuple(f"{step.words} is up to a person" for step in self._asked)
+        asked = tuple(f"{step.words} needs a manual change" for step in self._asked)
         late = self.monotonic() - self._worded > _WORDS_APART
-        async with self.plane.writing:  # so that no duty's condition is written over with what was before it
+        async with self.plane.writing:  # so that no condition of a duty is overwritten with an older one
             resource = self.plane.resource
             before, generation = resource.status.conditions, resource.metadata.generation
             now = self.plane.clock()
@@ -214,14 +215,14 @@ class Driver:
             )
 
     async def _act(self, plan: Plan, world: World) -> bool:
-        """Take all steps of the plan at once. Whether they all went well and need no pause."""
+        """Take all steps of the plan at once. Returns whether all succeeded and need no pause."""
         if self.duties is not None:
             await self.duties.give_way()
         self.acted += 1
         world = replace(world, memory=self.plane.memory)
         self._aside.looked(plan, self.monotonic())
         if any(isinstance(step, AddLearner) for step in plan.now):
-            # etcd takes one membership change at a time, and holds up a second one for seconds.
+            # etcd takes one membership change at a time, and delays a second one for seconds.
             outcomes = [await self._take(step, world) for step in plan.now]
         else:
             outcomes = await together(*(self._take(step, world) for step in plan.now))
@@ -234,7 +235,7 @@ class Driver:
             await self.troubles.watch(lambda watcher: watcher.begins(step))
             await self._journal(step, EntryOutcome.STARTED, {})
         self._membership.tried(step)
-        lasts = asyncio.create_task(self._tell_that_it_lasts(step), name=f"telling how long it takes to {step.words}")
+        lasts = asyncio.create_task(self._tell_that_it_lasts(step), name=f"report that this step lasts: {step.words}")
         try:
             detail = await carry_out(self.plane, step, world)
         except MET as error:
@@ -247,7 +248,7 @@ class Driver:
         if isinstance(detail, Must):
             if step not in self._asked:
                 self._asked[step] = began
-                await self.troubles.tell(Happening("RecordWanted", detail.wish))
+                await self.troubles.tell(Happening(EventReason.MANUAL_CHANGE_REQUIRED, detail.wish))
             await self.troubles.watch(lambda watcher: watcher.asks(step, detail))
             return False
         await self._done(step, began, detail)
@@ -258,8 +259,8 @@ class Driver:
         await self.troubles.watch(lambda watcher: watcher.lasts(step, _LASTS))
 
     async def _not_yet(self, step: Step, began: float, error: Exception) -> None:
-        """A step failed: it is put aside for a moment, and then taken again if it is still planned. Told once as long
-        as it fails so.
+        """A step failed: it is in backoff, and then taken again if it is still planned. The same error is reported
+        once.
         """
         self._asked.pop(step, None)
         known, now = in_words(error), self.monotonic()
@@ -268,13 +269,13 @@ class Driver:
         seconds = now - began
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, known))
         await self._journal(step, EntryOutcome.FAILED, {"seconds": seconds, "error": str(known)})
-        await self.troubles.tell(Happening("StepFailed", f"{step.words}: {known}"))
+        await self.troubles.tell(Happening(EventReason.STEP_FAILED, f"{step.words}: {known}"))
 
     async def _done(self, step: Step, began: float, detail: Mapping[str, JsonValue]) -> None:
         self._asked.pop(step, None)
         seconds = self.monotonic() - began
         if self._aside.went(step):
-            await self._journal(step, EntryOutcome.STARTED, {}, ago=seconds)  # the try that went well
+            await self._journal(step, EntryOutcome.STARTED, {}, ago=seconds)  # the attempt that succeeded
         await self._journal(step, EntryOutcome.DONE, {"seconds": seconds, **detail})
         await self.troubles.watch(lambda watcher: watcher.ended(step, seconds, None))
 

@@ -1,4 +1,4 @@
-"""Keeping all planes of a store that live on one network: a keeper for each, for as long as there is one."""
+"""The manager of all planes of a store on one network: one keeper for each plane."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
 
-#: In the environment of a manager's process: who starts it again when it has ended.
+#: In the environment of a manager's process: the supervisor that restarts it.
 RESTARTED_BY = "QUARTERDECK_RESTARTED_BY"
-#: Seconds between two looks whether the manager before this one has ended, and whether this one is still the manager.
+#: Seconds between two checks whether the previous manager has ended, and whether this one still holds the lease.
 _STANDING_BY = 1.0
 _PULSE = 2.0
-#: Seconds between two looks whether what planes share still runs.
+#: Seconds between two checks of the programs that planes share.
 _WAKING = 30.0
 _WATCHED = (ControlPlane, Site, Operation)
 
 
 def duties_of(engine: Engine) -> tuple[Duty, ...]:
-    """What is done for a plane beside driving it, in this order: what goes by the look itself comes first, while that
-    is new. Each keeper has its own.
+    """The duties of a plane, in their order: those that use the observation come first, while it is new. Each keeper
+    has its own.
     """
     return (
         ShortTurn(name="addresses of the Service kubernetes", turn=ServiceAddresses().turn),
@@ -57,9 +57,9 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
 
 @dataclass(kw_only=True)
 class PlaneManager:
-    """Keeps the planes on ``network``. Of two on one store the second stands by. ``alive`` is called every few seconds
-    as long as it goes on, and ``elsewhere`` for planes on other networks. ``watchers`` are told what happens to a plane
-    of that name, and ``duties`` are done for it besides.
+    """Manages the planes on ``network``. Of two managers on one store, the second stands by. ``alive`` is called every
+    few seconds while it runs, and ``elsewhere`` for planes on other networks. ``watchers`` are notified about a plane
+    of that name, and ``duties`` are additional duties for it.
     """
 
     engine: Engine
@@ -71,11 +71,11 @@ class PlaneManager:
     duties: Callable[[str], tuple[Duty, ...]] = lambda _: ()
     clock: Callable[[], float] = time.monotonic
     _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
-    #: Planes on other networks, as they were when that was seen.
+    #: Planes on other networks, with the version at which that was observed.
     _others: dict[str, str] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Keep them until cancelled. Planes go on running then, and are kept by whoever comes next."""
+        """Manage them until cancelled. Planes keep running then, and the next manager takes over."""
         while True:
             try:
                 await self._serve()
@@ -94,7 +94,7 @@ class PlaneManager:
                 await self._end()
 
     async def _stand_by(self, name: str) -> None:
-        """Return when there is no manager. The first of those that stand by holds a lease that says so."""
+        """Return when there is no manager. The first of several standby managers holds a lease for that."""
         store, told, first = self.engine.home.store, "", None
         async with contextlib.AsyncExitStack() as stack:
             while (held := await store.lease(name)) is not None:
@@ -113,7 +113,7 @@ class PlaneManager:
                 await asyncio.sleep(_STANDING_BY)
 
     async def _watch(self, guard: LeaseGuard) -> None:
-        """Follow what is stored for as long as the lease is held. What fails is tried again: what is kept is kept."""
+        """Follow the store for as long as the lease is held. Failures are retried, and do not affect the keepers."""
         seen: Versions = {}
         watching, woken = self._changes(seen), -math.inf
         try:
@@ -142,7 +142,7 @@ class PlaneManager:
         return asyncio.create_task(watched, name=f"watch of the planes on {self.network}")
 
     async def _follow(self, before: Versions, now: Versions) -> None:
-        """Start the keepers of planes that are new, and wake those to whom something happened."""
+        """Start keepers for new planes, and wake those of changed planes."""
         self._keepers = {name: each for name, each in self._keepers.items() if not each[1].done()}
         changed = {key for key in {*before, *now} if before.get(key) != now.get(key)}
         if any(kind == Site.__name__ for kind, _ in changed):
@@ -160,7 +160,7 @@ class PlaneManager:
                 await self._see_to(name, version)
 
     async def _see_to(self, name: str, version: str) -> None:
-        """Keep a plane, or tell where it is."""
+        """Start a keeper for a plane, or report its network."""
         store, network = self.engine.home.store, Isolation.LOOPBACK
         with contextlib.suppress(NotFound):
             network = await network_of(store, await store.get(ControlPlane, name))
@@ -171,7 +171,7 @@ class PlaneManager:
             self.elsewhere(network)
 
     async def _asked(self, operation: str) -> str:
-        """The plane of an operation that nobody has begun; "" for others."""
+        """The plane of a pending operation; "" for others."""
         try:
             found = await self.engine.home.store.get(Operation, operation)
         except NotFound:

@@ -1,5 +1,5 @@
-"""Trials: the programs of a plane are started for a moment, before the plane is created or changed, and one that ends
-with an error is the reason to refuse it.
+"""Trials: before a plane is created or changed, its programs are started for a moment; one that exits with an error is
+the reason to refuse the change.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from quarterdeck.model.components import Component
 
 
 class Trials(Protocol):
-    """Starts programs where they disturb nobody, and says which of them cannot start."""
+    """Starts programs in isolation, and reports which of them cannot start."""
 
     async def failures(
         self, template: ReplicaTemplate, components: Collection[Component], programs: Mapping[Component, PurePosixPath]
     ) -> Mapping[Component, str]:
-        """Why programs end that are started as a revision has them, in their own words, for each that does. One about
-        which nothing was found out is not among them.
+        """Why programs with a revision's configuration exit, in their own words, for each that does. Programs without a
+        clear result are left out.
         """
         ...
 
 
 class NoTrials(Trials):
-    """Tries nothing: for those who cannot wait."""
+    """Tries nothing: for callers that cannot wait."""
 
     @override
     async def failures(
@@ -47,7 +47,7 @@ async def require_start(
     current: ReplicaTemplate | None,
     programs: Mapping[Component, PurePosixPath],
 ) -> None:
-    """Try the programs that a new plane has, or whose configuration a change of ``current`` touches. Raises
+    """Try the programs of a new plane, or those whose configuration a change of ``current`` touches. Raises
     InvalidInput with the words of each one that does not start.
     """
     before = configurations(current) if current is not None else {}
@@ -59,12 +59,12 @@ async def require_start(
         raise InvalidInput(
             f"trying the programs of plane {plane}",
             "; ".join(f"{component} does not start: {words}" for component, words in failures.items()),
-            f"correct {places}, or what else of the spec it names (--no-trial accepts it all the same)",
+            f"correct {places}, or the other fields of the spec that it names (--no-trial accepts it anyway)",
         )
 
 
 def _named(template: ReplicaTemplate, components: Iterable[Component]) -> Mapping[Component, PurePosixPath]:
-    """Where the programs are that a revision names itself; an image is not tried."""
+    """The paths of the programs that a revision names itself; an image is not tried."""
     given = ((each, CATALOGUE[each].given) for each in components)
     paths = ((each, program(template).path) for each, program in given if program is not None)
     return {each: path for each, path in paths if path is not None}

@@ -1,4 +1,4 @@
-"""How people and probes get in: the door, kubeconfigs, probe targets."""
+"""Access for people and probes: the door, kubeconfigs, probe targets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from quarterdeck.api.site import AddressSpace
 from quarterdeck.components.kubeconfig import Server, kubeconfig
 from quarterdeck.components.settings import url
 from quarterdeck.drivers.endpoints import name_servers
-from quarterdeck.endpoint.door_guests import guests_file, invite
+from quarterdeck.endpoint.door_guests import add_guest, guests_file
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.settings import endpoint_port
@@ -34,16 +34,16 @@ _OPENING = 15.0
 
 
 async def open_door(home: Home, plane: ControlPlane, space: AddressSpace) -> str:
-    """Have the door to an address space run, on this host's own loopback; returns the proxy's URL, with the plane's
-    credential: who has it may pass to this plane's name and port.
+    """Start the door to an address space, on this host's loopback; returns the proxy's URL with the plane's
+    credential, which allows connections to this plane's name and port.
 
-    Plain kubectl resolves names as the host does, which knows nothing of the planes' own DNS server, and sees
-    none of the lab's networks. Through the door it uses both.
+    Plain kubectl resolves names like the host, which does not use the planes' own DNS server, nor reaches the network
+    namespaces. Through the door it uses both.
     """
     name, guests = plane.metadata.name, guests_file(home.folder, space)
     uid = plane.metadata.uid or ""
     with file_errors(f"writing {guests}"):
-        guest = await asyncio.to_thread(invite, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
+        guest = await asyncio.to_thread(add_guest, guests, name, uid=uid, host=plane.host, port=endpoint_port(plane))
     hub = await home.hub(AddressSpace.LOOPBACK)
     machine = next(each for each in await hub.machines() if each.role is MachineRole.CONTROL)
     servers = await name_servers(await home.hub(space), space)
@@ -60,7 +60,7 @@ async def open_door(home: Home, plane: ControlPlane, space: AddressSpace) -> str
 
 
 async def _until_open(address: str, port: int, next_step: str) -> None:
-    """Return once somebody listens there: a kubeconfig must be right from the first moment."""
+    """Return once the door listens: a kubeconfig must work from the first moment."""
     try:
         async with asyncio.timeout(_OPENING):
             while True:
@@ -80,7 +80,7 @@ async def admin_kubeconfig(home: Home, plane: ControlPlane, *, now: datetime | N
     secrets = await secrets_of(home.store, plane)
     site = await home.site(plane.spec.placement.site)
     space = site.spec.space
-    # Names of the user's own DNS need no door, unless the network itself does.
+    # Names in the user's own DNS need no door, unless the network itself does.
     own = plane.spec.endpoint.mode is EndpointMode.HOSTS or space is AddressSpace.NETNS
     server = Server(
         url=url(plane.host, endpoint_port(plane)),
@@ -101,7 +101,7 @@ async def _asked_by_clients(home: Home, plane: ControlPlane, space: AddressSpace
 
 
 async def probe_target(home: Home, plane: ControlPlane) -> ProbeTarget:
-    """What a probe of this plane asks, with a certificate of its own."""
+    """The target of a probe of this plane, with its own client certificate."""
     from quarterdeck.probe.target import ProbeTarget  # few programs probe
 
     secrets = await secrets_of(home.store, plane)

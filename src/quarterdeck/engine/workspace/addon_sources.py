@@ -1,4 +1,4 @@
-"""Reading what add-ons are: text, files, folders and charts, once, when a plane is asked for or applied."""
+"""Reading the sources of add-ons: text, files, folders and charts, once, when a plane is created or applied."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from quarterdeck.files import file_errors
 from quarterdeck.input_files import UnreadableFileError, read_text
 from quarterdeck.runner import ProcessResult, run, start
 
-#: Seconds for ``helm``, which may have to fetch the chart.
+#: Seconds for ``helm``, which may have to download the chart.
 _RENDERING = 120.0
 _FILES = (".yaml", ".yml", ".json")
-#: Characters of what ``helm`` said last.
+#: Characters of the last output of ``helm``.
 _LAST_WORDS = 300
 
 
 async def read(plane: ControlPlane, addon: Addon) -> tuple[Manifest, ...]:
-    """The objects that an add-on's source has now.
+    """The present objects of an add-on's source.
 
     Raises InvalidInput (by path, with document and line), PreconditionFailed without ``helm``, TimedOut when it does
     not end.
@@ -50,7 +50,7 @@ def _read(addon: Addon, where: str) -> tuple[Manifest, ...]:
 
 
 def _files(addon: Addon, where: str) -> Iterator[Path]:
-    """The files of a folder, by name; those below it are not looked at, as with ``kubectl apply -f``."""
+    """The files of a folder, by name, without subfolders, as with ``kubectl apply -f``."""
     folder = Path(addon.folder or "")
     try:
         names = sorted(each for each in folder.iterdir() if each.suffix in _FILES and not each.name.startswith("."))
@@ -69,11 +69,11 @@ def _text(path: Path, where: str) -> str:
 
 
 def _unusable(where: str, path: Path, seen: str) -> InvalidInput:
-    return InvalidInput(f"reading {where}", f"{path}: {seen}", "put it there, or name another one")
+    return InvalidInput(f"reading {where}", f"{path}: {seen}", "create it, or name another one")
 
 
 async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
-    """What ``helm`` makes of a chart. Hooks and tests are left out: nobody runs them."""
+    """The output of ``helm template`` for a chart. Hooks and tests are left out: nothing would run them."""
     doing = f"rendering spec.addons[{addon.name}].helm"
     program = shutil.which("helm")
     if program is None:
@@ -83,7 +83,7 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
     argv += ["--include-crds", "--no-hooks", "--skip-tests"]
     argv += ["--repo", chart.repository] if chart.repository is not None else []
     argv += ["--version", chart.version] if chart.version is not None else []
-    # Values may hold passwords: a folder of 0700, and no word of them in the list of processes.
+    # Values may contain passwords: a folder with mode 0700, and not the command line.
     with file_errors(doing), tempfile.TemporaryDirectory(prefix="quarterdeck-") as folder:
         values = Path(folder) / "values.json"
         values.write_text(json.dumps(chart.values))
@@ -91,9 +91,11 @@ async def _rendered(plane: ControlPlane, addon: Addon, chart: Chart) -> str:
             by = start(folder=Path(folder))
             done = await run([*argv, "--values", str(values)], doing=doing, deadline=_RENDERING, by=by)
         except TimedOut as error:
-            raise TimedOut(doing, f"helm did not end in {_RENDERING:.0f} s", "is its repository in reach?") from error
+            raise TimedOut(
+                doing, f"helm did not end in {_RENDERING:.0f} s", "check that its repository is reachable"
+            ) from error
     if done.code != 0:
-        raise InvalidInput(doing, f"helm failed: {_last_words(done)}", "mend the chart or its values")
+        raise InvalidInput(doing, f"helm failed: {_last_words(done)}", "fix the chart or its values")
     if len(done.output) > TOTAL_MAX:
         raise InvalidInput(doing, f"it renders more than {TOTAL_MAX // 2**20} MiB")
     return done.output

@@ -1,4 +1,4 @@
-"""The manifests of planes' add-ons: read when they are asked for, looked up ever after."""
+"""The manifests of planes' add-ons: read once when they are requested, then loaded from the store."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from quarterdeck.stores.port import Lease, Store, amend
 
 
 async def wanted(store: Store, plane: ControlPlane, found: tuple[Content, ...] | None = None) -> AddonManifests | None:
-    """What a stored plane's add-ons are to be; None when there are none. Not stored yet, if the plane names none: then
-    everything that its spec names is read, and charts are rendered, unless that is what was ``found`` already.
+    """The wanted manifests of a plane's add-ons; None when there are none. If the plane names no stored ones, all
+    sources of its spec are read, and charts are rendered, unless they were ``found`` already; the result is not stored.
 
-    Raises InvalidInput for what makes no sense, PreconditionFailed and TimedOut for charts, Corrupt when what the plane
-    names is gone.
+    Raises InvalidInput for invalid sources, PreconditionFailed and TimedOut for charts, Corrupt when the stored
+    manifests are gone.
     """
     if plane.status.addon_manifests:
         return await stored(store, plane, plane.status.addon_manifests)
@@ -36,7 +36,7 @@ async def established(
 ) -> ControlPlane:
     """The plane, with the manifests of its add-ons stored and named; ``found``, if they were read already.
 
-    Raises what ``wanted`` does, and Conflict when the plane was changed meanwhile.
+    Raises what ``wanted`` does, and Conflict when the plane was changed concurrently.
     """
     if plane.status.addon_manifests or not plane.spec.addons:
         return plane
@@ -45,17 +45,17 @@ async def established(
 
     def naming(seen: ControlPlane) -> ControlPlane:
         if seen.spec == plane.spec and seen.status.addon_manifests:
-            return seen  # another process has done the same meanwhile
+            return seen  # another process has done the same
         if (seen.spec, seen.status.addon_manifests) != (plane.spec, ""):
-            raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed meanwhile", "look again")
+            raise Conflict(f"reading the add-ons of plane {plane.name}", "it was changed concurrently", "try again")
         return seen.with_status(addon_manifests=manifests.name)
 
     return await amend(store, ControlPlane, plane.name, naming, lease=lease)
 
 
 async def read(plane: ControlPlane) -> tuple[Content, ...]:
-    """What the sources of all add-ons of a plane say now."""
-    # Charts and YAML are of no concern to whoever looks at a plane.
+    """The present content of the sources of all add-ons of a plane."""
+    # Commands that only observe a plane need no charts and YAML.
     from quarterdeck.engine.workspace import addon_sources
 
     found = [(each.name, each.namespace, await addon_sources.read(plane, each)) for each in plane.spec.addons]
@@ -63,7 +63,7 @@ async def read(plane: ControlPlane) -> tuple[Content, ...]:
 
 
 async def stored(store: Store, plane: ControlPlane, name: str) -> AddonManifests:
-    """Those of that name. Raises Corrupt."""
+    """The stored manifests of that name. Raises Corrupt."""
     try:
         return await store.get(AddonManifests, name)
     except NotFound:
@@ -75,23 +75,23 @@ async def stored(store: Store, plane: ControlPlane, name: str) -> AddonManifests
 
 
 def named(manifests: AddonManifests | None) -> str:
-    """As a plane names them."""
+    """The name by which a plane refers to them."""
     return manifests.name if manifests is not None else ""
 
 
 def contents_of(manifests: AddonManifests | None) -> tuple[Content, ...]:
-    """What is in them."""
+    """The content of all add-ons."""
     found = manifests.spec.addons if manifests is not None else ()
     return tuple(content_of(each) for each in found)
 
 
 def content_of(stored: AddonContent) -> Content:
-    """One add-on of them."""
+    """The content of one add-on."""
     return decoded(stored.name, stored.data.get_secret_value())
 
 
 async def before(store: Store, plane: ControlPlane) -> tuple[Content, ...]:
-    """What was wanted of a plane's add-ons, as far as it is known; for telling what a change changes."""
+    """The previous content of a plane's add-ons, as far as known, for comparison."""
     name = plane.status.addon_manifests
     if not name:
         return ()
@@ -106,17 +106,17 @@ def require_possible(plane: ControlPlane, before: Iterable[Content], after: Iter
     lost = gone_with_a_namespace(refs, after)
     if lost:
         raise InvalidInput(
-            f"changing the add-ons of plane {plane.name}", "; ".join(lost), "keep the Namespace, or move what is in it"
+            f"changing the add-ons of plane {plane.name}", "; ".join(lost), "keep the Namespace, or move its objects"
         )
 
 
 def findings(contents: Iterable[Content]) -> tuple[Finding, ...]:
-    """What a user has to know of add-ons that are applied."""
+    """Warnings about applied add-ons."""
     return tuple(Finding(f"add-on {addon}", Verdict.WARN, words) for addon, words in warnings_of(contents))
 
 
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
-    """Delete what nobody names, but for the last few. ``named``: what others than the plane name."""
+    """Delete unused manifests, except the last few. ``named``: used by others than the plane."""
     if not plane.status.addon_manifests and not plane.status.addons:
         return
     used = {plane.status.addon_manifests, *(each.manifests for each in plane.status.addons), *named}
@@ -124,6 +124,6 @@ async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str],
 
 
 def encoded(content: Content) -> AddonContent:
-    """One add-on, as it is kept."""
+    """One add-on, as it is stored."""
     text = content.encoded()
     return AddonContent(name=content.addon, digest=digest_of(text), data=SecretStr(text))

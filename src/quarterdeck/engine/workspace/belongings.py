@@ -1,4 +1,4 @@
-"""What the store has of a plane besides its resource: its keys, its revisions and manifests, its drills."""
+"""The stored belongings of a plane besides its resource: its keys, revisions, manifests and drills."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from quarterdeck.stores.port import Lease, Store, amend
 
 
 async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
-    """The plane's secrets, made the first time; never those of another plane that had its name before.
+    """The plane's secrets, created the first time; never those of a previous plane with its name.
 
-    Raises NotFound when the plane was deleted meanwhile, Conflict when there is another one of its name by now,
-    Corrupt when they are gone although the plane has replicas: nothing that runs would trust new ones.
+    Raises NotFound when the plane was deleted, Conflict when another one has its name now, Corrupt when they are gone
+    although the plane has replicas: running programs would not trust new ones.
     """
     name, uid = plane.metadata.name, plane.metadata.uid
     while True:
@@ -40,11 +40,11 @@ async def secrets_of(store: Store, plane: ControlPlane) -> SharedSecrets:
             else:
                 await store.update(stored.model_copy(update={"plane_uid": uid, "data": _new_secrets(name)}))
         except (Conflict, NotFound):
-            continue  # somebody else was faster: what they wrote counts
+            continue  # another process was faster: its secrets count
 
 
 async def renew_manager(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
-    """Have quarterdeck's own certificates issued anew, if all of the plane's are wanted anew since they were."""
+    """Renew quarterdeck's own certificates, if the plane's generation of certificates is newer."""
     generation = plane.spec.certificates.generation
     if generation <= (await secrets_of(store, plane)).generation():
         return
@@ -67,18 +67,18 @@ async def _require_current(store: Store, plane: ControlPlane) -> ControlPlane:
     name = plane.metadata.name
     current = await store.get(ControlPlane, name)
     if current.metadata.uid != plane.metadata.uid:
-        seen = "it was deleted, and another one of that name was created since"
+        seen = "it was deleted, and another one with its name was created since"
         raise Conflict(f"reading the secrets of plane {name}", seen, "run the command again")
     return current
 
 
 async def make_room(store: Store, name: str) -> None:
-    """Drop what a plane of that name left, for a new one. There must be none, and nobody else creating one."""
+    """Delete leftovers of a former plane of that name. No such plane may exist or be created concurrently."""
     await store.delete_together((SecretsResource, name), *await _made_for(store, name))
 
 
 async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> None:
-    """Delete all that is stored of a plane, whose driver's work is done."""
+    """Delete a plane and all its belongings, when its driver is done."""
     name = plane.metadata.name
     await store.delete_together(
         (ControlPlane, name),
@@ -90,26 +90,26 @@ async def drop(store: Store, plane: ControlPlane, *, lease: Lease | None = None)
 
 
 async def _made_for(store: Store, name: str) -> list[tuple[type[Resource], str]]:
-    """What was made from the spec of the plane of that name, and what it was put to."""
+    """The resources made from the spec of the plane of that name, and its drills."""
     kinds: tuple[type[Resource], ...] = (ReplicaRevision, AddonManifests)
     made = [(kind, each.name) for kind in kinds for each in await of_plane(store, kind, name)]
     return [*made, *((Drill, each.name) for each in await drills_of(store, name))]
 
 
 async def drills_of(store: Store, name: str) -> tuple[Drill, ...]:
-    """The drills of a plane that are kept, the oldest first."""
+    """The stored drills of a plane, the oldest first."""
     found = (each for each in await store.list(Drill) if each.spec.plane == name)
     return tuple(sorted(found, key=lambda each: each.spec.number))
 
 
 def _require_new(plane: ControlPlane) -> None:
-    """Raises Corrupt for a plane that has replicas, unless it is being deleted: then nothing is made by new secrets."""
+    """Raises Corrupt for a plane that has replicas, unless it is being deleted: then new secrets do no harm."""
     memory = plane.status.memory
     if (memory.replicas or memory.created) and plane.metadata.deletion_timestamp is None:
         raise Corrupt(
             f"reading the secrets of plane {plane.metadata.name}",
-            "they are not in the store, and what runs of the plane trusts no others",
-            "put back a copy of the store that has them",
+            "they are not in the store, and running programs of the plane trust no others",
+            "restore a backup of the store that has them",
         )
 
 
@@ -117,20 +117,20 @@ def _new_secrets(name: str) -> SecretStr:
     return SecretStr(encode(create_plane_secrets(name, datetime.now(UTC))))
 
 
-# What was made from a plane's spec and is named by its content: its revisions, the manifests of its add-ons.
+# Resources named by their content: revisions, and the manifests of add-ons.
 
-#: So many of a kind are kept that nobody names any more: who goes back finds them.
+#: So many unused ones of a kind are kept, for going back.
 _FORMER = 3
 
 
 async def keep(store: Store, made: Resource, *, lease: Lease | None = None) -> None:
-    """Store it, if it is not there yet: those of one name have one content."""
+    """Store it, if it does not exist yet: the same name means the same content."""
     with contextlib.suppress(Conflict):
         await store.create(made, lease=lease)
 
 
 async def of_plane(store: Store, kind: type[R], name: str) -> tuple[R, ...]:
-    """All of a kind that are stored of the plane of that name, the newest first."""
+    """All stored resources of a kind of the plane of that name, the newest first."""
     found = [
         each
         for each in await store.list(kind)
@@ -142,7 +142,7 @@ async def of_plane(store: Store, kind: type[R], name: str) -> tuple[R, ...]:
 async def forget_unused(
     store: Store, kind: type[Resource], plane: str, used: Collection[str], *, lease: Lease | None = None
 ) -> None:
-    """Delete those of a kind that nobody names (``used``: that somebody does), but for the last few."""
+    """Delete unused resources of a kind, except the last few."""
     unused = [each for each in await of_plane(store, kind, plane) if each.name not in used]
     gone = tuple((kind, each.name) for each in unused[_FORMER:])
     if gone:

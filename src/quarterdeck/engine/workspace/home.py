@@ -1,4 +1,4 @@
-"""Everything that one QUARTERDECK_HOME holds, put together: the store, the sites, and planes with their ports."""
+"""An open QUARTERDECK_HOME: the store, the sites, and planes with their ports."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.events import EventReason
 from quarterdeck.api.site import AddressSpace, Isolation, default_sites
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import SharedSecrets
@@ -19,7 +20,7 @@ from quarterdeck.components.template import Revisions
 from quarterdeck.drivers.endpoints import BalancerPlacement, Hub, open_balancer, open_dns, open_external, open_promoted
 from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.drivers.stores import open_etcd, open_http, open_kube, open_store
-from quarterdeck.endpoint.door_guests import guests_file, uninvite
+from quarterdeck.endpoint.door_guests import guests_file, remove_guest
 from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home_folder import make_folder
@@ -38,13 +39,10 @@ from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Event, EventType, Lease, Store
 
-#: The reason of an event: a host is about to have a program that it does not have yet, which may take a while.
-SENDS_PROGRAM = "SendsProgram"
-
 
 @dataclass(kw_only=True)
 class Home:
-    """An open home. Close it: connections and the store's thread live until then."""
+    """An open home. Close it to end its connections and the store's thread."""
 
     folder: Path
     store: Store
@@ -56,11 +54,11 @@ class Home:
 
     @classmethod
     async def open(cls, folder: Path, *, key: Key | None = None, progress: Progress | None = None) -> Home:
-        """The home in ``folder``, made with its two default sites if it is new. ``key``: what its keys are sealed by;
-        ``progress`` is told of programs that are sent to hosts.
+        """The home in ``folder``, created with its two default sites if it is new. ``key``: the key that seals its
+        keys; ``progress`` is notified of programs that are sent to hosts.
 
         Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written,
-        PreconditionFailed when somebody else may write to it, or it is sealed by another key.
+        PreconditionFailed when another user may write to it, or it is sealed by another key.
         """
         make_folder(folder)
         home = cls(folder=folder, store=open_store(folder, key=key), progress=progress or SilentProgress())
@@ -70,20 +68,21 @@ class Home:
         return home
 
     async def close(self) -> None:
-        """Let go of everything; units go on running."""
+        """Close all connections; units keep running."""
         try:
             await self.sites.close()
         finally:
             await self.store.close()
 
     async def _sends(self, plane: str, words: str) -> None:
-        """See ``Telling``: for those who look on from other processes."""
-        now = time.time()
-        happened = Event(plane=plane, type=EventType.NORMAL, reason=SENDS_PROGRAM, message=words, first=now, last=now)
-        await self.store.record(happened)
+        """See ``Telling``: for observers in other processes."""
+        now, reason = time.time(), EventReason.SENDS_PROGRAM.value
+        await self.store.record(
+            Event(plane=plane, type=EventType.NORMAL, reason=reason, message=words, first=now, last=now)
+        )
 
     async def site(self, name: str) -> SiteResource:
-        """A site's resource; raises NotFound that names the sites there are."""
+        """A site's resource; raises NotFound that names the existing sites."""
         try:
             return await self.store.get(SiteResource, name)
         except NotFound:
@@ -91,16 +90,16 @@ class Home:
             raise NotFound("", f'site "{name}" not found (sites: {known})') from None
 
     async def hub(self, space: AddressSpace) -> SitePort:
-        """The hub of an address space: what its planes share runs there."""
+        """The hub of an address space, where the shared programs of its planes run."""
         return self.sites.hub(space, await self.store.list(SiteResource))
 
     async def close_hubs(self) -> None:
-        """Take down what planes share: there are none left. Raises Unavailable where some of it does not answer."""
+        """Stop the shared programs when no planes are left. Raises Unavailable where a hub does not answer."""
         await self.sites.close_hubs(await self.store.list(SiteResource))
 
     async def wake(self, network: Isolation) -> None:
-        """Have what the planes on a network share run again after this host has booted: nobody else may look there.
-        (Other hosts start again by themselves what runs on them.)
+        """Restart the shared programs of a network after this host has booted: no other process may do it. (Other hosts
+        restart their programs by themselves.)
         """
         space = AddressSpace(network)
         if space in self.sites.hubs():
@@ -108,11 +107,11 @@ class Home:
             await asyncio.gather(*(hub.units(each.name) for each in await hub.machines()))
 
     async def forget(self, plane: ControlPlane, *, lease: Lease | None = None) -> None:
-        """Drop a plane of which nothing is left, with its keys and its revisions: all or nothing."""
+        """Delete a plane without leftovers, with its keys and its revisions: all or nothing."""
         name = plane.metadata.name
         with file_errors(f"closing the door to plane {name}"):
             for kind in AddressSpace:
-                await asyncio.to_thread(uninvite, guests_file(self.folder, kind), name)
+                await asyncio.to_thread(remove_guest, guests_file(self.folder, kind), name)
         await drop(self.store, plane, lease=lease)
 
     async def plane(
@@ -156,14 +155,14 @@ class Home:
         )
 
     async def _beside(self, plane: ControlPlane, sites: Mapping[str, SitePort]) -> list[ControlPlane]:
-        """The other planes, where any share addresses with this one."""
+        """The other planes, where planes share addresses."""
         floats = (each for each in sites.values() if isinstance(each, Floats))
         if not any(Capability.FLOATS in each.capabilities for each in floats):
             return []
         return [each for each in await self.store.list(ControlPlane) if each.metadata.name != plane.metadata.name]
 
     async def _sites_near(self, plane: ControlPlane, fence: Fence | None) -> tuple[AddressSpace, dict[str, SitePort]]:
-        """The address space that a plane is in, and all sites there are in it."""
+        """The address space of a plane, and all sites in it."""
         resources = await self.store.list(SiteResource)
         space = space_of(plane, resources)
         found = (self.sites.open(each) for each in resources if each.spec.space is space)
@@ -172,7 +171,7 @@ class Home:
     async def dns(
         self, resource: ControlPlane, space: AddressSpace, program: Path | None, fence: Fence | None = None
     ) -> Dns:
-        """The DNS port of a plane's endpoint. One that cannot be had makes the name unknown, and hides nothing else."""
+        """The DNS port of a plane's endpoint. If it cannot be opened, only the name becomes unknown."""
         hub = await self.hub(space)
         try:
             return await open_dns(resource.spec.endpoint, Hub(hub.fenced(fence) if fence else hub, space, program))
@@ -188,7 +187,7 @@ def _balancers(
     machines: Mapping[tuple[str, str], Machine],
     client: Http,
 ) -> dict[str, dict[str, LoadBalancer]]:
-    """By site, and by machine. An address of the user's own is on one machine alone, unless it floats."""
+    """The load balancers by site and machine. An address of the user is on one machine only, unless it floats."""
     front, promoted = front_site(resource, sites), resource.spec.endpoint.promoted
     found: dict[str, dict[str, LoadBalancer]] = {}
     for (name, machine), seen in machines.items():
@@ -254,8 +253,8 @@ def _promoted(
 
 
 def _floating(site: SitePort, machines: Mapping[tuple[str, str], Machine]) -> dict[str, str]:
-    """The machines of a site's edges, each with the address that it is to have, where these go from edge to edge. They
-    depend on nothing that changes while a plane uses the site.
+    """The edges of a site, each with its floating address, where there are such. They do not change while a plane uses
+    the site.
     """
     if not isinstance(site, Floats) or Capability.FLOATS not in site.capabilities:
         return {}

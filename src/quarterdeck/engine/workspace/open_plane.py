@@ -1,4 +1,4 @@
-"""A plane as it is stored, with all its ports, open for a block."""
+"""A stored plane with all its ports, open for a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users ask for: each changes a plane's spec, and names the change; the loop does the rest."""
+"""Operations of users: each changes a plane's spec, and records the change; the loop does the rest."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from quarterdeck.api.operation import (
     OperationSpec,
     OperationStatus,
     OperationType,
+    operation_reason,
 )
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
-from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace import addons, belongings, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
 from quarterdeck.stores.lease import hold_lease
-from quarterdeck.stores.port import EventType, Store, amend
+from quarterdeck.stores.port import Event, EventType, Store, amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who asks, and when: ``now`` is an aware datetime."""
+    """The requester of an operation, and its clock: ``now`` returns an aware datetime."""
 
     who: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
-#: What a person says of a plane as it is now: nothing of that is gone back to.
+#: Fields about the present plane, which an abort does not restore.
 _OF_NOW = ("paused", "paused_until", "cordoned_replicas", "new_epoch")
-#: What is equal as long as nothing else is wanted of a plane.
+#: A fingerprint of the wanted state of a plane: equal as long as it does not change.
 Wants = tuple[str | None, int, str, str]
 
 
 def why_paused(plane: ControlPlane, now: datetime) -> str:
-    """That, and until when, the user wants nothing done; "" otherwise. A deletion is not held up."""
+    """That the plane is paused, and until when; "" otherwise. A deletion is not paused."""
     spec = plane.spec
     if plane.metadata.deletion_timestamp is not None or not spec.paused_at(now):
         return ""
@@ -53,23 +53,23 @@ def why_paused(plane: ControlPlane, now: datetime) -> str:
 
 
 def wants(plane: ControlPlane) -> Wants:
-    """What changes with each change of what is wanted of a plane, and with each plane of its name; the content of a
-    file that the spec names is in the revision, or in the manifests.
+    """The fingerprint of a plane's wanted state: it changes with each change of that, and for each plane of its name;
+    the content of files that the spec names is in the revision, or in the manifests.
     """
     status = plane.status
     return plane.metadata.uid, plane.metadata.generation, status.revision, status.addon_manifests
 
 
 def require_replica(plane: ControlPlane, doing: str, replica: str) -> None:
-    """Raise NotFound, which names those that there are, for a replica that a plane does not have."""
+    """Raise NotFound, which names the existing replicas, for a replica that a plane does not have."""
     there = [each.name for each in plane.status.memory.replicas]
     if replica not in there:
         what = f"{doing} replica {replica!r} of plane {plane.name}"
-        raise NotFound(what, f"replicas there are: {', '.join(there) or 'none'}", f"see 'replica list {plane.name}'")
+        raise NotFound(what, f"replicas: {', '.join(there) or 'none'}", f"see 'replica list {plane.name}'")
 
 
 def goal_of(plane: ControlPlane) -> Goal:
-    """What an operation would have to go back to."""
+    """The present goal of a plane, to which an abort goes back."""
     fields = type(plane.spec).model_fields
     spec = plane.spec.model_copy(update={name: fields[name].get_default() for name in _OF_NOW})
     return Goal(
@@ -87,7 +87,7 @@ def reached(goal: Goal, plane: ControlPlane) -> bool:
 
 
 def asks_for_addons(operation: Operation | None) -> bool:
-    """Whether an operation changes what a plane's add-ons are to be, quarterdeck's own among them."""
+    """Whether an operation changes a plane's wanted add-ons, including quarterdeck's own."""
     if operation is None or operation.spec.to is None:
         return False
     before, after = operation.spec.from_, operation.spec.to
@@ -97,7 +97,7 @@ def asks_for_addons(operation: Operation | None) -> bool:
 
 
 def _own(goal: Goal) -> tuple[object, ...]:
-    """What quarterdeck's own add-ons are made from."""
+    """The inputs of quarterdeck's own add-ons."""
     return goal.spec.nodes, _in_a_cloud(goal), goal.spec.controller_sets
 
 
@@ -106,9 +106,7 @@ def _in_a_cloud(goal: Goal) -> bool:
 
 
 def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
-    """The plane as it is to be for a goal; paused as it is now, with the replicas that are cordoned now, and with the
-    consent to a new epoch that there is.
-    """
+    """The plane with a goal, but with its present pause, cordoned replicas, and consent to a new epoch."""
     now = plane.spec
     spec = goal.spec.model_copy(update={name: getattr(now, name) for name in _OF_NOW})
     wanted = plane.with_status(revision=goal.revision, addon_manifests=goal.addon_manifests)
@@ -116,17 +114,17 @@ def back(plane: ControlPlane, goal: Goal) -> ControlPlane:
 
 
 async def require_new(store: Store, name: str) -> None:
-    """Raise Conflict if there is a plane of that name, also one that is being deleted."""
+    """Raise Conflict if a plane has that name, also one that is being deleted."""
     if name in {each.metadata.name for each in await store.list(ControlPlane)}:
         doing, todo = f"creating plane {name}", f"use 'apply' to change it, or 'status {name}'"
-        raise Conflict(doing, "there is one of that name", todo)
+        raise Conflict(doing, "a plane with that name exists", todo)
 
 
 async def create(
     home: Home, plane: ControlPlane, asker: Asker, contents: tuple[Content, ...] | None = None
 ) -> Operation:
-    """Store a new plane, with ports of its own; ``contents``: what its add-ons say, if that was read already. Raises
-    Conflict if there is one of that name, and what reading them does.
+    """Store a new plane, with its own ports; ``contents``: its add-ons, if they were read already. Raises Conflict if a
+    plane has that name, and errors of reading the add-ons.
     """
     name = plane.metadata.name
     contents = await addons.read(plane) if contents is None else contents
@@ -152,24 +150,24 @@ async def free_number(store: Store, name: str) -> int:
     taken = {each.status.port_offset for each in await store.list(ControlPlane)}
     number = next((each for each in range(LAST_PLANE + 1) if each not in taken), None)
     if number is None:
-        raise PreconditionFailed(f"creating plane {name}", f"{LAST_PLANE + 1} planes are there already", "delete one")
+        raise PreconditionFailed(f"creating plane {name}", f"{LAST_PLANE + 1} planes exist already", "delete one")
     return number
 
 
 async def change(
     home: Home, plane: ControlPlane, kind: OperationType, asker: Asker, contents: tuple[Content, ...] | None = None
 ) -> Operation:
-    """Store a changed spec, and end the operation that is under way: the new one takes over where it is. The plane's
-    revision is made from what the one that ``plane`` names said of files (see ``revisions.wanted``), and so
-    are its add-ons, unless ``contents`` is what they say: that was read already.
+    """Store a changed spec, and end the operation in progress: the new one continues from there. The new revision keeps
+    the file contents of the revision that ``plane`` names (see ``revisions.wanted``), and so do its add-ons, unless
+    ``contents`` has them.
 
-    Raises Conflict if the plane was changed since it was read, InvalidInput for files that are none, and what
+    Raises Conflict if the plane was changed since it was read, InvalidInput for unreadable files, and what
     ``require_changeable`` does.
     """
     before = await existing(home.store, plane.metadata.name)
     require_known(before)
     if before.metadata.deletion_timestamp is not None:
-        raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is gone")
+        raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is deleted")
     if kind not in (OperationType.MIGRATE, OperationType.ABORT):
         await require_changeable(home.store, before)
     before = await revisions.established(home.store, before)
@@ -185,7 +183,9 @@ async def change(
     def respecified(seen: ControlPlane) -> ControlPlane:
         # The status may have moved on, the spec must not have.
         if seen.metadata.generation != plane.metadata.generation:
-            raise Conflict(f"changing plane {plane.metadata.name}", "it was changed meanwhile", "look, and ask again")
+            raise Conflict(
+                f"changing plane {plane.metadata.name}", "it was changed concurrently", "check it, and try again"
+            )
         leads = tuple(each.name for each in via)
         named = seen.with_status(revision=revision.name, via=leads, addon_manifests=addons.named(manifests))
         return named.model_copy(update={"spec": plane.spec})
@@ -196,13 +196,13 @@ async def change(
 
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
-    """The plane wanted elsewhere, or with another number of replicas."""
+    """The plane with another placement or number of replicas."""
     changes = {"placement": placement, "replicas": plane.spec.replicas if replicas is None else replicas}
     return plane.with_spec(**changes)
 
 
 async def delete(home: Home, name: str, asker: Asker) -> Operation:
-    """Mark a plane for deletion; the loop takes it down. Raises Conflict while an exchange is under way."""
+    """Mark a plane for deletion; the loop deletes it. Raises Conflict while it moves."""
     await require_deletable(home.store, name)
     await home.store.delete(ControlPlane, name)
     plane = await existing(home.store, name)
@@ -220,26 +220,26 @@ async def require_deletable(store: Store, name: str) -> ControlPlane:
 
 
 def require_known(plane: ControlPlane) -> None:
-    """Raise Corrupt for a plane of which a newer version wrote what this one cannot act by. It can be looked at."""
+    """Raise Corrupt for a plane with fields of a newer version that this one cannot handle. It can be observed."""
     unknown = [each for each in unknown_fields(plane) if each.startswith(("spec.", "status.memory."))]
     if unknown:
         raise Corrupt(
             f"acting on plane {plane.name}",
-            f"a newer version wrote what this one does not know: {', '.join(unknown)}",
+            f"a newer version wrote fields that this one does not know: {', '.join(unknown)}",
             "use the quarterdeck version that wrote it",
         )
 
 
 async def require_changeable(store: Store, plane: ControlPlane) -> None:
-    """Raise Conflict while the plane moves: what a move goes back to, or goes to, must stay what it was."""
+    """Raise Conflict while the plane moves: source and target of a move must not change."""
     running = await current(store, plane.name)
     if running is not None and moves(running):
-        raise busy(f"changing plane {plane.name}", running, "then ask again")
+        raise busy(f"changing plane {plane.name}", running, "then try again")
 
 
 def moves(running: Operation) -> bool:
-    """Whether an operation that is under way moves its plane between sites, or brings it back. One that failed is
-    left to a person, who may have to change the spec to mend it.
+    """Whether an unfinished operation moves its plane between sites, or brings it back. A failed one does not count: a
+    person may have to change the spec to fix it.
     """
     if running.status.phase is OperationPhase.FAILED:
         return False
@@ -249,18 +249,18 @@ def moves(running: Operation) -> bool:
 
 
 def busy(doing: str, running: Operation, then: str) -> Conflict:
-    """What is not to be done while an operation is under way."""
+    """The error of a request while an operation is in progress."""
     plane, kind = running.spec.plane, running.spec.type
-    undo = f", or go back with 'abort {plane}'" if kind is not OperationType.ABORT else ""
+    undo = f", or undo it with 'abort {plane}'" if kind is not OperationType.ABORT else ""
     return Conflict(
         doing,
-        f"operation {running.metadata.name} ({kind.value}) is under way",
-        f"let it end with 'wait {plane}'{undo}, {then}",
+        f"operation {running.metadata.name} ({kind.value}) is in progress",
+        f"finish it with 'wait {plane}'{undo}, {then}",
     )
 
 
 async def existing(store: Store, name: str) -> ControlPlane:
-    """A plane; raises Gone that names those there are."""
+    """A plane; raises Gone that names the existing planes."""
     try:
         return await store.get(ControlPlane, name)
     except NotFound:
@@ -278,23 +278,23 @@ async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
 
 
 async def current(store: Store, plane: str) -> Operation | None:
-    """The operation that is under way, if one is: the last one, whose goal is the spec's, unless that was reached.
+    """The operation in progress, if there is one: the last one, whose goal is that of the spec, unless it was reached.
 
-    One that failed, or whose driver died, is under way as well: whoever drives next goes on with it.
+    A failed one, or one whose driver died, is in progress as well: the next driver continues it.
     """
     last = (await operations_of(store, plane))[-1:]
     return next((each for each in last if not each.status.phase.over), None)
 
 
 async def supersede(store: Store, plane: str, asker: Asker) -> None:
-    """End what is under way: something else is wanted now."""
+    """End the operations in progress: they are superseded."""
     for operation in await operations_of(store, plane):
         if not operation.status.phase.over:
-            await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
+            await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", asker)
 
 
 async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
-    """Mark it as running, also again after it failed, unless it is over already."""
+    """Mark it as running, also after a failure, unless it is over already."""
     changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None, "error": ""}
     begun = await _advance(store, operation, changes, asker)
     if not begun.status.phase.over:
@@ -305,7 +305,7 @@ async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
 async def finish(
     store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker, *, error: str = ""
 ) -> Operation:
-    """Mark it as over, unless it is already: another process may have asked for something else meanwhile."""
+    """Mark it as over, unless it is already: another process may have superseded it."""
     changes = {"phase": phase, "message": message, "finished_at": asker.now(), "error": error}
     finished = await _advance(store, operation, changes, asker)
     await _tell(store, finished, asker, finished.status.message)
@@ -315,12 +315,12 @@ async def finish(
 async def succeed(
     store: Store, operation: Operation, plane: ControlPlane, leftovers: tuple[str, ...], asker: Asker
 ) -> Operation:
-    """Mark it as over, now that ``plane`` is as wanted. An operation with another goal than the plane has been left:
-    whoever asked for something else died before that could be written down.
+    """Mark it as over, now that ``plane`` is up to date. An operation with another goal than the plane was superseded
+    by a process that died before it could record that.
     """
     if operation.spec.to is not None and not reached(operation.spec.to, plane):
-        return await finish(store, operation, OperationPhase.ABORTED, "something else was asked for", asker)
-    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("as wanted", *leftovers)), asker)
+        return await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", asker)
+    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("up to date", *leftovers)), asker)
 
 
 async def deleted(store: Store, name: str, asker: Asker) -> bool:
@@ -328,7 +328,7 @@ async def deleted(store: Store, name: str, asker: Asker) -> bool:
     operation = await current(store, name)
     if operation is None or operation.spec.type is not OperationType.DELETE:
         return False
-    await finish(store, operation, OperationPhase.SUCCEEDED, "as wanted", asker)
+    await finish(store, operation, OperationPhase.SUCCEEDED, "deleted", asker)
     return True
 
 
@@ -336,8 +336,16 @@ async def _tell(store: Store, operation: Operation, asker: Asker, message: str) 
     """An event of the operation's phase, such as MigrateSucceeded."""
     spec, phase = operation.spec, operation.status.phase
     kind = EventType.WARNING if phase is OperationPhase.FAILED else EventType.NORMAL
-    happened = Happening(f"{spec.type.value}{phase.value}", f"{operation.metadata.name}: {message}", kind)
-    await store.record(happened.event(spec.plane, asker.now().timestamp()))
+    now = asker.now().timestamp()
+    event = Event(
+        plane=spec.plane,
+        type=kind,
+        reason=operation_reason(spec.type, phase),
+        message=f"{operation.metadata.name}: {message}",
+        first=now,
+        last=now,
+    )
+    await store.record(event)
 
 
 async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:

@@ -1,4 +1,4 @@
-"""quarterdeck's own add-ons of a plane: what nodes that join look for, and what a cloud controller manager may do."""
+"""Quarterdeck's own add-ons of a plane: objects for joining nodes, and permissions of a cloud controller manager."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quarterdeck.upstream.sources import Target, fault
 
 
 def kept_for_nodes(plane: Plane) -> Content | None:
-    """The objects that nodes look for, which are an add-on of quarterdeck's own; None where none are to join."""
+    """The add-on with the objects that joining nodes need; None where nodes do not join with tokens."""
     resource = plane.resource
     if not takes_nodes(resource):
         return None
@@ -44,8 +44,8 @@ def kept_for_nodes(plane: Plane) -> Content | None:
 
 
 def _beside(plane: Plane) -> tuple[HostPort, ...]:
-    """Where the apiservers are reached that have other ports than the plane's; none at loopback addresses, which no
-    endpoint may have.
+    """The addresses of apiservers with other ports than the plane's, without loopback addresses, which an endpoint must
+    not have.
     """
     seats = (each.seat for each in plane.memory.replicas if each.seat is not None)
     others = (each for each in seats if not has_own_ports(each, plane.resource.status.port_offset or 0))
@@ -53,34 +53,34 @@ def _beside(plane: Plane) -> tuple[HostPort, ...]:
     return tuple(sorted(each for each in ends if not ipaddress.ip_address(each.host).is_loopback))
 
 
-#: What a file begins with that another program reads.
+#: The first bytes of a script.
 _SCRIPT = b"#!"
 
 
 def admit_cloud(wanted: ControlPlane, site: SitePort, current: ControlPlane | None) -> None:
-    """Refuse what no machine of a site could start: a change is not held up by a file that went since it was named.
-    Raises PreconditionFailed for an image, InvalidInput for a file that is no program.
+    """Refuse a program that no machine of a site could start; an unchanged one is not checked again. Raises
+    PreconditionFailed for an image, InvalidInput for a file that is not a program.
     """
     cloud = wanted.spec.cloud_controller_manager
     if cloud is None or (current is not None and cloud == current.spec.cloud_controller_manager):
         return
-    doing = f"giving plane {wanted.name} a cloud controller manager"
+    doing = f"adding a cloud controller manager to plane {wanted.name}"
     if cloud.program is not None:
         if why := _unusable(Path(cloud.program)):
-            raise InvalidInput(doing, f"spec.cloudControllerManager.program: {cloud.program} {why}", "put one there")
+            raise InvalidInput(doing, f"spec.cloudControllerManager.program: {cloud.program} {why}", "create it")
     else:
         raise PreconditionFailed(
             doing,
-            f"site {site.name} runs programs that are files, and no images",
-            "give spec.cloudControllerManager.program: the file that is in the image",
+            f"site {site.name} runs programs from files, and no images",
+            "set spec.cloudControllerManager.program to the program file of the image",
         )
 
 
 def _unusable(path: Path) -> str:
-    """Why a file is no program for this machine; "" if it may be one."""
+    """Why a file is not a program for this machine; "" if it may be one."""
     try:
         if not path.is_file():
-            return "is no file" if path.exists() else "is not there"
+            return "is not a file" if path.exists() else "does not exist"
         if not os.access(path, os.X_OK):
             return "is not executable"
         with path.open("rb") as stream:
@@ -92,9 +92,7 @@ def _unusable(path: Path) -> str:
 
 
 def kept_for_cloud(plane: Plane) -> Content | None:
-    """What a cloud controller manager may do, which is an add-on of quarterdeck's own; None where there is none. It
-    stays as long as any replica has one.
-    """
+    """The add-on with the permissions of a cloud controller manager; None where no replica has one."""
     names = {plane.revisions.goal, *(each.revision for each in plane.memory.replicas)}
     there = plane.revisions.programs.having(Component.CLOUD_CONTROLLER_MANAGER)
     return for_cloud() if names & there else None

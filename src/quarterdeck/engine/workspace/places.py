@@ -1,4 +1,4 @@
-"""The sites and machines where a plane is, was, or may have something: what was removed since is unreachable."""
+"""The sites and machines that a plane uses or used; removed ones count as unreachable."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from quarterdeck.sites.former_site import former_site
 from quarterdeck.sites.port import SitePort
 from quarterdeck.stores.port import Store
 
-#: The address of a machine whose own is not known: one of this host where nobody listens, and all is refused at once.
+#: The address of a machine whose own is unknown: one of this host where connections are refused at once.
 _NOWHERE = "127.255.255.254"
 
 
 async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
-    """The resource of the site that a plane is to be at; if it is gone, one with the zones that the plane is in, so
-    that the plane can be looked at all the same.
+    """The site of a plane's spec; if it is gone, one with the zones that the plane uses, so that the plane can still be
+    observed.
     """
     name = plane.spec.placement.site
     try:
@@ -40,7 +40,7 @@ async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
 
 
 async def network_of(store: Store, plane: ControlPlane) -> Isolation:
-    """What kind of network a plane lives in. One whose site is gone is looked after from the host's own."""
+    """The kind of network of a plane. A plane whose site is gone is managed from the host's own."""
     try:
         return (await store.get(SiteResource, plane.spec.placement.site)).spec.network
     except NotFound:
@@ -48,20 +48,20 @@ async def network_of(store: Store, plane: ControlPlane) -> Isolation:
 
 
 def space_of(plane: ControlPlane, sites: Iterable[SiteResource]) -> AddressSpace:
-    """The address space that a plane is in; where its site is gone that of another one that it uses."""
+    """The address space of a plane; where its site is gone, that of another site that it uses."""
     known = {each.metadata.name: each.spec.space for each in sites}
     named = (plane.spec.placement.site, *sorted(sites_of(plane)))
     return next((known[each] for each in named if each in known), AddressSpace.LOOPBACK)
 
 
 def with_former(plane: ControlPlane, sites: Mapping[str, SitePort]) -> dict[str, SitePort]:
-    """The sites by name, and those that a plane uses and that are not there any more."""
+    """The sites by name, with the removed ones that a plane still uses."""
     former: dict[str, SitePort] = {name: _former(name, plane) for name in sites_of(plane) if name not in sites}
     return {**sites, **former}
 
 
 async def machines_of(plane: ControlPlane, sites: Mapping[str, SitePort]) -> dict[tuple[str, str], Machine]:
-    """The machines of the sites by (site, name), and those of the plane's replicas that no site has any more."""
+    """The machines of the sites by (site, name), with removed machines of the plane's replicas."""
     machines = {(machine.site, machine.name): machine for site in sites.values() for machine in await site.machines()}
     for each in plane.status.memory.replicas:
         machines.setdefault((each.slot.site, each.machine), _unknown_machine(each))
@@ -83,7 +83,7 @@ def _former(site: str, plane: ControlPlane) -> SitePort:
 
 
 def _unknown_machine(record: ReplicaStatus) -> Machine:
-    """A machine that no site has."""
+    """A machine that no longer belongs to a site."""
     return Machine(
         name=record.machine,
         site=record.slot.site,

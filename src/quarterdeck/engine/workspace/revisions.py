@@ -1,4 +1,4 @@
-"""Revisions of planes: made from what the user declares, once, when it is asked for; looked up ever after."""
+"""Revisions of planes: made once from the spec when it is applied, then loaded from the store."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from quarterdeck.yaml_text.streams import first_document
 
 
 async def wanted(store: Store, plane: ControlPlane) -> ReplicaRevision:
-    """The revision that a stored plane asks for with its spec of now, or with a changed one; not stored yet. Raises
-    InvalidInput as ``wanted_template`` does.
+    """The revision of a plane's present or changed spec; it is not stored. Raises InvalidInput as ``wanted_template``
+    does.
     """
     return revision_of(plane, await wanted_template(store, plane))
 
 
 async def wanted_template(store: Store, plane: ControlPlane) -> ReplicaTemplate:
-    """What replicas of a plane, which need not be stored yet, are to be.
+    """The template of a plane's spec; the plane need not be stored.
 
-    What the files that the spec names said when the plane's revision was made counts, so that a move takes up nothing
-    that nobody asked for. A plane that names no revision has them read. Raises InvalidInput for files that are none.
+    Files that the spec names count with the content of when the plane's revision was made, so that a move does not
+    change anything else. For a plane without a revision they are read now. Raises InvalidInput for unreadable files.
     """
     before = await _stored(store, plane.status.revision)
     audit = audit_wanted(plane) if before is None else before.spec.audit
@@ -46,10 +46,10 @@ async def wanted_template(store: Store, plane: ControlPlane) -> ReplicaTemplate:
 
 
 async def between(store: Store, plane: ControlPlane, goal: ReplicaRevision) -> tuple[ReplicaRevision, ...]:
-    """What replicas have to be before they may be what a ``goal`` says, the nearest to it last: nothing, where that may
-    run beside all that they may be by now. ``plane`` is as it is stored; nothing else is stored yet.
+    """The intermediate revisions before a ``goal``, the nearest to it last: empty, where the goal may run at the same
+    time as all present revisions. ``plane`` is as stored; the goal is not stored yet.
 
-    A plane that is on its way may have gone further since it was read: then it goes back the way that it came.
+    A plane in such a rollout may have advanced since it was read: then it goes back the same way.
     """
     status = plane.status
     led = (*status.via, status.revision)
@@ -65,9 +65,9 @@ async def between(store: Store, plane: ControlPlane, goal: ReplicaRevision) -> t
 
 
 async def established(store: Store, plane: ControlPlane, *, lease: Lease | None = None) -> ControlPlane:
-    """The plane, with its revision stored and named: a process that created a plane may have died before it did so.
+    """The plane, with its revision stored and named: the process that created the plane may have died before that.
 
-    Raises InvalidInput when a file is to be read that is none, Conflict when the plane was changed meanwhile.
+    Raises InvalidInput for unreadable files, Conflict when the plane was changed concurrently.
     """
     if await _stored(store, plane.status.revision) is not None:
         return plane
@@ -78,15 +78,15 @@ async def established(store: Store, plane: ControlPlane, *, lease: Lease | None 
         if seen.spec == plane.spec and seen.status.revision and not plane.status.revision:
             return seen  # another process has done the same meanwhile
         if (seen.spec, seen.status.revision) != (plane.spec, plane.status.revision):
-            raise Conflict(f"making a revision of plane {plane.name}", "it was changed meanwhile", "look again")
+            raise Conflict(f"making a revision of plane {plane.name}", "it was changed concurrently", "try again")
         return seen.with_status(revision=revision.name)
 
     return await amend(store, ControlPlane, plane.name, named, lease=lease)
 
 
 async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:
-    """The revision that a plane wants, and those that its replicas run. ``guess``, for those who only look: what is not
-    stored is as the plane's spec says now.
+    """The wanted revision of a plane, and those of its replicas. ``guess``, for read-only callers: missing ones are
+    made from the present spec.
     """
     names = {plane.status.revision, *plane.status.via, *(each.revision for each in plane.status.memory.replicas)}
     found = {name: await _stored(store, name) for name in names}
@@ -99,8 +99,8 @@ async def known(store: Store, plane: ControlPlane, *, guess: bool) -> Revisions:
 
 
 async def forget_unused(store: Store, plane: ControlPlane, named: Iterable[str], *, lease: Lease | None = None) -> None:
-    """Delete the revisions of a plane that nobody names, but for the last few. ``named``: what others than the plane
-    and its replicas name.
+    """Delete unused revisions of a plane, except the last few. ``named``: used by others than the plane and its
+    replicas.
     """
     status = plane.status
     used = {status.revision, *status.via, *(each.revision for each in status.memory.replicas), *named}
@@ -116,15 +116,15 @@ async def _stored(store: Store, name: str) -> ReplicaRevision | None:
         return None
 
 
-# From what the user declares to what replicas are rendered from: the files that a spec names are read here alone.
+# From the spec to the template of replicas: the only place that reads files of a spec.
 
-#: Larger policies are no policies.
+#: Bytes: the largest accepted policy.
 _LARGEST = 2**20
 
 
 def audit_wanted(plane: ControlPlane) -> AuditTemplate:
-    """The audit log that the spec asks for, its policy read now; else by the default policy.
-    Raises InvalidInput when the file is none.
+    """The audit log of the spec, with its policy file read now, or with the default policy. Raises InvalidInput for an
+    unreadable file.
     """
     wanted = plane.spec.audit
     if wanted is None:
@@ -145,20 +145,18 @@ def _policy(name: str, wanted: Audit) -> str:
         raise _unusable(name, f"{path}: {error}") from error
     document = first_document(text, f"the audit policy of plane {name}: spec.audit.policyFile: {path}")
     if not isinstance(document, dict) or document.get("kind") != "Policy":
-        raise _unusable(name, f"{path}: it is no Policy of audit.k8s.io/v1")
+        raise _unusable(name, f"{path}: it is not a Policy of audit.k8s.io/v1")
     if problems := policy_problems(document):
         raise _unusable(name, f"{path}: {'; '.join(problems)}", "correct the policy")
     return text
 
 
-def _unusable(name: str, seen: str, next_step: str = "put one there") -> InvalidInput:
+def _unusable(name: str, seen: str, next_step: str = "create it") -> InvalidInput:
     return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", next_step)
 
 
 def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> ReplicaTemplate:
-    """All that the replicas of a plane are to be at ``site``. What the spec leaves open is decided here, and nowhere
-    later.
-    """
+    """The template of a plane's replicas at ``site``. All defaults of the spec are decided here, and never later."""
     spec = plane.spec
     etcd, default = spec.etcd, site.spec.storage_classes[0].name
     events = EventsTemplate(quota_bytes=etcd.events.quota_bytes, storage_class=spec.events_storage_class or default)
@@ -188,12 +186,12 @@ def template_of(plane: ControlPlane, site: Site, audit: AuditTemplate) -> Replic
 
 
 def takes_nodes(plane: ControlPlane) -> bool:
-    """Whether nodes are to join a plane with tokens: they are unless its spec says otherwise."""
+    """Whether nodes can join a plane with tokens: the default."""
     return plane.spec.nodes.bootstrap is not False
 
 
 def declared(plane: ControlPlane, site: Site) -> ReplicaTemplate:
-    """What a plane's spec says of its replicas now. For looking only: an audit policy that cannot be read is empty."""
+    """The template of a plane's present spec. For read-only callers: an unreadable audit policy is empty."""
     try:
         audit = audit_wanted(plane)
     except InvalidInput:

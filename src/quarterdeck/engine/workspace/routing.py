@@ -1,7 +1,7 @@
-"""Addresses that go from host to host, when a site's edges change: keepalived on each edge is to know of all others.
+"""Floating addresses when a site's edges change: keepalived on each edge must know all others.
 
-An edge that hears nobody takes all addresses. So those that are there know of one that comes before it does, and of one
-that goes for some time after it has gone, which costs nothing.
+An edge that hears no other takes all addresses. So the existing edges know a new one before it starts, and a removed
+one for some time after it has gone, which costs nothing.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from quarterdeck.sites.port import Floats, SitePort
 
 
 async def reroute(sites: OpenSites, before: SiteResource, after: SiteResource, *, gone: Collection[str] = ()) -> None:
-    """Have the edges of a site be ready for what it is to become. Do it before that is written down.
+    """Prepare the edges of a site for its new spec. Call it before that is stored.
 
-    What has the addresses of an edge that is one no more is removed, so that they go over; but for those that are
-    ``gone`` for good. Where the addresses change, which is for sites that no plane uses, it is removed everywhere, and
-    comes with the next plane. An edge that is somewhere else now, as only those of such sites can be, need not answer
-    where it was. Raises Unavailable when another one of these edges does not answer.
+    keepalived is removed from former edges, so that their addresses move; except for those that are ``gone`` for good.
+    Where the addresses change, which is possible only for unused sites, it is removed everywhere, and starts with the
+    next plane. An edge with a new address, which is also possible only for unused sites, need not answer at the old
+    one. Raises Unavailable when another one of these edges does not answer.
     """
     old, new = _edges(before), _edges(after)
     kept = _addresses(before) == _addresses(after)
@@ -43,25 +43,27 @@ async def reroute(sites: OpenSites, before: SiteResource, after: SiteResource, *
         await asyncio.gather(
             *(former.remove_unit(each, KEEPALIVED) for each in old if each not in {*stay, *moved, *gone}),
             *(_left(former, each) for each in moved),
-            # it can be the same machine, which has what it had
+            # it can be the same machine, with its old unit
             *(later.remove_unit(each, KEEPALIVED) for each in moved),
         )
         if new.keys() > stay:
             await asyncio.gather(*(_retold(later, each) for each in stay))
     except Unavailable as error:
         name = before.metadata.name
-        next_step = f"have it answer; one that is gone for good goes with 'site machines remove {name} HOST --forget'"
-        raise Unavailable(f"readying the edges of site {name}", error.seen, next_step) from error
+        next_step = (
+            f"make it answer, or remove one that is gone for good with 'site machines remove {name} HOST --forget'"
+        )
+        raise Unavailable(f"preparing the edges of site {name}", error.seen, next_step) from error
 
 
 async def _left(former: SitePort, edge: str) -> None:
-    """Remove it where an edge was, if anybody answers there: a machine that is gone for good has no addresses."""
+    """Remove it from a former edge, if that answers: a machine that is gone for good has no addresses."""
     with suppress(Unavailable, PreconditionFailed):
         await former.remove_unit(edge, KEEPALIVED)
 
 
 async def _retold(site: SitePort, edge: str) -> None:
-    """Have what runs on an edge know of all others: it goes on with the addresses that it has."""
+    """Reconfigure the running unit of an edge with all others: it keeps its addresses."""
     assert isinstance(site, Floats)
     units = await site.units(edge)
     if any(each.name == KEEPALIVED and each.state is UnitState.RUNNING for each in units):
@@ -85,15 +87,15 @@ def _edges(site: SiteResource) -> Mapping[str, str]:
     }
 
 
-# New DNS servers of sites of hosts: they have the names of the planes that there are before anybody asks them.
+# New DNS servers of sites of hosts: they get the names of all planes before any client uses them.
 
 
 async def start_new_name_servers(
     home: Home, before: SiteResource | None, after: SiteResource, program: Callable[[], Awaitable[Path]]
 ) -> None:
-    """Start the DNS servers that a site is to have besides those that it has (``before``: None for a new site), with
-    the records of all planes. Do it before the site is written down: from then on each look at a plane asks them.
-    ``program`` gets CoreDNS; it is called where there is such a server and a plane has a name.
+    """Start the new DNS servers of a site (``before``: None for a new site), with the records of all planes. Call it
+    before the site is stored: from then on each observation of a plane queries them. ``program`` returns CoreDNS; it is
+    called where there is such a server and a plane has a name.
 
     Raises Unavailable where one cannot be started.
     """

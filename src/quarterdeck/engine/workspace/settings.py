@@ -1,4 +1,4 @@
-"""From what the user declares to what the planner needs."""
+"""The planner's settings from a plane's spec."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ def endpoint_port(plane: ControlPlane) -> int:
 
 
 def balancer_status_port(plane: ControlPlane) -> int:
-    """Where the plane's load balancers tell how they are."""
+    """The port of the status of the plane's load balancers."""
     return ports.balancer_status_port(plane.status.port_offset or 0)
 
 
 def balancer_ports(plane: ControlPlane) -> tuple[int, ...]:
-    """All that a load balancer of the plane listens at."""
+    """All ports of a load balancer of the plane."""
     return endpoint_port(plane), balancer_status_port(plane)
 
 
 def leads_to_apiservers(plane: ControlPlane) -> bool:
-    """Whether the name is to lead to the apiservers themselves."""
+    """Whether the name must lead to the apiservers themselves."""
     return plane.spec.endpoint.leads_to is LeadsTo.APISERVERS
 
 
 def leads_here(site: SitePort, address: str) -> bool:
-    """Whether an address can be led from machine to machine of a site."""
+    """Whether an address can be moved from machine to machine of a site."""
     return isinstance(site, Leads) and Capability.LEADS in site.capabilities and address in site.led_addresses
 
 
 def front_site(resource: ControlPlane, sites: Mapping[str, SitePort]) -> str | None:
-    """The site of the load balancer at a fixed address: the one that the plane was first served from. One that is
-    promoted belongs to a site.
+    """The site of the load balancer at a fixed address: the one that first served the plane. A promoted address belongs
+    to a site.
     """
     endpoint = resource.spec.endpoint
     if endpoint.mode is not EndpointMode.ADDRESS:
@@ -69,7 +69,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
         hung=float(asked.hung_after_seconds),
         lagging=float(asked.lagging_after_seconds),
     )
-    # Nobody remembers an address of one that is promoted: the network leads to where it is.
+    # Clients need not look up a promoted address again: the network leads to where it is.
     ttl = 0.0 if plane.spec.endpoint.promoted else float(endpoint.ttl)
     return Settings(
         ttl=ttl,
@@ -81,7 +81,7 @@ def planner_settings(plane: ControlPlane) -> Settings:
 
 
 def consent_of(plane: ControlPlane) -> Consent:
-    """What the user says of a quorum that is lost."""
+    """The user's consent about a lost quorum."""
     spec = plane.spec
     automatic = spec.recovery is RecoveryPolicy.AUTOMATIC
     if spec.new_epoch is None:
@@ -93,19 +93,19 @@ def consent_of(plane: ControlPlane) -> Consent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSpec:
-    """What a spec comes to at its site, whose zones are the default."""
+    """The placement of a spec, with the zones of its site as the default."""
 
     site: str
     zones: tuple[str, ...]
     replicas: int
 
     def slots(self, present: Iterable[Replica]) -> tuple[Slot, ...]:
-        """The places that are wanted, given the replicas that there are."""
+        """The wanted slots, given the present replicas."""
         return slots(site=self.site, zones=self.zones, replicas=self.replicas, present=present)
 
 
 def goal_of(plane: ControlPlane, site: SiteResource) -> ResolvedSpec:
-    """What the spec asks for at ``site``."""
+    """The placement of the spec at ``site``."""
     return ResolvedSpec(
         site=plane.spec.placement.site,
         zones=plane.spec.placement.zones or site.spec.zones,

@@ -1,4 +1,4 @@
-"""Which planes use a site, and what of it may not change as long as one does."""
+"""The planes that use a site, and the parts of a used site that must not change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ELSEWHERE = "migrate or delete them first, or add another site"
 
 
 def sites_of(plane: ControlPlane) -> frozenset[str]:
-    """The sites that a plane is at, is to be at, or may have something at."""
+    """The sites where a plane is, will be, or may have leftovers."""
     memory = plane.status.memory
     named = {plane.spec.placement.site, *memory.unsettled, *(each.name for each in memory.held)}
     named |= {each.slot.site for each in memory.replicas}
@@ -33,7 +33,7 @@ def users_of(site: str, planes: Iterable[ControlPlane]) -> tuple[str, ...]:
 
 
 def require_unused(site: str, planes: Iterable[ControlPlane]) -> None:
-    """Raise Conflict that names the planes which use a site that is to go."""
+    """Raise Conflict with the planes that use a site, before it is removed."""
     users = users_of(site, planes)
     if users:
         raise Conflict(f"removing site {site}", f"in use by {', '.join(users)}", "migrate or delete them first")
@@ -47,11 +47,11 @@ def require_safe_change(
     next_step: str = _ELSEWHERE,
     spare_edge: str | None = None,
 ) -> None:
-    """Raise Conflict for a change under which planes of the site would lose machines, addresses or data.
+    """Raise Conflict for a change with which planes of the site would lose machines, addresses or data.
 
-    It may grow: zones behind those that it has, machines, edges (on this host not where addresses float between those
-    that there are), storage classes, limits. A host of which no plane has anything may go, and how hosts are logged in
-    to may change. ``spare_edge``: a host without whose load balancers all planes are known to do.
+    It may grow: zones after the existing ones, machines, edges (on this host not where addresses float), storage
+    classes, limits. An unused host may be removed, and the logins of hosts may change. ``spare_edge``: a host whose
+    load balancers no plane needs.
     """
     planes = [*planes]
     users = users_of(current.metadata.name, planes)
@@ -75,7 +75,7 @@ def _problems(current: Site, wanted: Site, planes: Sequence[ControlPlane], spare
         problems.extend(_host_problems(current.metadata.name, before, after, planes, spare_edge))
         problems.extend(_edge_problems(before.edge, after.edge))
     if after.zones[: len(before.zones)] != before.zones:
-        problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; others may come behind them")
+        problems.append(f"spec.zones: {', '.join(before.zones)} must stay, in this order; new ones may follow them")
     problems.extend(_class_problems(before.storage_classes, after.storage_classes))
     return problems
 
@@ -96,7 +96,7 @@ def _machine_problems(before: LocalSpec, after: LocalSpec) -> Iterator[str]:
 def _host_problems(
     site: str, before: SshSpec, after: SshSpec, planes: Sequence[ControlPlane], spare_edge: str | None
 ) -> Iterator[str]:
-    """What of hosts may not change. Who is reached at another address is another host to clients and to members."""
+    """Forbidden changes of hosts. A host with another address is another host for clients and members."""
     used = used_machines(site, planes)
     for each in before.hosts:
         now = after.host(each.name)
@@ -119,29 +119,29 @@ def _host_problems(
 
 
 def _edge_problems(before: Edge, after: Edge) -> Iterator[str]:
-    """What leads clients to a site stays: they may hold its addresses, and names have them."""
+    """The addresses of edges must stay: clients and names may hold them."""
     if before.floating_addresses != after.floating_addresses:
         yield f"spec.edge.floatingAddresses: must stay {', '.join(before.floating_addresses) or 'empty'}"
     if gone := [each for each in before.promoted_addresses if each not in after.promoted_addresses]:
         yield f"spec.edge.promotedAddresses: must still have {', '.join(gone)}"
     outside, now = before.external, after.external
     if (outside.addresses if outside else None) != (now.addresses if now else None):
-        stay = f"its addresses must stay {', '.join(outside.addresses)}" if outside else "must stay away"
+        stay = f"its addresses must stay {', '.join(outside.addresses)}" if outside else "must stay unset"
         yield f"spec.edge.external: {stay}"
 
 
-#: Why a host of that role stays as it is while any plane uses its site.
+#: Why a host of that role must not change while any plane uses its site.
 _SERVES = {MachineRole.EDGE: "clients may hold its address"}
 
 
 def require_distinct(wanted: Site, sites: Iterable[Site]) -> None:
-    """Raise Conflict for a host that another site has: two would not know of each other what runs there."""
+    """Raise Conflict for a host of another site: the sites would not know each other's units there."""
     for _, seen in declared_elsewhere(wanted, sites):
-        raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host is of one site alone")
+        raise Conflict(f"adding hosts to site {wanted.metadata.name}", seen, "a host belongs to one site only")
 
 
 def declared_elsewhere(wanted: Site, sites: Iterable[Site]) -> Iterator[tuple[str, str]]:
-    """The hosts of a site that another site has too, by name, each with what it is there in words."""
+    """The hosts of a site that another site also has, by name, each with a description."""
     if not isinstance(wanted.spec, SshSpec):
         return
     for other in sites:
@@ -156,8 +156,8 @@ def declared_elsewhere(wanted: Site, sites: Iterable[Site]) -> Iterator[tuple[st
 
 
 def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], planes: Iterable[ControlPlane]) -> None:
-    """Raise Conflict for a change after which nothing that is there now would keep the names of planes. They share the
-    DNS servers of all sites that reach each other.
+    """Raise Conflict for a change after which no present DNS server would have the names of planes. Planes share the
+    DNS servers of all connected sites.
     """
     before, after = dns_servers(current), dns_servers(wanted)
     others = [each for each in sites if each.metadata.name != current.metadata.name]
@@ -173,7 +173,7 @@ def require_names_kept(current: Site, wanted: Site, sites: Iterable[Site], plane
     if named:
         raise Conflict(
             f"changing site {current.metadata.name}",
-            f"no DNS server would be left that has the names of {', '.join(sorted(named))}",
+            f"no remaining DNS server would have the names of {', '.join(sorted(named))}",
             "give another host the role dns first",
         )
 
@@ -185,13 +185,13 @@ def dns_servers(site: Site) -> frozenset[str]:
 
 
 def used_machines(site: str, planes: Iterable[ControlPlane]) -> Mapping[str, str]:
-    """The machines of a site of which a plane has anything, by name: what it is, in words."""
+    """The machines of a site that planes use, by name, with the use in words."""
     found: dict[str, list[str]] = {}
     for plane in sorted(planes, key=lambda each: each.metadata.name):
         memory, name = plane.status.memory, plane.metadata.name
         for replica in memory.replicas:
             if replica.slot.site == site:
-                found.setdefault(replica.machine, []).append(f"replica {name}/{replica.name} is there")
+                found.setdefault(replica.machine, []).append(f"replica {name}/{replica.name} runs there")
         for what, machine in (
             *((f"data of {name}/{each.replica}", each.machine) for each in memory.kept if each.site == site),
             *((f"units of {name}/{each.replica}", each.machine) for each in memory.left if each.site == site),
@@ -213,16 +213,16 @@ def _class_problems(before: Sequence[AnyStorageClass], after: Sequence[AnyStorag
             yield f"spec.storageClasses: {each.name} must stay {'re-attachable' if each.reattachable else 'local'}"
 
 
-# Which machines a person wants to be given no new replica, as the sites say now.
+# Cordoned machines, from the present sites.
 
 
 async def declared(store: Store) -> Mapping[str, SiteSpec]:
-    """The sites as they are declared now, by name. They are read in each look: a person's word counts at once."""
+    """The present sites, by name. They are read in each observation, so that cordons count at once."""
     return {each.metadata.name: each.spec for each in await store.list(Site)}
 
 
 def marked(machines: Iterable[MachineFact], sites: Mapping[str, SiteSpec]) -> tuple[MachineFact, ...]:
-    """The machines, with which of them are cordoned."""
+    """The machines, with their cordons."""
     return tuple(
         replace(each, cordoned=each.site in sites and sites[each.site].cordon_of(each.name) is not None)
         for each in machines
@@ -230,7 +230,7 @@ def marked(machines: Iterable[MachineFact], sites: Mapping[str, SiteSpec]) -> tu
 
 
 async def of_plane(store: Store, plane: ControlPlane) -> tuple[str, ...]:
-    """What of a plane, and of the sites that it uses, is cordoned, in words: by whom, and since when."""
+    """The cordons of a plane, and of the sites that it uses, in words: by whom, and since when."""
     sites = await declared(store)
     machines = (
         f"{f'machine {each.machine}' if each.machine else f'all machines of site {name}'}: {told(each)}"

@@ -1,8 +1,8 @@
-"""Steps: the only things that the engine ever does, as data.
+"""Steps: all actions of the engine, as data.
 
-Each names the one site that it touches, why it is taken (one sentence for a person), what it does in a few words,
-whether it can be undone, and what it leaves in the plane's memory. They come in families, a module each; what is
-simulated of them, and how they are carried out, is in modules of the same names (``planner.simulated``, ``actions``).
+A step names the one site that it touches, its reason (one sentence for people), its action in a few words, whether it
+can be undone, and its change of the plane's memory. Each family of steps is a module; the modules of the same names in
+``planner.simulated`` and ``actions`` simulate them and carry them out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quarterdeck.model.steps.base import Step
 
 
 def all_kinds() -> tuple[type[Step], ...]:
-    """Every class of step, by family and name. Classes that only others are made from have no ``kind``."""
+    """Every class of step, by family and name. Base classes have no ``kind`` and are left out."""
     families = [importlib.import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
     found = [each for family in families for _, each in inspect.getmembers(family, inspect.isclass)]
     return tuple(dict.fromkeys(each for each in found if issubclass(each, Step) and hasattr(each, "kind")))

@@ -1,7 +1,7 @@
-"""What all steps have: a kind, where, why, in which words, what they claim, and what they leave in the memory.
+"""What all steps have: kind, site, reason, words, claim, and change of the memory.
 
-A kind of step is one class, in the module of its family. Where else something is done by kind (``actions`` carries
-steps out, ``planner.simulated`` has their effects), the tables are in modules of the same names.
+A kind of step is one class, in the module of its family. Other tables by kind (``actions`` carries steps out,
+``planner.simulated`` has their effects) are in modules of the same names.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quarterdeck.model.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A thing that a step changes: what kind of thing, and which one."""
+    """A thing that a step changes: its kind, and which one."""
 
     kind: str
     of: str = ""
@@ -36,16 +36,16 @@ class Step:
     #: The name of the kind in stored and public data. It never changes, whatever the class is called.
     kind: ClassVar[str]
     undoable: ClassVar[bool] = True
-    #: Nothing is done but that the step is written down.
+    #: The step only writes a record.
     only_recorded: ClassVar[bool] = False
-    #: The step is written down before it is done, as well as after: it may have happened as soon as it begins.
+    #: The step is recorded before it is carried out as well as after: it may take effect as soon as it begins.
     recorded_first: ClassVar[bool] = False
     #: Plans for people show the step.
     shown: ClassVar[bool] = True
 
     @property
     def words(self) -> str:
-        """What the step does, in a few words for people."""
+        """The action of the step, in a few words for people."""
         raise NotImplementedError(f"{type(self).__name__} has no words")
 
     @property
@@ -55,27 +55,27 @@ class Step:
 
     @property
     def claim(self) -> Claim | None:
-        """What the step changes that another rule may want otherwise; None for nothing.
+        """The thing that the step changes and that another rule may want to change as well; None for none.
 
-        As little as possible: that etcd of a replica cannot be started must not keep its apiserver from being stopped,
-        which its removal waits for.
+        As small as possible: an etcd that cannot be started must not keep the apiserver of its replica from being
+        stopped, for which the replica's removal waits.
         """
         return None
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the journal keeps of the step beside its words: of a replica that is gone nothing else knows it."""
+        """Facts for the journal besides the words: after the replica is released nothing else has them."""
         return {}
 
     def remembered(self, memory: Memory, now: float) -> Memory:
-        """The memory after the step, taken at ``now`` (seconds on its timeline); ``remember`` asks for it."""
+        """The memory after the step, taken at ``now`` (seconds on its timeline); called by ``remember``."""
         return memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note(Step):
-    """A step that only writes the plane's memory. The driver writes all notes of a plan in one go. Notes claim nothing:
-    where the memory cannot be written nothing at all is done.
+    """A step that only writes the plane's memory. The driver writes all notes of a plan at once. Notes claim nothing:
+    where the memory cannot be written no step is taken.
     """
 
     only_recorded: ClassVar[bool] = True
@@ -84,32 +84,32 @@ class Note(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfCluster(Step):
-    """A step about the members of one etcd cluster. What it leaves in the memory is told of the main one; of another
-    one it is the same (``Memory.of``).
+    """A step about the members of one etcd cluster. Its change of the memory is written for the main cluster, and
+    applies to the other one in the same way (``Memory.of``).
     """
 
     cluster: Cluster = Cluster.MAIN
 
     @property
     def new_members(self) -> tuple[str, ...]:
-        """The replicas that have a member of the cluster from then on."""
+        """The replicas that have a member of the cluster after the step."""
         return ()
 
     @property
     @override
     def words(self) -> str:
-        """What the step does to which cluster."""
+        """The action of the step, with the cluster."""
         return self.told if self.cluster is Cluster.MAIN else f"{self.told} of {CALLED[self.cluster]}"
 
     @property
     def told(self) -> str:
-        """What the step does, whatever the cluster."""
+        """The action of the step, without the cluster."""
         raise NotImplementedError(f"{type(self).__name__} has no words")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfUnit(Step):
-    """A step about one program of a replica. It claims that unit alone, and not all of the replica."""
+    """A step about one program of a replica. It claims only that unit, not the replica."""
 
     replica: str
     component: Component
@@ -121,8 +121,8 @@ class OfUnit(Step):
 
 
 def cluster_of(step: Step) -> Cluster:
-    """The etcd cluster that a step is about: that of a member which starts or stops, too. The main one if it is about
-    none.
+    """The etcd cluster that a step is about, also for steps that start or stop a member. The main one for other
+    steps.
     """
     if isinstance(step, OfUnit):
         return CLUSTER.get(step.component, Cluster.MAIN)

@@ -1,4 +1,4 @@
-"""Etcd clusters come, are known, go, and the main one begins anew from what a member that survived has."""
+"""Steps for etcd clusters: founding, recording, removal, and a new epoch from the data of a survivor."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecideBootstrap(OfCluster, Note):
-    """Write down who founds the cluster, before any of them starts; of the events' one, also with volumes of which
-    class.
-    """
+    """Record the founders of the cluster before any of them starts; for the events' one, also its storage class."""
 
     kind: ClassVar[str] = "decide-bootstrap"
     replicas: tuple[str, ...]
@@ -30,7 +28,7 @@ class DecideBootstrap(OfCluster, Note):
     @property
     @override
     def told(self) -> str:
-        return f"let {', '.join(self.replicas)} found the cluster"
+        return f"found the cluster with {', '.join(self.replicas)}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -39,7 +37,7 @@ class DecideBootstrap(OfCluster, Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteCreated(OfCluster, Note):
-    """Write down that the cluster exists: from now on silence is trouble, and a founder that is no member was removed.
+    """Record that the cluster exists: from now on silence is a failure, and a founder that is not a member was removed.
     (etcd lists all founders from the first moment.)
     """
 
@@ -58,7 +56,7 @@ class NoteCreated(OfCluster, Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteCluster(OfCluster, Note):
-    """Write down which cluster it is, and an etcd revision that it has reached: it can never be below that again."""
+    """Record the cluster's id, and an etcd revision that it has reached: it can never be below that again."""
 
     kind: ClassVar[str] = "note-cluster-revision"
     cluster_id: int
@@ -76,8 +74,8 @@ class NoteCluster(OfCluster, Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteMembers(OfCluster, Note):
-    """Write down who is, or was, a member (``listed``), and who was seen healthy as one (``started``). ``ids`` are the
-    ids of members by replica, as etcd lists them.
+    """Record which replicas are, or were, members (``listed``), and which were healthy members (``started``). ``ids``
+    are the member ids by replica, as etcd lists them.
     """
 
     kind: ClassVar[str] = "note-members"
@@ -111,7 +109,7 @@ class NoteMembers(OfCluster, Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetCluster(Note):
-    """Write down that there is no cluster for events any more: nothing that runs keeps any there."""
+    """Record that the events' cluster no longer exists: no running apiserver stores events there."""
 
     kind: ClassVar[str] = "forget-events-cluster"
     shown: ClassVar[bool] = True
@@ -120,7 +118,7 @@ class ForgetCluster(Note):
     @property
     @override
     def words(self) -> str:
-        return "note that there is no etcd for events any more"
+        return "note that there is no longer an etcd for events"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -129,8 +127,8 @@ class ForgetCluster(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseMember(Step):
-    """Remove the unit, files and volume of a replica's member of a cluster that there is no more, or that it is none
-    of any more: another one of it has nothing in common with this.
+    """Remove the unit, files and volume of a replica's member of a cluster that no longer exists, or to which it no
+    longer belongs: a new member of the replica shares nothing with it.
     """
 
     kind: ClassVar[str] = "release-member"
@@ -157,7 +155,7 @@ class ReleaseMember(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteQuorum(Note):
-    """Write down since when the quorum is lost, or that it is not."""
+    """Record since when the quorum is lost, or that it is not."""
 
     kind: ClassVar[str] = "note-quorum"
     lost: bool
@@ -176,9 +174,9 @@ class NoteQuorum(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginEpoch(Note):
-    """Write down that the cluster begins anew, as ``epoch``, from the data of ``survivor``: nobody is asked any
-    more, and nothing is started, that was there before. The ``founder`` is the next replica that is placed.
-    ``others``: who could take the survivor's place.
+    """Record that a new ``epoch`` of the cluster begins from the data of ``survivor``: replicas of the former epoch are
+    no longer used or started. The ``founder`` is the next replica that is placed. ``others``: the members that could
+    replace the survivor.
     """
 
     kind: ClassVar[str] = "begin-epoch"
@@ -198,7 +196,7 @@ class BeginEpoch(Note):
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
-        """Written again it changes nothing. The events' cluster begins anew with it."""
+        """Unchanged if the epoch has begun already. The events' cluster is founded again, empty."""
         if memory.epoch == self.epoch:
             return memory
         seed = Seed(
@@ -224,7 +222,7 @@ class BeginEpoch(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreMember(Step):
-    """Make the data of the replica that founds an epoch from that of the survivor, which stays as it is."""
+    """Create the data of the founder of an epoch from that of the survivor, which stays unchanged."""
 
     kind: ClassVar[str] = "restore-member"
     replica: str
@@ -233,7 +231,7 @@ class RestoreMember(Step):
     @property
     @override
     def words(self) -> str:
-        return f"make the data of {self.replica} from that of {self.survivor}"
+        return f"restore the data of {self.replica} from that of {self.survivor}"
 
     @property
     @override
@@ -249,7 +247,7 @@ class RestoreMember(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawConsent(Step):
-    """Forget the user's word for an epoch: the quorum that it was given up for is back."""
+    """Remove the user's consent to an epoch: the lost quorum is back."""
 
     kind: ClassVar[str] = "withdraw-consent"
     epoch: int
@@ -257,7 +255,7 @@ class WithdrawConsent(Step):
     @property
     @override
     def words(self) -> str:
-        return f"forget the word for epoch {self.epoch}"
+        return f"withdraw the consent to epoch {self.epoch}"
 
     @property
     @override

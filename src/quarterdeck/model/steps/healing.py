@@ -1,5 +1,5 @@
-"""Replicas that are dead, and programs that do not get well, are noted; replicas are condemned, and
-pardoned when they are well in time; machines that had to be healed again and again are cordoned.
+"""Steps of healing: dead replicas and unhealthy programs are noted; replicas are condemned (marked for replacement),
+and pardoned when they recover in time; machines whose replicas were replaced repeatedly are cordoned.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from quarterdeck.model.steps.base import Note, Step
 
 
 def renewal_of(replica: str) -> str:
-    """The name, beside those of programs that were started anew, by which it is remembered that a replica got another
-    member of the events' cluster.
+    """The entry in ``Memory.revived``, besides those of restarted programs, that a replica got another member of the
+    events' cluster.
     """
     return f"another member of {replica}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDown(Note):
-    """Write down which wanted replicas are dead as far as is seen (or that none is)."""
+    """Record which wanted replicas are dead as far as observed (or that none is)."""
 
     kind: ClassVar[str] = "note-down-replicas"
     replicas: tuple[str, ...]
@@ -30,7 +30,7 @@ class NoteDown(Note):
     @property
     @override
     def words(self) -> str:
-        return f"note that {', '.join(self.replicas) or 'nothing'} is down"
+        return f"note that {', '.join(self.replicas) or 'no replica'} is down"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -39,7 +39,7 @@ class NoteDown(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteAiling(Note):
-    """Write down which programs (``unit``) hang or cannot be started (or that none does)."""
+    """Record which programs (``unit``) hang or cannot be started (or that none does)."""
 
     kind: ClassVar[str] = "note-unhealthy-programs"
     units: tuple[str, ...]
@@ -47,7 +47,7 @@ class NoteAiling(Note):
     @property
     @override
     def words(self) -> str:
-        return f"note that {', '.join(self.units) or 'nothing'} does not get well"
+        return f"note that {', '.join(self.units) or 'no program'} is unhealthy"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -56,9 +56,9 @@ class NoteAiling(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condemn(Note):
-    """Have a replica exchanged that is dead, or of which a ``program`` does not get well ("": it is dead). ``machine``
-    is its own; what was condemned longer than ``window`` seconds ago counts no more. ``alone``: only its member of the
-    events' cluster, which nobody misses: so that does not count for what is exchanged, and is remembered by itself.
+    """Mark a replica for replacement, because it is dead, or because a ``program`` stays unhealthy ("": it is dead).
+    ``machine`` is its own; replacements more than ``window`` seconds ago no longer count. ``alone``: only its member
+    of the events' cluster is replaced; that does not count against the healing budget, and has its own entry.
     """
 
     kind: ClassVar[str] = "mark-for-replacement"
@@ -72,7 +72,7 @@ class Condemn(Note):
     @property
     @override
     def words(self) -> str:
-        return f"condemn {f'{self.program} of ' if self.alone else ''}{self.replica}"
+        return f"mark {f'{self.program} of ' if self.alone else ''}{self.replica} for replacement"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -91,7 +91,7 @@ class Condemn(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pardon(Note):
-    """Keep a replica that was condemned: it is well again, and was not taken out yet."""
+    """Keep a condemned replica: it is healthy again, and was not removed yet."""
 
     kind: ClassVar[str] = "cancel-replacement"
     shown: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class Pardon(Note):
     @property
     @override
     def words(self) -> str:
-        return f"pardon {self.replica}"
+        return f"cancel the replacement of {self.replica}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -109,8 +109,8 @@ class Pardon(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CordonMachine(Step):
-    """Have a machine be given no new replica, of no plane, until a person says otherwise. From then on what was healed
-    there counts for the budget alone: a person's word is not taken back for what was before it.
+    """Exclude a machine from new replicas of all planes until a person uncordons it. From then on earlier healings
+    there count only for the budget: they do not cordon it again after a person has uncordoned it.
     """
 
     kind: ClassVar[str] = "cordon-machine"

@@ -1,6 +1,5 @@
-"""Members of etcd: they join, vote, lead and leave; and their databases.
-
-Of these: whose data differs, and room: history is forgotten, free room given back, writes are taken again.
+"""Steps for members of etcd: they join, vote, lead and leave; and for their databases: differing data, compaction,
+defragmentation, and the alarm NOSPACE.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class _MembershipChange(OfCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddLearner(_MembershipChange):
-    """Tell etcd of a new member that only listens; one of the events' cluster gets a volume of that class."""
+    """Add a learner to etcd; one of the events' cluster gets a volume of that class."""
 
     kind: ClassVar[str] = "add-learner"
     replica: str
@@ -46,7 +45,7 @@ class AddLearner(_MembershipChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promote(_MembershipChange):
-    """Make a caught-up learner a voter."""
+    """Make a learner that has caught up a voter."""
 
     kind: ClassVar[str] = "promote-learner"
     replica: str
@@ -60,7 +59,7 @@ class Promote(_MembershipChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferLeadership(_MembershipChange):
-    """Have the leader hand over to another voter."""
+    """Transfer leadership to another voter."""
 
     kind: ClassVar[str] = "transfer-leadership"
     to: str
@@ -69,12 +68,12 @@ class TransferLeadership(_MembershipChange):
     @property
     @override
     def told(self) -> str:
-        return f"hand leadership to {self.to}"
+        return f"transfer leadership to {self.to}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaddressMember(_MembershipChange):
-    """Have all others look for a member where its replica is now."""
+    """Set the peer URL of a member to where its replica is now."""
 
     kind: ClassVar[str] = "update-peer-urls"
     replica: str
@@ -83,12 +82,12 @@ class ReaddressMember(_MembershipChange):
     @property
     @override
     def told(self) -> str:
-        return f"have member {self.replica} be found where it is"
+        return f"update the peer URL of member {self.replica}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveMember(_MembershipChange):
-    """Take a member out for good: its data folder can never come back."""
+    """Remove a member for good: its data folder can never come back."""
 
     kind: ClassVar[str] = "remove-member"
     undoable: ClassVar[bool] = False
@@ -103,7 +102,7 @@ class RemoveMember(_MembershipChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap(_MembershipChange):
-    """The voter swap: membership changes in a fixed order, with nothing observed in between."""
+    """The voter swap: membership changes in a fixed order, without an observation between them."""
 
     kind: ClassVar[str] = "swap-voters"
     undoable: ClassVar[bool] = False
@@ -117,7 +116,7 @@ class Swap(_MembershipChange):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteFull(OfCluster, Note):
-    """Write down that there is no room left, and the etcd revision that all members have; or (0) that there is room."""
+    """Record that there is no room left, and the etcd revision that all members have; or (0) that there is room."""
 
     kind: ClassVar[str] = "note-no-space"
     revision: int
@@ -125,7 +124,9 @@ class NoteFull(OfCluster, Note):
     @property
     @override
     def told(self) -> str:
-        return f"note no room at revision {self.revision:,}" if self.revision else "note that there is room"
+        return (
+            f"note that there is no room at revision {self.revision:,}" if self.revision else "note that there is room"
+        )
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -134,7 +135,7 @@ class NoteFull(OfCluster, Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDiffering(OfCluster, Note):
-    """Write down that most members have other data than that of these replicas: others come in their place."""
+    """Record that the data of these replicas differs from that of most members: they are replaced."""
 
     kind: ClassVar[str] = "note-differing-data"
     replicas: tuple[str, ...]
@@ -162,7 +163,7 @@ class _OfRoom(OfCluster):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compact(_OfRoom):
-    """Forget the history of keys before an etcd revision: that leaves free room in each database."""
+    """Compact the history of keys before an etcd revision: that leaves free room in each database."""
 
     kind: ClassVar[str] = "compact"
     undoable: ClassVar[bool] = False
@@ -171,7 +172,7 @@ class Compact(_OfRoom):
     @property
     @override
     def told(self) -> str:
-        return f"forget history before revision {self.revision:,}"
+        return f"compact history before revision {self.revision:,}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -180,7 +181,7 @@ class Compact(_OfRoom):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defragment(_OfRoom):
-    """Have a member give free room in its database back; it serves nobody until that is done."""
+    """Defragment the database of a member, which frees disk space; it does not serve during that."""
 
     kind: ClassVar[str] = "defragment"
     replica: str
@@ -200,7 +201,7 @@ class Defragment(_OfRoom):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disarm(_OfRoom):
-    """Take writes again: every member has room."""
+    """Disarm the alarm, so that etcd takes writes again: every member has room."""
 
     kind: ClassVar[str] = "disarm-alarm"
 

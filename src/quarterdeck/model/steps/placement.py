@@ -1,4 +1,4 @@
-"""Replicas come and go, and go to other machines with their data."""
+"""Steps that place and release replicas, and move them to other machines with their data."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from quarterdeck.model.steps.base import Claim, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceReplica(Step):
-    """Give a slot a replica: a name that was never used, what it is to run, and a machine. The machine's site gives it
-    a ``seat`` there when the step is carried out.
+    """Give a slot a replica: a name that was never used, a revision, and a machine. The site assigns its ``seat`` when
+    the step is carried out.
     """
 
     kind: ClassVar[str] = "place-replica"
@@ -54,7 +54,7 @@ class PlaceReplica(Step):
             seat=self.seat,
             epoch=memory.epoch,
         )
-        # Of replicas placed together one may have failed: no name may come again all the same.
+        # Of replicas placed together one may have failed: still no name may be used again.
         following = int(self.replica.rsplit("-", 1)[1]) + 1
         ordinal = max(memory.next_ordinal, following)
         return replace(memory, next_ordinal=ordinal, replicas=(*memory.replicas, record))
@@ -62,8 +62,8 @@ class PlaceReplica(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseReplica(Step):
-    """Remove the units, files and volumes of a replica that is no member any more, and its record. With
-    ``keep`` the data of its member of the main cluster stays where it is, and that is written down.
+    """Remove the units, files and volumes of a replica that is no longer a member, and its record. With ``keep``, the
+    data of its member of the main cluster stays where it is, and that is recorded.
     """
 
     kind: ClassVar[str] = "release-replica"
@@ -98,9 +98,9 @@ class ReleaseReplica(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachVolumes(Step):
-    """Have a replica on another machine, with its volumes and as the member that it is. ``source`` is its own, of which
-    it is made sure first that nothing there can write to them; what was healed there longer than ``window`` seconds ago
-    counts no more. The site gives it a ``seat`` when the step is carried out.
+    """Move a replica to another machine, with its volumes and as the same member. ``source`` is its own machine, where
+    the site first makes sure that nothing can write to them; healings more than ``window`` seconds ago no longer count.
+    The site assigns its ``seat`` when the step is carried out.
     """
 
     kind: ClassVar[str] = "attach-volumes"
@@ -139,7 +139,7 @@ class AttachVolumes(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaveMachine(Step):
-    """Remove what a replica has left on a machine that it is not on any more: its units, and its seat."""
+    """Remove the leftovers of a replica on a machine that it has left: its units, and its seat."""
 
     kind: ClassVar[str] = "clean-up-machine"
     replica: str
@@ -148,7 +148,7 @@ class LeaveMachine(Step):
     @property
     @override
     def words(self) -> str:
-        return f"remove what {self.replica} has left on machine {self.machine}"
+        return f"remove leftovers of {self.replica} on machine {self.machine}"
 
     @property
     @override

@@ -1,4 +1,4 @@
-"""What a planner answers: steps to take now, and reasons to wait."""
+"""The result of the planner: steps to take now, and waits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from quarterdeck.model.steps.base import Step
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Something that is waited for. ``what`` names it ("machine east-a1 of east-1 to answer"). ``then`` says what a
-    person does about it (a command, or what is to be mended), or that quarterdeck goes on by itself, and when.
+    """One wait. ``what`` continues "waiting for" ("machine east-a1 of east-1 to answer"). ``then`` says what a person
+    does about it (a command, or what to fix), or when quarterdeck continues by itself.
     """
 
     what: str
@@ -25,7 +25,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now (all at once), what is waited for, and what will be cleaned up when its machine is back."""
+    """Steps to take now (all at once), waits, and leftovers to clean up when their machine is back."""
 
     now: tuple[Step, ...] = ()
     waiting: tuple[Wait, ...] = ()
@@ -33,5 +33,5 @@ class Plan:
 
     @property
     def done(self) -> bool:
-        """Nothing to do and nothing to wait for. ``leftovers`` may remain on machines that do not answer."""
+        """Whether there are no steps and no waits. ``leftovers`` may remain on machines that do not answer."""
         return not self.now and not self.waiting

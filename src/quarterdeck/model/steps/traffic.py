@@ -1,4 +1,4 @@
-"""How clients find the plane: load balancers, its name, and addresses that clients may still hold."""
+"""Steps for traffic: load balancers, the plane's name, and addresses that clients may still hold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from quarterdeck.model.steps.base import Claim, Note, Step
 
 
 def served(record: Replica, backends: tuple[str, ...]) -> Replica:
-    """A replica once clients are led to these."""
+    """The record of a replica after clients are led to ``backends``."""
     return replace(record, served=True) if record.name in backends and not record.served else record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBackends(Step):
-    """Have a site's load balancer run, and send new connections to exactly these replicas."""
+    """Run a site's load balancer, and send new connections to exactly these replicas."""
 
     kind: ClassVar[str] = "set-backends"
     recorded_first: ClassVar[bool] = True
@@ -41,7 +41,7 @@ class SetBackends(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopBalancer(Step):
-    """Take down a load balancer whose address nobody can hold any more."""
+    """Stop a load balancer whose address no client can still hold."""
 
     kind: ClassVar[str] = "stop-load-balancer"
     undoable: ClassVar[bool] = False
@@ -49,7 +49,7 @@ class StopBalancer(Step):
     @property
     @override
     def words(self) -> str:
-        return f"take down the load balancer at {self.site}"
+        return f"stop the load balancer at {self.site}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -58,7 +58,7 @@ class StopBalancer(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetRecord(Step):
-    """Lead the plane's name to the load balancer of ``to``."""
+    """Point the plane's name to the load balancer of ``to``."""
 
     kind: ClassVar[str] = "set-record"
     to: str
@@ -66,7 +66,7 @@ class SetRecord(Step):
     @property
     @override
     def words(self) -> str:
-        return f"lead the name to {self.to}"
+        return f"point the name to {self.to}"
 
     @property
     @override
@@ -76,7 +76,7 @@ class SetRecord(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeadTo(Step):
-    """Lead the plane's name to the apiservers of exactly these replicas, without a load balancer between."""
+    """Point the plane's name to the apiservers of exactly these replicas, without a load balancer between."""
 
     kind: ClassVar[str] = "set-record-to-apiservers"
     backends: tuple[str, ...]
@@ -84,7 +84,7 @@ class LeadTo(Step):
     @property
     @override
     def words(self) -> str:
-        return f"lead the name to the apiservers of {', '.join(self.backends)}"
+        return f"point the name to the apiservers of {', '.join(self.backends)}"
 
     @property
     @override
@@ -98,7 +98,7 @@ class LeadTo(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveRecord(Step):
-    """Take the plane's name out of DNS: only when the plane is deleted."""
+    """Remove the plane's name from DNS: only when the plane is deleted."""
 
     kind: ClassVar[str] = "remove-record"
     undoable: ClassVar[bool] = False
@@ -120,8 +120,8 @@ class RemoveRecord(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteRecord(Note):
-    """Write down where the name leads, and that the address before may still be held by clients: once all servers lead
-    to one site, what they handed out before begins to expire.
+    """Record where the name leads, and that clients may still hold the previous address: once all servers lead to one
+    site, the previous answers begin to expire.
     """
 
     kind: ClassVar[str] = "note-record"
@@ -143,8 +143,8 @@ class NoteRecord(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteUnsettled(Note):
-    """Write down that some DNS server may hand out the addresses of these sites: their time to live does not begin
-    before all servers answer the same.
+    """Record that some DNS server may return the addresses of these sites: their time to live does not begin before all
+    servers answer the same.
     """
 
     kind: ClassVar[str] = "note-unsettled-record"
@@ -162,8 +162,8 @@ class NoteUnsettled(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteLifetime(Note):
-    """Write down that addresses are handed out for ``ttl`` seconds, longer than wanted; or (``over``) no more from now
-    on.
+    """Record that addresses are returned with a time to live of ``ttl`` seconds, longer than that of the spec; or
+    (``over``) that they no longer are.
     """
 
     kind: ClassVar[str] = "note-record-lifetime"
@@ -173,7 +173,7 @@ class NoteLifetime(Note):
     @property
     @override
     def words(self) -> str:
-        return f"note that addresses are handed out for {self.ttl:g} s{' no more' if self.over else ''}"
+        return f"note that addresses {'no longer ' if self.over else ''}have a time to live of {self.ttl:g} s"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -182,7 +182,7 @@ class NoteLifetime(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteDraining(Note):
-    """Write down that no load balancer sends new connections to these replicas (or that one does again)."""
+    """Record that no load balancer sends new connections to these replicas (or that one does again)."""
 
     kind: ClassVar[str] = "note-draining-replicas"
     draining: tuple[str, ...]
@@ -190,7 +190,7 @@ class NoteDraining(Note):
     @property
     @override
     def words(self) -> str:
-        return f"note that {', '.join(self.draining) or 'nobody'} drains"
+        return f"note that {', '.join(self.draining) or 'no replica'} drains"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:

@@ -1,4 +1,4 @@
-"""What replicas run: their programs start and stop, and go to another revision, or to the one before."""
+"""Steps for the programs of replicas: they start and stop, and change to another revision, or back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StartUnit(OfUnit):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReloadUnit(OfUnit):
-    """Give a unit that runs its files as a revision has them: its program takes them up by itself."""
+    """Give a running unit the files of a revision: its program reloads them by itself."""
 
     kind: ClassVar[str] = "reload-unit"
     revision: str
@@ -35,12 +35,12 @@ class ReloadUnit(OfUnit):
     @property
     @override
     def words(self) -> str:
-        return f"have {self.component} of {self.replica} reload its files"
+        return f"reload the files of {self.component} of {self.replica}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopUnit(OfUnit):
-    """Stop a unit gracefully (the etcd of a deleted plane at once) and see its process gone."""
+    """Stop a unit gracefully (the etcd of a deleted plane at once) and wait until its process is gone."""
 
     kind: ClassVar[str] = "stop-unit"
 
@@ -54,7 +54,7 @@ class StopUnit(OfUnit):
     def takes_long(self) -> str:
         if self.component != Component.APISERVER:
             return ""
-        return "it ends its requests and sends its audit events first, which may take 65 s"
+        return "it first finishes its requests and sends its audit events, which may take 65 s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,7 @@ class RestartUnit(OfUnit):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviveUnit(OfUnit):
-    """Kill a program that does not get well, and start it again. What was done so longer than ``window`` seconds ago
-    counts no more.
-    """
+    """Kill an unhealthy program, and start it again. Restarts more than ``window`` seconds ago no longer count."""
 
     kind: ClassVar[str] = "force-restart-unit"
     window: float
@@ -101,7 +99,7 @@ class ReviveUnit(OfUnit):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdoptRevision(Note):
-    """Write down that a replica is to run another revision: none of the programs that differ runs now."""
+    """Record that a replica must run another revision: none of the programs that differ runs now."""
 
     kind: ClassVar[str] = "adopt-revision"
     shown: ClassVar[bool] = True
@@ -111,7 +109,7 @@ class AdoptRevision(Note):
     @property
     @override
     def words(self) -> str:
-        return f"have {self.replica} run revision {self.revision}"
+        return f"set the revision of {self.replica} to {self.revision}"
 
     @property
     @override
@@ -125,8 +123,8 @@ class AdoptRevision(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteUnready(Note):
-    """Write down which programs of a revision that is rolled out run without being ready (or that one is): units, as
-    ``rollout.unit`` calls them.
+    """Record which programs of a revision in rollout run without being ready (or that none does): units, as named by
+    ``rollout.unit``.
     """
 
     kind: ClassVar[str] = "note-unready-programs"
@@ -135,7 +133,7 @@ class NoteUnready(Note):
     @property
     @override
     def words(self) -> str:
-        return f"note that {', '.join(self.units) or 'nothing'} runs without being ready"
+        return f"note that {', '.join(self.units) or 'no program'} runs without being ready"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -144,9 +142,7 @@ class NoteUnready(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteProven(Note):
-    """Write down that a revision runs with all programs well: it is one that can be gone back to, and is not given up
-    any more.
-    """
+    """Record that a revision runs with all programs healthy: it is one to go back to, and is no longer rejected."""
 
     kind: ClassVar[str] = "note-proven-revision"
     revision: str
@@ -164,8 +160,8 @@ class NoteProven(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRevision(Note):
-    """Write down that a first revision, which was given up, is tried once more: whoever drives the plane anew may have
-    removed what was in its way.
+    """Record that a rejected first revision is tried again: whoever drives the plane again may have removed the
+    cause.
     """
 
     kind: ClassVar[str] = "retry-revision"
@@ -175,7 +171,7 @@ class RetryRevision(Note):
     @property
     @override
     def words(self) -> str:
-        return f"try revision {self.revision} once more"
+        return f"retry revision {self.revision}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
@@ -184,9 +180,9 @@ class RetryRevision(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectRevision(Step):
-    """Give a revision up, since a program of a replica that runs it does not: all go back to the one before.
-    ``runs``: it does, but is never ready. ``said``: why it ended, or what it complains of, in its own words, once its
-    machine was asked.
+    """Reject a revision, because a program of a replica with it does not run: all replicas go back to the previous one.
+    ``runs``: it runs, but is never ready. ``said``: why it exited, or its last error, in its own words, once its
+    machine was queried.
     """
 
     kind: ClassVar[str] = "reject-revision"
@@ -200,7 +196,7 @@ class RejectRevision(Step):
     @property
     @override
     def words(self) -> str:
-        return f"give up revision {self.revision}"
+        return f"reject revision {self.revision}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:

@@ -1,18 +1,19 @@
-"""Healing: a replica that is dead is exchanged without a person, if nothing speaks against that.
+"""Healing: a dead replica is replaced automatically, unless a safety check forbids it.
 
-It is condemned, and then it fills no slot: the other rules place another one, take the dead one out, and have the new
-one join, as in any other exchange. So this module decides no more than whether. What is dead is so by the cluster's own
-word (``engine/observation/silence.py``), never because we do not see it, and taking out what is dead costs nobody
-anything. So an exchange or a move that is under way neither waits for healing nor holds it up: a wanted one that dies
-meanwhile would hold it up for ever. Only who rests for its next revision, which is our own doing, comes back first.
+The replica is condemned (marked for replacement), and then fills no slot: the other rules place a new one, remove the
+dead one and let the new one join, as in any other replacement. So this module only decides whether. A replica is dead
+when the cluster itself misses it (``engine/observation/silence.py``), never because this process does not see it, and
+its removal costs nothing. So a replacement or a migration in progress neither waits for healing nor blocks it: a wanted
+replica that dies during it would block it for ever. Only a replica that is stopped for its next revision, by
+quarterdeck itself, comes back first.
 
-Where its volumes can be attached to another machine it comes back there as the member that it is (``volume_moves.py``):
-then nobody is condemned, and all else holds just as well.
+Where its volumes can be attached to another machine, the replica comes back there as the same member
+(``volume_moves.py``): then nothing is condemned, and all other checks apply as well.
 
-A program that does not get well on a machine that answers (``unhealthy_programs.py``) is killed and started again,
-once. If that does not help its replica is condemned as well: one whose member is down goes at once, any other one when
-another has come. A member of etcd that lags is such a program, which has longer; all others must have the data, or it
-is not this one alone that is slow.
+A program that stays unhealthy on a machine that answers (``unhealthy_programs.py``) is killed and restarted, once. If
+that does not help, its replica is condemned as well: one whose member is down leaves at once, any other one when its
+replacement is there. A lagging member of etcd counts as such a program, with a longer time; all others must have the
+data, or the cause is not this member alone.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ from quarterdeck.planner.unhealthy_programs import (
 )
 from quarterdeck.planner.view import View, view
 
-#: What follows where something speaks against healing.
-_HELD = "quarterdeck heals it by itself once that does not hold any more"
+#: What follows where a check forbids healing.
+_HELD = "quarterdeck heals it once that no longer holds"
 
 
 def heal(view: View) -> RuleOutcome:
-    """A condemned replica that is well again is pardoned, a dead one is noted, and one that has been dead for long
-    enough is condemned, one at a time. So are programs that do not get well, which are started anew before. A machine
-    that this happened to again and again is cordoned.
+    """A condemned replica that is healthy again is pardoned, a dead one is noted, and one that has been dead for long
+    enough is condemned, one at a time. The same holds for programs that stay unhealthy, after one restart. A machine
+    whose replicas were replaced repeatedly is cordoned.
     """
     if flaps := _flapping(view):
         return RuleOutcome(flaps)
@@ -74,14 +75,14 @@ def heal(view: View) -> RuleOutcome:
         why = _held_back(view, record, moved)
         if not why:
             return RuleOutcome((moved or _condemn(view, record),))
-        held = Wait(f"{record.name} to be exchanged, or to be back: {why}", f"{_HELD}, or bring its machine back")
+        held = Wait(f"{record.name} to be replaced, or to come back: {why}", f"{_HELD}, or bring its machine back")
         waiting.append(held)
     for record, component in _unwell(view):
         step, why = _cure(view, record, component)
         if not why:
             return RuleOutcome((step,))
         held = Wait(
-            f"{unit(component, record)} to get well: {why}",
+            f"{unit(component, record)} to become healthy: {why}",
             f"{_HELD}; {next_steps.look(view.world, record, component)}",
         )
         waiting.append(held)
@@ -89,7 +90,7 @@ def heal(view: View) -> RuleOutcome:
 
 
 def _awaited(view: View) -> tuple[Wait, ...]:
-    """The members that lag and still have time. (What else does not get well is missed by other rules.)"""
+    """The lagging members that still have time. (Other rules wait for all other unhealthy programs.)"""
     late = _unwell(view)
     early = (each for each in _ailing(view) if each not in late) if view.world.memory.ailing else ()
     return tuple(
@@ -100,8 +101,8 @@ def _awaited(view: View) -> tuple[Wait, ...]:
 
 
 def held_back(view: View) -> tuple[tuple[str, str], ...]:
-    """The replicas that are dead for long enough and are not condemned all the same, and the programs that do not get
-    well and are left so, each with why.
+    """The replicas that have been dead for long enough and are not condemned all the same, and the programs that stay
+    unhealthy and are not healed, each with the reason.
     """
     dead = ((record.name, _held_back(view, record, attached(view, record, ""))) for record in _late(view))
     units = ((unit(component, record), _cure(view, record, component)[1]) for record, component in _unwell(view))
@@ -109,8 +110,8 @@ def held_back(view: View) -> tuple[tuple[str, str], ...]:
 
 
 def is_dead(view: View, record: Replica) -> bool:
-    """Whether a replica is dead as far as is seen: its machine does not answer, and the cluster hears nothing of its
-    member either. One that never was a member has nothing that could be missed.
+    """Whether a replica is dead as far as observed: its machine does not answer, and the cluster does not reach its
+    member either. A replica that was never a member has none that the cluster could miss.
     """
     member = view.member(record)
     unheard = not record.listed if member is None else member.health is Health.DOWN
@@ -118,16 +119,16 @@ def is_dead(view: View, record: Replica) -> bool:
 
 
 def _looks_dead(view: View, record: Replica) -> bool:
-    """Whether its time begins to count: it is dead, or its site says that its machine is off, and its member is silent.
-    Nobody is condemned before the cluster has missed it for long enough, too.
+    """Whether its time begins to count: it is dead, or its site reports that its machine is off, and its member is
+    silent. No replica is condemned before the cluster has missed it for long enough, too.
     """
     member, off = view.member(record), view.fact(record).machine is MachineState.DOWN
     return is_dead(view, record) or (off and member is not None and member.health is not Health.HEALTHY)
 
 
 def _pardons(view: View) -> tuple[Step, ...]:
-    """Those that are well again before their member was taken out, and those that a person wants left alone. Who comes
-    in the place of one goes again, if it did not come further.
+    """Replicas that are healthy again before their member was removed, and cordoned ones. The replacement of such a
+    replica is removed again, unless it is already a member.
     """
     programs = {each.replica: each.program for each in view.world.memory.condemned}
     steps: list[Step] = []
@@ -139,19 +140,19 @@ def _pardons(view: View) -> tuple[Step, ...]:
         if record.name in view.world.cordoned:
             steps.append(Pardon(site="", why="it is cordoned", replica=record.name))
         elif record.name not in view.lost and member.health is Health.HEALTHY and _is_well(view, record, found):
-            why = "it is well again, and was not taken out yet"
+            why = "it is healthy again, and was not removed yet"
             steps.append(Pardon(site="", why=why, replica=record.name))
     return tuple(steps)
 
 
 def _cluster_of(program: str | None) -> Cluster:
-    """The cluster in which somebody who is condemned for a program, or for nothing but its machine, is looked at."""
+    """The cluster whose member decides about a replica that was condemned for a program, or for its machine alone."""
     return Cluster.EVENTS if program == Component.EVENTS_ETCD else Cluster.MAIN
 
 
 def _is_well(view: View, record: Replica, program: str) -> bool:
-    """Whether the program is well for which a replica with a healthy member was condemned; a member has the data, too,
-    and is not merely on its way.
+    """Whether the program for which a replica with a healthy member was condemned is healthy; a member must have the
+    data, too, and not merely be catching up.
     """
     for each in view.world.programs.every:
         if each == program and view.reachable(record) and not is_well(view, record, each):
@@ -163,7 +164,7 @@ def _is_well(view: View, record: Replica, program: str) -> bool:
 def _flapping(view: View) -> tuple[Step, ...]:
     names = flapping(view.world)
     return tuple(
-        CordonMachine(site=each.site, why="its replicas had to be exchanged again and again", machine=each.name)
+        CordonMachine(site=each.site, why="its replicas had to be replaced repeatedly", machine=each.name)
         for each in view.world.machines
         if each.name in names and not each.cordoned
     )
@@ -177,11 +178,11 @@ def _noted(view: View) -> tuple[Step, ...]:
         dead = tuple(each.name for each in view.wanted if _looks_dead(view, each) and each.name not in others)
     if sorted(dead) == sorted(name for name, _ in world.memory.down):
         return ()
-    return (NoteDown(site="", why="who is dead for long is exchanged", replicas=tuple(sorted(dead))),)
+    return (NoteDown(site="", why="a replica that stays dead is replaced", replicas=tuple(sorted(dead))),)
 
 
 def _ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
-    """What does not get well, where anything is to be done about it."""
+    """The unhealthy programs, where healing is on."""
     return ailing(view) if view.world.settings.healing.budget else ()
 
 
@@ -189,11 +190,11 @@ def _noted_ailing(view: View) -> tuple[Step, ...]:
     units = tuple(sorted(unit(component, record) for record, component in _ailing(view)))
     if units == tuple(sorted(name for name, _ in view.world.memory.ailing)):
         return ()
-    return (NoteAiling(site="", why="what does not get well for long is started anew", units=units),)
+    return (NoteAiling(site="", why="a program that stays unhealthy is restarted", units=units),)
 
 
 def _unwell(view: View) -> list[tuple[Replica, Component]]:
-    """The programs that have not been well for long enough, the longest first. Who may be starting has its time."""
+    """The programs that have been unhealthy for long enough, the longest first; not those that may be starting."""
     world, since = view.world, dict(view.world.memory.ailing)
     if not since:
         return []
@@ -214,8 +215,8 @@ def _was_revived(view: View, record: Replica, component: Component) -> bool:
 
 
 def _was_renewed(view: View, record: Replica) -> bool:
-    """Whether a replica got its member of the events' cluster lately, or has one that never was well: another one would
-    be as this is.
+    """Whether a replica got its member of the events' cluster lately, or has one that was never healthy: another one
+    would fare the same.
     """
     when = dict(view.world.memory.revived).get(renewal_of(record.name))
     lately = when is not None and view.world.now - when < view.world.settings.healing.window
@@ -223,21 +224,21 @@ def _was_renewed(view: View, record: Replica) -> bool:
 
 
 def _needed_for_events(view: View, record: Replica) -> str:
-    """Why the events' cluster cannot spare a member that does not get well; "" if it can. Little else is asked: a
-    replica that gets another member of it serves all else meanwhile, and nobody comes or goes for that.
+    """Why the events' cluster cannot spare an unhealthy member; "" if it can. Few other checks apply: a replica that
+    gets another member of it keeps serving, and no replica is added or removed for that.
     """
-    assert view.events is not None, "a member of it does not get well"
+    assert view.events is not None, "one of its members is unhealthy"
     if why := not_alone(view, record, Component.EVENTS_ETCD):
         return why
     if is_idle(view, record, Component.EVENTS_ETCD) and not cannot_start(view, record, Component.EVENTS_ETCD):
-        return "it is to be started first"
-    return "" if removable(view.events, record) else "the others are no healthy quorum without it"
+        return "it must be started first"
+    return "" if removable(view.events, record) else "the others are not a healthy quorum without it"
 
 
 def _tried(view: View, component: Component) -> set[str]:
-    """The programs that were started anew, are not well yet, and are waited for. A member waits for none but members:
-    what else does not get well may need the quorum that lacks it to be exchanged. Nothing waits for a member of the
-    events' etcd: all else works without it.
+    """The programs that were restarted, are not healthy yet, and are waited for. A member waits only for members:
+    other unhealthy programs may need the quorum, which lacks that member. Nothing waits for a member of the events'
+    etcd: everything else works without it.
     """
     memory = view.world.memory
     tried = {name for name, _ in memory.ailing}.intersection(name for name, _ in memory.revived)
@@ -247,39 +248,39 @@ def _tried(view: View, component: Component) -> set[str]:
 
 
 def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]:
-    """What is done about a program that does not get well, and why it is not done now ("": it is to be)."""
+    """What is done about an unhealthy program, and why it is not done now ("" if it is)."""
     world, window = view.world, view.world.settings.healing.window
     name = unit(component, record)
-    # A replica does all else without the events' etcd.
+    # A replica works without the events' etcd, except for events.
     many = len({each.name for each, what in ailing(view) if what != Component.EVENTS_ETCD})
     patient = world.now - dict(world.memory.ailing)[name] >= world.settings.healing.later
     held = not_alone(view, record, component) or _spent(view)
     if others := _tried(view, component) - {name}:
-        held = f"{min(others)}, which was started anew, is to be well first"
+        held = f"{min(others)}, which was restarted, must be healthy first"
     elif many > 1 and 2 * many >= len(view.wanted) and not patient:
-        held = f"half of the replicas are not well: {world.settings.healing.later:g} s are waited"
-    why = f"it has not been well for {time_for(view, record, component):g} s, and what it depends on is"
+        held = f"half of the replicas are unhealthy: healing starts after {world.settings.healing.later:g} s"
+    why = f"it has been unhealthy for {time_for(view, record, component):g} s, and its dependencies are healthy"
     revive = ReviveUnit(site=record.site, why=why, replica=record.name, component=component, window=window)
     if not _was_revived(view, record, component) and not is_idle(view, record, component):
         return revive, held
-    why = f"{component} does not get well on machine {record.machine}, though it was started again"
+    why = f"{component} stays unhealthy on machine {record.machine} after a restart"
     condemn = replace(_condemn(view, record), why=why, program=component)
     if component == Component.EVENTS_ETCD and not _was_renewed(view, record):
         return replace(condemn, alone=True), _needed_for_events(view, record)
     if not held and not runs_well_elsewhere(view, record, component):
-        held = "no other replica shows that it is its machine"
+        held = "no other replica shows that the cause is its machine"
     elif not held and not (_may_go(view, record, component) or is_calm(view, record)):
-        held = "the others are to be in their places first"
+        held = "the other replicas must be in place first"
     elif not held and is_idle(view, record, component) and not cannot_start(view, record, component):
-        held = "it is to be started first"
+        held = "it must be started first"
     elif not held and not removable(view, record):
-        held = "the others are no healthy quorum without it"
+        held = "the others are not a healthy quorum without it"
     return condemn, held or _without_room(view, record, condemn, patient=patient)
 
 
 def _may_go(view: View, record: Replica, component: Component) -> bool:
-    """Whether somebody who lags goes though others are to be exchanged, or the plane moves: all that waits for it, and
-    nobody counts on it. One that votes is a member more than wanted once another one comes, so that nobody else may be.
+    """Whether a lagging member is removed although others are being replaced, or the plane moves: those changes wait
+    for it, and nothing depends on it. A voter is one member too many once its replacement joins, so no other may be.
     """
     if not lags(view, record, component) or view.heading != view.world.slots[0].site:
         return False
@@ -289,12 +290,12 @@ def _may_go(view: View, record: Replica, component: Component) -> bool:
 
 
 def _going(view: View) -> list[Replica]:
-    """The replicas that were given up and are members still."""
+    """The replicas that were given up and are still members."""
     return [each for each in view.unwanted if each.name in view.world.memory.given_up and view.member(each) is not None]
 
 
 def _late(view: View) -> list[Replica]:
-    """The replicas that are dead for long enough, the longest first."""
+    """The replicas that have been dead for long enough, the longest first."""
     down, after = dict(view.world.memory.down), view.world.settings.healing.after
     late = (each for each in view.wanted if each.name in down and view.world.now - down[each.name] >= after)
     return sorted((each for each in late if is_dead(view, each)), key=lambda each: down[each.name])
@@ -302,7 +303,7 @@ def _late(view: View) -> list[Replica]:
 
 def _silent(view: View, record: Replica) -> str:
     member = view.member(record)
-    said = "and the leader of its cluster hears nothing of it" if member is not None else "and it never was a member"
+    said = "and the leader of its cluster gets no answer from it" if member is not None else "and it was never a member"
     return f"machine {record.machine} does not answer, {said}"
 
 
@@ -318,54 +319,52 @@ def _condemn(view: View, record: Replica) -> Condemn:
 
 
 def _held_back(view: View, record: Replica, moved: AttachVolumes | None) -> str:
-    """Why a replica that is dead is not ``moved``, or else condemned, now; "" if it is to be."""
+    """Why a dead replica is not ``moved``, or else condemned, now; "" if it is."""
     world = view.world
     member, slots = view.member(record), world.slots
     if view.heading != slots[0].site:
-        return f"the plane goes to site {view.heading} first"
+        return f"the plane moves to site {view.heading} first"
     if view.resting is not None:
-        return f"{view.resting.words} is started anew first"
+        return f"{view.resting.words} is restarted first"
     if going := _going(view):
-        return f"{going[0].name} is exchanged first"
+        return f"{going[0].name} is replaced first"
     if member is not None and not member.learner and (view.quorum_site is None or not removable(view, record)):
-        return "the others are no healthy quorum without it"
+        return "the others are not a healthy quorum without it"
     return _spent(view) or _risky(view, record, moved)
 
 
 def _spent(view: View) -> str:
-    """That as much was done as may be within a time; "" if not."""
+    """That the healing budget of the window is spent; "" if not."""
     world, healing = view.world, view.world.settings.healing
     done = len(world.memory.healed_within(healing.window, world.now))
     if done < healing.budget:
         return ""
-    return (
-        f"{done} of at most {healing.budget} replicas were mended or exchanged within {healing.window / 60:g} minutes"
-    )
+    return f"{done} of at most {healing.budget} replicas were healed or replaced within {healing.window / 60:g} minutes"
 
 
 def _risky(view: View, record: Replica, moved: AttachVolumes | None) -> str:
-    """Why it is too early to have it elsewhere, or of no use to have another one in its place."""
+    """Why it is too early to move it, or useless to replace it."""
     world, healing = view.world, view.world.settings.healing
     patient = world.now - dict(world.memory.down)[record.name] >= healing.later
     if _half_is_dark(world, record.site) and not patient:
-        return f"half of the machines of site {record.site} look dead at once: {healing.later:g} s are waited"
+        return f"half of the machines of site {record.site} look dead at once: healing starts after {healing.later:g} s"
     return "" if moved is not None else _without_room(view, record, _condemn(view, record), patient=patient)
 
 
 def _without_room(view: View, record: Replica, condemn: Condemn, *, patient: bool) -> str:
-    """Why nobody could come in its place now; "" if somebody could."""
+    """Why no replica could take its place now; "" if one could."""
     if _has_room(view, condemn, other_zones=False):
         return ""
     if not _has_room(view, condemn, other_zones=True):
-        return "there is no spare machine: it serves degraded"
+        return "there is no spare machine: the plane stays degraded"
     if not patient:
         later = view.world.settings.healing.later
-        return f"no machine of zone {record.slot.zone} is free: {later:g} s are waited before another zone is used"
+        return f"no machine of zone {record.slot.zone} is free: another zone is used after {later:g} s"
     return ""
 
 
 def _has_room(seen: View, condemn: Condemn, *, other_zones: bool) -> bool:
-    """Whether another one gets a machine once a replica is condemned, as the other rules will have it."""
+    """Whether the other rules would find a machine for the replacement of a condemned replica."""
     world = seen.world
     allowed = other_zones and world.settings.healing.other_zones
     bounds = replace(world.settings, healing=replace(world.settings.healing, other_zones=allowed))

@@ -1,4 +1,4 @@
-"""Who is a member: joining, catching up, promotion, the voter swap, and removal."""
+"""The membership of etcd: joining, catching up, promotion, the voter swap, and removal."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from quarterdeck.planner.view import View
 
 
 def keep_running(view: View) -> RuleOutcome:
-    """Every member's etcd runs until it is a member no more, wanted or not: others count on it."""
+    """Every member's etcd runs as long as it is a member, wanted or not: the quorum counts on it."""
     steps: list[Step] = []
-    # A seat is given to another replica only when the one before was seen to be a member no more.
+    # A seat goes to another replica only when the previous one was observed to be no longer a member.
     heirs = {record.seat or record.machine: record.name for record in view.world.memory.replicas}
     for record in view.world.memory.replicas:
         member = view.world.member(record.name)
         belongs = member is not None if view.world.membership else heirs[record.seat or record.machine] == record.name
         if not belongs or view.world.memory.is_former(record) or not record.started or view.rests(record, view.etcd):
             continue
-        # Data that is not seen is not data that is gone: a member never starts on a folder that was not seen.
+        # Unobserved data is not deleted data: a member never starts on a folder that was not observed.
         if view.reachable(record) and view.unit(record, view.etcd) in IDLE and view.fact(record).has_data:
             steps.append(_start(view, record, "it is a member and its etcd does not run"))
     return RuleOutcome(tuple(steps))
@@ -43,8 +43,8 @@ def _start(view: View, record: Replica, why: str) -> StartUnit:
 
 def removable(view: View, record: Replica) -> bool:
     """Rule 1: the voters that remain, counting only healthy ones, are a quorum of the new membership; and the
-    site that holds a quorum by itself goes on holding it. Where it is not known which one does, a voter that may be
-    well in this cluster, and is lost in the other, stays.
+    quorum site remains the quorum site. Where that is not known, a voter that may be healthy in this cluster, and is
+    lost in the other, stays.
     """
     member = view.member(record)
     dead = record.name in view.lost or (member is not None and member.health is Health.DOWN)
@@ -56,9 +56,9 @@ def removable(view: View, record: Replica) -> bool:
 
 
 def remove_strays(view: View) -> RuleOutcome:
-    """A learner that belongs to no replica is removed: the late call of a driver that was replaced added it, for a
-    replica that has been let go since, or a person did. It has never voted. A voter is left to a person: it may hold
-    data that nobody else has acknowledged.
+    """A learner that belongs to no replica is removed: the late call of a replaced driver added it, for a replica that
+    was released since, or a person did. It has never voted. A voter is left to a person: it may hold data that no other
+    member has acknowledged.
     """
     steps = tuple(
         RemoveMember(
@@ -71,8 +71,8 @@ def remove_strays(view: View) -> RuleOutcome:
 
 
 def remove_dead(view: View) -> RuleOutcome:
-    """Members that nobody wants and that are dead, lost, or only learners go at once: they only cost tolerance. (One
-    that is lost may lead the events' cluster all the same.)
+    """Unwanted members that are dead, lost, or only learners are removed at once: they only cost fault tolerance. (A
+    lost one may still lead the events' cluster.)
     """
     for record in view.unwanted:
         member = view.member(record)
@@ -80,14 +80,18 @@ def remove_dead(view: View) -> RuleOutcome:
             continue
         if view.membership.leader == record.name:
             goes = view.plane is not view and record.name in view.lost | view.plane.lost and view.serves_nobody(record)
-            step = hand_over(view, view.voting, f"{record.name} leads, and is lost") if goes else None
+            step = (
+                hand_over(view, view.voting, f"{record.name} leads, and its data or membership is lost")
+                if goes
+                else None
+            )
             if step is not None:
                 return RuleOutcome((step,))
             continue
         if member.learner:
-            why = "it is not wanted and only listens"
+            why = "it is not wanted and does not vote"
         elif record.name in view.world.memory.given_up and view.missing:
-            continue  # as long as nobody comes in its place it keeps it: it may be back
+            continue  # it stays as long as it has no replacement: it may come back
         elif record.name in view.gone and view.serves_nobody(record) and removable(view, record):
             why = "it is not wanted and is dead"
         else:
@@ -99,11 +103,11 @@ def remove_dead(view: View) -> RuleOutcome:
 
 
 def join(view: View) -> RuleOutcome:
-    """All learners that are needed are added first; then they start, each when the one before answers its peers, or
-    cannot be started.
+    """All needed learners are added first; then they start, each when the previous one answers its peers, or cannot be
+    started.
 
-    A starting member asks every listed peer for its version in turn: one that is down refuses at once, one that
-    is just starting holds it for seconds.
+    A starting member requests the version of every listed peer in turn: a peer that is down refuses at once, a peer
+    that is just starting delays it for seconds.
     """
     absent = [record for record in view.wanted if view.member(record) is None]
     first = _depose(view) if absent or view.learners else None
@@ -121,8 +125,8 @@ def join(view: View) -> RuleOutcome:
 
 
 def _depose(view: View) -> RuleOutcome | None:
-    """Joiners copy from the leader: one that has other data than most hands over before any comes. So does one that a
-    person wants exchanged, as that may know of its data what we do not; but not where all others are to go as well.
+    """Learners copy from the leader: a leader whose data differs from most transfers leadership before any joins. So
+    does one that a person wants replaced, who may know more about its data; but not where all others leave as well.
     """
     world = view.world
     differ = {each.name for each in world.memory.replicas if each.differs}
@@ -132,17 +136,17 @@ def _depose(view: View) -> RuleOutcome | None:
     leader = view.membership.leader
     if leader not in suspect:
         return None
-    why = "has other data than most" if leader in differ else "is to be exchanged"
+    why = "has other data than most" if leader in differ else "is to be replaced"
     others = [each for each in voters if each.name not in suspect and view.is_healthy_voter(each)]
     step = hand_over(view, others, f"{leader} leads, and {why}")
-    wait = next_steps.leader(view.world, f"another than {leader} to lead")
+    wait = next_steps.leader(view.world, f"another member than {leader} to lead")
     return RuleOutcome((step,) if step is not None else (), (wait,))
 
 
 def _add(view: View, record: Replica) -> AddLearner:
     return AddLearner(
         site=record.site,
-        why=f"{record.name} will replicate without a vote",
+        why=f"{record.name} replicates without a vote first",
         replica=record.name,
         storage_class=view.world.storage_class if view.plane is not view else "",
         cluster=view.cluster,
@@ -154,7 +158,7 @@ def _deaf(view: View, record: Replica) -> Wait:
 
 
 def _of_member(view: View, key: str, what: str) -> Wait:
-    """Something that a member, called as ``MemberFact.key`` has it, is to be or do."""
+    """A wait for a member, which is named by its ``MemberFact.key``."""
     record = next((each for each in view.world.memory.replicas if each.name == key), None)
     if record is None:
         remove = view.world.command("etcd remove-member", key)
@@ -183,7 +187,7 @@ def _start_learners(view: View) -> RuleOutcome:
 
 
 def rejoin(view: View) -> RuleOutcome:
-    """A learner that never heard of its own publication is restarted, once.
+    """A learner that never received its own publication is restarted, once.
 
     It publishes its name through raft, and serves clients when it has applied that. If it joins by a snapshot, that
     has most often been taken after the publication and holds it already: there is nothing left to apply, and etcd
@@ -192,7 +196,7 @@ def rejoin(view: View) -> RuleOutcome:
     steps = tuple(
         RestartUnit(
             site=record.site,
-            why="its own publication was part of the snapshot that it got, and etcd tries again only seconds later",
+            why="its own publication was part of the snapshot that it received, and etcd retries only seconds later",
             replica=record.name,
             component=view.etcd,
         )
@@ -212,7 +216,7 @@ def _missed_its_publication(view: View, record: Replica) -> bool:
 
 
 def promote(view: View) -> RuleOutcome:
-    """Caught-up learners become voters as long as that takes the quorum from no site."""
+    """Learners that have caught up become voters as long as the quorum site keeps the quorum."""
     waiting: list[Wait] = []
     for record in view.learners:
         member = view.member(record)
@@ -220,7 +224,7 @@ def promote(view: View) -> RuleOutcome:
         if not view.may_be_promoted(record):
             continue
         if view.caught_up(record):
-            why = f"{record.name} has caught up, and site {view.quorum_site} still holds a quorum by itself"
+            why = f"{record.name} has caught up, and site {view.quorum_site} remains the quorum site"
             return RuleOutcome(
                 (Promote(site=record.site, why=why, replica=record.name, member=member.id, cluster=view.cluster),)
             )
@@ -244,7 +248,7 @@ def lead(view: View) -> RuleOutcome:
         return RuleOutcome()
     if any(not view.apiserver_off(record) for record in view.unwanted if view.is_healthy_voter(record)):
         return RuleOutcome()
-    step = hand_over(view, view.voting, f"{leader.name} leads and will leave")
+    step = hand_over(view, view.voting, f"{leader.name} leads and will be removed")
     if step is None:
         what = f"a voter at {view.heading} that has the data, to lead"
         return RuleOutcome(waiting=(next_steps.leader(view.world, what),))
@@ -252,7 +256,7 @@ def lead(view: View) -> RuleOutcome:
 
 
 def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership | None:
-    """Have the first of these voters lead that has the data, and to whom that does not fail; None when none has."""
+    """Leadership goes to the first voter that has the data and where no transfer has failed; None if there is none."""
     aside = BlockedClaims(view.world.failing)
     steps = [
         TransferLeadership(site=each.site, why=why, to=each.name, member=member.id, cluster=view.cluster)
@@ -263,13 +267,13 @@ def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership
 
 
 def swap(view: View) -> RuleOutcome:
-    """The quorum goes from one site to another in the fewest changes, back to back. Where members are to go for it,
-    that of the events' cluster follows the main one.
+    """The quorum moves from one site to another in the fewest changes, back to back. Where members must be removed for
+    it, the events' cluster follows the main one.
     """
     if view.quorum_site == view.heading:
         return RuleOutcome()
     if view.quorum_site is None and view.likely_quorum_site is not None:
-        # It is only we who do not see that a site holds the quorum: that is no swap to be finished.
+        # Only this process does not see the quorum site: that is no swap to be finished.
         return RuleOutcome(waiting=tuple(_unseen(view, name) for name in view.doubtful))
     blockers = () if view.quorum_site is None else _swap_blockers(view)
     if blockers:
@@ -281,12 +285,12 @@ def swap(view: View) -> RuleOutcome:
     if view.plane.quorum_site != view.heading and view.plane is not view and any(change.remove for change in changes):
         return RuleOutcome()
     steps = tuple(_as_step(view, change) for change in changes)
-    why = f"from here on site {view.heading} holds a quorum by itself"
+    why = f"site {view.heading} becomes the quorum site"
     return RuleOutcome((Swap(site=view.heading, why=why, changes=steps, cluster=view.cluster),))
 
 
 def _unseen(view: View, name: str) -> Wait:
-    return _of_member(view, name, f"member {name} to answer, or to be down in the cluster's own eyes")
+    return _of_member(view, name, f"member {name} to answer, or to be reported down by the cluster")
 
 
 def _swap_changes(view: View) -> tuple[VoterChange, ...] | None:
@@ -323,7 +327,7 @@ def _swap_blockers(view: View) -> tuple[Wait, ...]:
 
 
 def _stopped(view: View, serving: Sequence[Replica]) -> Wait:
-    """That apiservers stop: quarterdeck does that once their clients have left, where their machines answer."""
+    """A wait for apiservers to stop: quarterdeck stops them once they are drained, where their machines answer."""
     what = f"apiserver of {', '.join(each.name for each in serving)} to stop"
     return next_steps.on_machine(
         view.world, serving[0], Wait(what, next_steps.once(view.world, "their clients have left"))
@@ -339,12 +343,12 @@ def _as_step(view: View, change: VoterChange) -> Promote | RemoveMember:
     member = view.membership.of(change.voter.replica)
     assert member is not None
     kind = RemoveMember if change.remove else Promote
-    why = "a voter less for the source" if change.remove else "a voter for the target"
+    why = "one voter less at the source" if change.remove else "one voter more at the target"
     return kind(site=change.voter.site, why=why, replica=change.voter.replica, member=member.id, cluster=view.cluster)
 
 
 def remove(view: View) -> RuleOutcome:
-    """Unwanted voters leave one by one once every wanted replica is a voter."""
+    """Unwanted voters are removed one by one once every wanted replica is a voter."""
     leaving = [record for record in view.unwanted if (member := view.member(record)) is not None and not member.learner]
     if not leaving or view.quorum_site != view.heading:
         return RuleOutcome()
@@ -363,9 +367,9 @@ def remove(view: View) -> RuleOutcome:
         elif not view.serves_nobody(record):
             waiting = (*waiting, _stopped(view, [record]))
         elif view.membership.leader == record.name:
-            waiting = (*waiting, next_steps.leader(view.world, f"{record.name} to hand over leadership"))
+            waiting = (*waiting, next_steps.leader(view.world, f"{record.name} to transfer leadership"))
         elif not removable(view, record):
-            spare = Wait(f"voters enough to spare {record.name}", next_steps.status(view.world))
+            spare = Wait(f"enough voters to spare {record.name}", next_steps.status(view.world))
             waiting = (*waiting, spare)
         else:
             why = "it is not wanted, and every wanted replica votes"
@@ -376,9 +380,9 @@ def remove(view: View) -> RuleOutcome:
 
 
 def stop_removed(view: View) -> RuleOutcome:
-    """A removed member's etcd exits by itself, over and over: its unit is stopped, its data kept."""
+    """A removed member's etcd exits by itself, repeatedly: its unit is stopped, its data kept."""
     steps = tuple(
-        StopUnit(site=record.site, why="it is no member any more", replica=record.name, component=view.etcd)
+        StopUnit(site=record.site, why="it is no longer a member", replica=record.name, component=view.etcd)
         for record in view.unwanted
         if view.member(record) is None
         and view.reachable(record)

@@ -1,4 +1,4 @@
-"""What must be written down before anything that depends on it is done."""
+"""Facts that must be recorded before any step that depends on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quarterdeck.planner.view import View
 
 
 def note(view: View) -> RuleOutcome:
-    """Facts that were just seen and that a later observation may need are noted, all in one write."""
+    """Facts that were just observed and that no later observation can tell are noted, all in one write."""
     world = view.world
     steps: list[Step] = []
     for cluster in Cluster:
@@ -46,39 +46,39 @@ def _cluster_and_members(world: World, membership: Membership, cluster: Cluster)
 
 
 def _cluster(memory: Memory, membership: Membership, cluster: Cluster) -> list[Step]:
-    """Which cluster it is and how far it has come, where something is written anyway (and at the end of each drive:
-    ``engine/observation/identity.py``). It goes on for ever, so that it is no reason by itself to write, or for a plane
-    to be less than as wanted.
+    """The cluster's id and revision, where something is written anyway (and at the end of each drive:
+    ``engine/observation/identity.py``). The revision grows for ever, so it is no reason by itself to write, or to call
+    a plane not up to date.
     """
     if not membership.cluster_id or not memory.bootstrap:
         return []
     if memory.cluster_id and membership.revision <= memory.revision:
         return []
-    why = "data of another cluster, or of before that revision, is not the plane's"
+    why = "data of another cluster, or from before that revision, is not the plane's"
     known = membership.cluster_id, membership.revision
     return [NoteCluster(site="", why=why, cluster_id=known[0], revision=known[1], cluster=cluster)]
 
 
 def _name(world: World, record: str) -> list[Step]:
-    """The time to live of an address begins when no authoritative server hands it out any more."""
+    """The time to live of an address begins when no authoritative server returns it any longer."""
     memory = world.memory
     if not world.torn:
         if record == memory.served_site and not memory.unsettled:
             return []
-        return [NoteRecord(site="", why="clients may hold the address before for its time to live", to=record)]
+        return [NoteRecord(site="", why="clients may hold the previous address for its time to live", to=record)]
     new = {record, *world.also} - {memory.served_site, *memory.unsettled}
     return [NoteUnsettled(site="", why=world.torn, sites=tuple(sorted(new)))] if new else []
 
 
 def _lifetime(world: World) -> list[Step]:
-    """An answer of before may be held for its own time, also once the time to live is shorter."""
+    """A previous answer may be held for its own time to live, also after that was shortened."""
     longer, ttl = world.memory.longer, world.record_ttl or 0.0
     if ttl > world.settings.ttl:
         known = longer is not None and longer.until is None and longer.ttl >= ttl
-        why = "clients may hold an answer for as long as it said"
+        why = "clients may hold an answer for its own time to live"
         return [] if known else [NoteLifetime(site="", why=why, ttl=ttl, over=False)]
     if longer is not None and longer.until is None:
-        return [NoteLifetime(site="", why="answers have the wanted time to live now", ttl=longer.ttl, over=True)]
+        return [NoteLifetime(site="", why="answers have the time to live of the spec now", ttl=longer.ttl, over=True)]
     return []
 
 
@@ -104,8 +104,9 @@ def _members(world: World, membership: Membership, cluster: Cluster) -> list[Ste
 
 
 def _has_begun(world: World, record: Replica) -> bool:
-    """Whether nothing says that a member has no data yet. One look has its parts from different moments: the volume may
-    have been looked at just before the member began to write. Whoever counted as started then would have lost its data.
+    """Whether no fact shows that a member has no data yet. The parts of an observation are from different moments: the
+    volume may have been read just before the member began to write. A member that counted as started then would seem
+    to have lost its data.
     """
     return world.replica(record.name).has_data is not False
 
@@ -116,4 +117,4 @@ def _draining(view: View) -> list[Step]:
     draining = tuple(sorted(to_leave(view) - listed - off))
     if draining == tuple(sorted(name for name, _ in view.world.memory.draining)):
         return []
-    return [NoteDraining(site="", why="no new connections are led to them", draining=draining)]
+    return [NoteDraining(site="", why="they receive no new connections", draining=draining)]

@@ -1,4 +1,4 @@
-"""Placing replicas on machines, and founding the cluster."""
+"""Placement of replicas on machines, and the founding of the cluster."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from quarterdeck.planner.view import View
 
 
 def place(view: View) -> RuleOutcome:
-    """Every slot without a replica gets one, on a free machine of its zone. One that takes the place of another inside
-    a site may sit beside that one on its machine.
+    """Every slot without a replica gets one, on a free machine of its zone. A replica that replaces another inside a
+    site may share its machine.
     """
     world = view.world
     taken = {record.machine for record in world.memory.replicas if busy(world, record)}
@@ -47,14 +47,14 @@ def place(view: View) -> RuleOutcome:
 
 
 def waits_for_a_start(view: View, record: Replica) -> bool:
-    """Whether etcd of a replica that never was healthy is to be started by a step: its machine starts nothing without
+    """Whether etcd of a replica that was never healthy needs a step to start: its machine does not start it without
     data by itself.
     """
     return view.unit(record, view.etcd) in IDLE or bool(view.fact(record).refused)
 
 
 def found(view: View) -> RuleOutcome:
-    """The first members start together, once it is written down who they are."""
+    """The first members start together, once their list is recorded."""
     world = view.world
     if world.memory.created or world.memory.seeding is not None:
         return RuleOutcome()
@@ -73,18 +73,18 @@ def _quorum(view: View, founders: list[Replica]) -> Wait:
     """The first quorum, and the first of the founders that cannot be a part of it."""
     forming = f"the founders {', '.join(each.name for each in founders)} to form a quorum"
     silent = [each for each in founders if not view.reachable(each)]
-    # Of several the one that complains is shown.
+    # Of several, the one that reports an error is shown.
     stuck = next((each for each in founders if view.fact(each).complaint(view.etcd)), founders[0])
     first = silent[0] if silent else stuck
     return next_steps.member(view.world, first, view.etcd, forming)
 
 
 def _decide(view: View) -> RuleOutcome:
-    """Who founds the cluster. The events' one comes with the main one, or later where that one is known to be well."""
+    """The founders of the cluster. The events' one is founded with the main one, or later where that one is healthy."""
     names = tuple(record.name for record in view.wanted)
     later = view.plane is not view and view.plane.world.memory.created
     if not names or (later and view.plane.world.membership is None):
-        return RuleOutcome()  # no machine of the site answers yet; nobody cannot found anything
+        return RuleOutcome()  # no machine of the site answers yet: there are no founders
     if later:
         names = tuple(record.name for record in view.wanted if view.reachable(record))
     why = "the founders must never change once one has started"

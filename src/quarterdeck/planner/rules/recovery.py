@@ -1,5 +1,5 @@
-"""A lost quorum: with the user's consent the main cluster begins anew from what survived, and what was before is kept
-from ever serving again. All else is an exchange of replicas as any other.
+"""A lost quorum: with the user's consent a new epoch of the main cluster begins from the surviving data, and nothing of
+the former epoch ever serves again. The rest is an ordinary replacement of replicas.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from quarterdeck.planner.view import View, view
 
 
 def fence(view: View) -> RuleOutcome:
-    """All that runs of an epoch that is over stops where it can be reached, whoever it may serve: two epochs must never
-    both take writes. That comes before everything else, also when a machine comes back years later.
+    """Every program of a former epoch stops where it can be reached, whatever it serves: two epochs must never both
+    take writes. This rule comes before all others, also when a machine comes back years later.
     """
     world = view.world
     steps: list[Step] = []
@@ -37,7 +37,7 @@ def fence(view: View) -> RuleOutcome:
     return RuleOutcome(tuple(steps))
 
 
-_OVER = "it is of an epoch of the cluster that is over"
+_OVER = "it belongs to a former epoch of the cluster"
 
 
 def begin(view: View) -> RuleOutcome:
@@ -56,7 +56,7 @@ def begin(view: View) -> RuleOutcome:
     record = world.memory.replica(best.replica)
     step = BeginEpoch(
         site="",
-        why=f"the quorum is lost, and {best.replica} has the most of what was written: {_told(left)}",
+        why=f"the quorum is lost, and {best.replica} has the most of the written data: {_told(left)}",
         epoch=world.memory.epoch + 1,
         survivor=best.replica,
         founder=f"{record.site}-{world.memory.next_ordinal}",
@@ -68,14 +68,14 @@ def begin(view: View) -> RuleOutcome:
 
 
 def withdraw(view: View) -> RuleOutcome:
-    """A user's consent to a new epoch is forgotten once the quorum that was lost is back without one: it says nothing
-    of the next quorum that is lost.
+    """A user's consent to a new epoch is removed once the lost quorum is back without one: it does not cover the next
+    lost quorum.
     """
     world = view.world
     epoch = world.memory.epoch + 1
     if world.membership is None or world.consent.epoch != epoch:
         return RuleOutcome()
-    step = WithdrawConsent(site="", why="a quorum answers, so that no epoch is to begin", epoch=epoch)
+    step = WithdrawConsent(site="", why="a quorum answers, so no new epoch is needed", epoch=epoch)
     return RuleOutcome((step,))
 
 
@@ -87,32 +87,32 @@ def _told(left: Survivors) -> str:
 
 
 def _noted(view: View, left: Survivors | None) -> NoteQuorum | None:
-    """Since when it is lost is known as long as it is, where that makes a difference. Where nobody answers nothing
-    follows.
+    """The time since which the quorum is lost is recorded as long as it is, where a decision needs it. Where no member
+    answers, nothing follows.
     """
     world, lost = view.world, left is not None and left.lost
     known = world.memory.quorum_lost is not None
     if left is not None and lost and not known and (world.consent.automatic or may_return(view, left)):
-        return NoteQuorum(site="", why="what is left of the members can be no quorum", lost=True)
+        return NoteQuorum(site="", why="the remaining members cannot be a quorum", lost=True)
     there = world.memory.seeding is not None if left is None else not lost
     if known and (world.membership is not None or there):
-        return NoteQuorum(site="", why="members enough are there", lost=False)
+        return NoteQuorum(site="", why="enough members are there", lost=False)
     return None
 
 
 def waits(world: World, left: Survivors) -> Wait | None:
-    """What a new epoch waits for, where the quorum is lost; None if it may begin."""
+    """What a new epoch waits for where the quorum is lost; None if it may begin."""
     if left.awaited:
         first = world.memory.replica(left.awaited[0])
-        what = f"member {', '.join(left.awaited)} to say how far it is, before the cluster can begin anew"
+        what = f"member {', '.join(left.awaited)} to report its last entry, before a new epoch can begin"
         return Wait(what, next_steps.look(world, first, Component.ETCD))
     consent, memory = world.consent, world.memory
     asked = consent.epoch == memory.epoch + 1
     if left.others_may_live and not (asked and consent.even_if_others_live):
         gone = world.command("recover", "--even-if-others-live")
         return Wait(
-            f"{', '.join(left.of(VoterFate.CUT_OFF))} to answer: they may still serve others, and nobody is to begin"
-            " anew beside them",
+            f"{', '.join(left.of(VoterFate.CUT_OFF))} to answer: they may still serve others, and two epochs must"
+            " never serve at once",
             f"bring their machines back; if they are surely gone, see {gone}",
         )
     if asked:
@@ -123,7 +123,7 @@ def waits(world: World, left: Survivors) -> Wait | None:
     if consent.automatic:
         return Wait(
             f"{away(world, left)} to come back",
-            f"bring their machines back; after {world.settings.patience:g} s the cluster begins anew by itself",
+            f"bring their machines back; after {world.settings.patience:g} s a new epoch begins by itself",
         )
     return Wait(
         f"{away(world, left)} to come back with the data",
@@ -132,24 +132,24 @@ def waits(world: World, left: Survivors) -> Wait | None:
 
 
 def advice(world: World) -> str:
-    """What to tell a person of a lost quorum; "" where it is not lost."""
+    """The explanation of a lost quorum for people; "" where it is not lost."""
     left = survivors(world)
     if left is None or not left.lost:
         return ""
     counted = f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are left"
     if world.memory.seeding is not None:
-        counted = f"{world.memory.seeding.survivor} was lost, and with it what the cluster was to begin from"
+        counted = f"{world.memory.seeding.survivor} was lost, and with it the data for the new epoch"
     if (wait := waits(world, left)) is not None:
         counted += f": waiting for {wait}"
     if back := may_return(view(world), left, said=True):
         names = ", ".join(each.replica for each in back)
-        return f"{counted}; then the site is asked to have {names} elsewhere, with all data, and nothing is lost"
-    return f"{counted}; what beginning anew would lose: {loss(world.memory, left.best)}"
+        return f"{counted}; then the volumes of {names} are attached to other machines, and no data is lost"
+    return f"{counted}; a new epoch would lose {loss(world.memory, left.best)}"
 
 
 def seed(view: View) -> RuleOutcome:
-    """The founder of an epoch gets its data from the survivor, beside which it is placed, once that one has ended:
-    so all that it has applied is in its database. Nothing else is done before.
+    """The founder of an epoch gets the data of the survivor, on the same machine, once the survivor has stopped: then
+    all that it has applied is in its database. No other step comes before that.
     """
     world = view.world
     wanted = world.memory.seeding
@@ -160,20 +160,20 @@ def seed(view: View) -> RuleOutcome:
     if wanted.founder not in names:
         return RuleOutcome((_placed(wanted, survivor),))
     if not view.reachable(survivor):
-        return RuleOutcome(waiting=(next_steps.machine(world, survivor, ", as its data is needed"),))
+        return RuleOutcome(waiting=(next_steps.machine(world, survivor, ", because its data is needed"),))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
     if running:
         stops = next_steps.status(world)
         return RuleOutcome(
-            waiting=tuple(Wait(f"etcd of {each.name} to end, and its apiserver", stops) for each in running)
+            waiting=tuple(Wait(f"etcd of {each.name} to stop, and its apiserver", stops) for each in running)
         )
-    why = f"the cluster begins anew at etcd revision {wanted.revision:,}"
+    why = f"a new epoch begins at etcd revision {wanted.revision:,}"
     step = RestoreMember(site=survivor.site, why=why, replica=wanted.founder, survivor=survivor.name)
     return RuleOutcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
 
 
 def _runs(view: View, record: Replica) -> bool:
-    """Whether anything of a replica may still take writes, or write to its database, where it can be reached."""
+    """Whether a program of a reachable replica may still take writes, or write to its database."""
     writers = (Component.ETCD, Component.APISERVER)
     return view.reachable(record) and any(view.unit(record, each) not in IDLE for each in writers)
 
@@ -181,7 +181,7 @@ def _runs(view: View, record: Replica) -> bool:
 def _placed(wanted: Seed, survivor: Replica) -> PlaceReplica:
     return PlaceReplica(
         site="",
-        why=f"it begins from what {survivor.name} has on the same machine",
+        why=f"it starts from the data of {survivor.name} on the same machine",
         replica=wanted.founder,
         slot=survivor.slot,
         machine=survivor.machine,
@@ -191,7 +191,7 @@ def _placed(wanted: Seed, survivor: Replica) -> PlaceReplica:
 
 
 def drop_kept(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
-    """Data that was kept aside goes with its plane."""
+    """Data of former epochs is deleted with its plane."""
     up = {(each.site, each.name) for each in world.machines if each.state is MachineState.UP}
     steps: list[Step] = []
     waiting: list[Wait] = []
@@ -201,5 +201,5 @@ def drop_kept(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
                 DeleteKept(site=each.site, why="the plane is deleted", replica=each.replica, machine=each.machine)
             )
         else:
-            waiting.append(next_steps.silent(world, each.site, each.machine, ", which has data of before,"))
+            waiting.append(next_steps.silent(world, each.site, each.machine, ", which has data of a former epoch,"))
     return tuple(steps), tuple(waiting)

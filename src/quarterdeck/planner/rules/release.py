@@ -1,4 +1,4 @@
-"""Letting go: replicas that are no members any more, and whole planes that the user deleted."""
+"""Release: of replicas that are no longer members, and of whole planes that the user deleted."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from quarterdeck.planner.view import View
 
 
 def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
-    """Steps, and leftovers on machines that do not answer. Only for a plane that is otherwise as wanted: until
-    then the data of removed members is kept. So is the last record that names a site whose load balancer cannot be
-    asked: one may be left there, with its key.
+    """Steps, and leftovers on machines that do not answer. Only for a plane that is otherwise up to date: until then
+    the data of removed members is kept. The last record of a site whose load balancer does not answer is kept as well:
+    a load balancer may be left there, with its key.
     """
     steps: list[Step] = []
     held = {site for site, _ in view.world.memory.held}
@@ -35,12 +35,14 @@ def release(view: View) -> tuple[tuple[Step, ...], tuple[str, ...]]:
             why = why_silent(view.world, record.site, record.machine)
             leftovers.append(f"{record.name} on machine {record.machine}, which does not answer{why}")
         elif record.site in left - held:
-            leftovers.append(f"{record.name} on machine {record.machine}, until that load balancer is seen to be gone")
+            leftovers.append(
+                f"{record.name} on machine {record.machine}, until that load balancer is observed to be gone"
+            )
         else:
             keep = view.world.memory.is_former(record) and record.started
             steps.append(_release(record, "the plane is healthy without it", keep=keep))
     gone, stays = leave(view.world)
-    leftovers += (f"what {each.replica} had on machine {each.machine}, which does not answer" for each in stays)
+    leftovers += (f"leftovers of {each.replica} on machine {each.machine}, which does not answer" for each in stays)
     return (*steps, *gone), (*leftovers, *left_behind(view))
 
 
@@ -53,20 +55,20 @@ def _has_a_vote_on_events(view: View, record: Replica) -> bool:
 
 
 def _release(record: Replica, why: str, *, keep: bool = False) -> ReleaseReplica:
-    """Let go of a replica. Data of a former epoch may be all that there is of what was lost, and is kept."""
+    """Release a replica. Data of a former epoch is kept: it may be the only copy of what was lost."""
     return ReleaseReplica(site=record.site, why=why, replica=record.name, keep=keep)
 
 
 def _dark(world: World) -> tuple[str, ...]:
-    """The sites where a load balancer may be that cannot be asked. A fixed address has but one."""
+    """The sites where an unreachable load balancer may run. A fixed address has only one."""
     silent = (each for each in world.balancers if not each.reachable or each.silent)
     return tuple(each.site for each in silent if world.front in (None, each.site))
 
 
 def take_down(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     """Steps and waits that delete a whole plane: the name first (a fixed address has none), then the load balancers,
-    then what runs, the data last. Where a load balancer cannot be asked one may be left, with its key: as long as that
-    is so, nothing is let go that tells which sites to look at.
+    then the programs, the data last. As long as an unreachable site may have a load balancer left, with its key,
+    nothing is released that tells which sites to observe.
     """
     why = "the plane is deleted"
     if not world.record_known:
@@ -80,7 +82,8 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
     components = tuple(reversed(world.programs.every))
     steps: list[Step] = []
     waiting = [
-        next_steps.edges(world, site, ", as the plane's load balancer and its key may still be there") for site in dark
+        next_steps.edges(world, site, ", because the plane's load balancer and its key may still be there")
+        for site in dark
     ]
     for record in world.memory.replicas:
         running = [component for component in components if world.replica(record.name).unit(component) not in IDLE]
@@ -94,10 +97,11 @@ def take_down(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
 
 
 def _drop_the_rest(world: World) -> tuple[tuple[Step, ...], tuple[Wait, ...]]:
-    """What there is besides replicas: what they have left on other machines, and data of former epochs."""
+    """The rest after the replicas: their leftovers on other machines, and data of former epochs."""
     gone, stays = leave(world)
     silent = tuple(
-        next_steps.silent(world, each.site, each.machine, f", which {each.replica} was taken from,") for each in stays
+        next_steps.silent(world, each.site, each.machine, f", which {each.replica} was moved away from,")
+        for each in stays
     )
     kept, missing = drop_kept(world)
     return (*gone, *kept), (*silent, *missing)

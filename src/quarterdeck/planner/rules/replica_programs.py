@@ -1,7 +1,7 @@
 """Which apiservers and controllers run, and when the unwanted ones are stopped.
 
-Nothing serves without the plane's data, or on other data; and nothing is exchanged while etcd has an alarm. Managers
-of sets of controllers that stand still are stopped before their locks pass on to others.
+Nothing serves without the plane's data, or on other data; and nothing is replaced while etcd has an alarm. Frozen
+managers of controller sets are stopped before their locks pass to others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def serve(view: View) -> RuleOutcome:
 
 
 def serve_in_outage(view: View) -> RuleOutcome:
-    """When no apiserver at all is ready, any healthy voter runs one, wanted or not: an outage beats tidiness."""
+    """When no apiserver is ready, any healthy voter runs one, wanted or not: availability comes before order."""
     if any(view.ready(record) for record in view.world.memory.replicas):
         return RuleOutcome()
     return _serving(view, view.unwanted, "no apiserver is ready, and its member is a healthy voter")
@@ -48,7 +48,7 @@ def _serving(view: View, hosts: tuple[Replica, ...], why: str) -> RuleOutcome:
 
 def control(view: View) -> RuleOutcome:
     """Every wanted replica with a ready apiserver runs controllers. While unwanted ones do the work, they do not start
-    beside apiservers that start: sites may share their processors, and requests go first. None start beside others that
+    while apiservers start: sites may share their processors, and requests come first. None start while others run that
     must not run at the same time.
     """
     starting = serve(view)
@@ -74,7 +74,7 @@ def control(view: View) -> RuleOutcome:
 
 def _first(view: View, name: str, others: tuple[str, ...]) -> Wait:
     what = f"controllers of {', '.join(others)} to stop before those of {name} start"
-    return Wait(what, f"quarterdeck stops them by itself once nobody needs them; {next_steps.status(view.world)}")
+    return Wait(what, f"quarterdeck stops them once they are no longer needed; {next_steps.status(view.world)}")
 
 
 def _run_controllers(view: View, hosts: tuple[Replica, ...]) -> bool:
@@ -88,7 +88,7 @@ def _start(record: Replica, component: Component, why: str) -> StartUnit:
 
 
 def retire(view: View) -> RuleOutcome:
-    """Unwanted controllers stop once wanted ones stand by; unwanted apiservers once they have drained."""
+    """Unwanted controllers stop once wanted ones stand by; unwanted apiservers once they are drained."""
     leaving = [record for record in view.unwanted if view.reachable(record)]
     steps = _retire_controllers(view, leaving)
     if steps:
@@ -112,7 +112,7 @@ def retire(view: View) -> RuleOutcome:
 
 
 def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
-    # Nobody waits for those of a replica that was given up since they do not get well, if there are others.
+    # A replica that is replaced because its controllers stay unhealthy is not waited for, if there are others.
     stay = [record for record in view.servers if record.name not in view.world.memory.leaving] or view.servers
     standby = may_drain(view) and all(
         view.unit(record, component) is UnitState.RUNNING and component not in view.fact(record).hung
@@ -133,12 +133,12 @@ def _retire_controllers(view: View, leaving: list[Replica]) -> list[Step]:
 
 
 def dismiss(view: View) -> RuleOutcome:
-    """What a replica's revision has no more goes from its machine, with its files: it was stopped before that revision
-    was adopted.
+    """A program that a replica's revision no longer has is removed from its machine, with its files: it was stopped
+    before that revision was adopted.
     """
     return RuleOutcome(
         tuple(
-            StopUnit(site=record.site, why="its revision has none", replica=record.name, component=component)
+            StopUnit(site=record.site, why="its revision does not have it", replica=record.name, component=component)
             for record in view.wanted
             for component in view.world.programs.controllers
             if component not in view.world.controllers(record)
@@ -148,28 +148,28 @@ def dismiss(view: View) -> RuleOutcome:
 
 
 def _is_well(view: View, record: Replica, component: Component) -> bool:
-    """Whether a controller runs: one that ends when it reads its flags runs for a moment, too, and says nothing."""
+    """Whether a controller runs: one that exits when it reads its flags also runs for a moment, and reports nothing."""
     fact = view.fact(record)
     well = fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
     return well and fact.complaint(component) is None
 
 
 def _in_its_turn(view: View) -> str:
-    return next_steps.once(view.world, "all others are well")
+    return next_steps.once(view.world, "all others are healthy")
 
 
 def settled(view: View) -> RuleOutcome:
-    """Nothing is done while a wanted replica is not a healthy voter with everything running."""
+    """Waits as long as a wanted replica is not a healthy voter with all programs running."""
     waiting: list[Wait] = []
     for record in view.wanted:
         if record.name in view.outdated:
-            then = next_steps.once(view.world, "another replica can come in its place")
-            waiting.append(Wait(f"{record.name} to be exchanged", then))
+            then = next_steps.once(view.world, "another replica can replace it")
+            waiting.append(Wait(f"{record.name} to be replaced", then))
         elif record.revision != view.revision and record.name in view.world.cordoned:
             what = f"{record.name} to be uncordoned, to run revision {view.revision}"
             waiting.append(Wait(what, next_steps.uncordon(view.world, record.name)))
         elif record.name not in view.world.cordoned and view.fact(record).altered:
-            what = f"{record.name} to be started as its revision says: somebody has changed its files"
+            what = f"{record.name} to be restarted from its revision: its files were changed on the machine"
             waiting.append(Wait(what, _in_its_turn(view)))
         elif record.revision != view.revision:
             waiting.append(Wait(f"{record.name} to run revision {view.revision}", _in_its_turn(view)))
@@ -179,7 +179,7 @@ def settled(view: View) -> RuleOutcome:
 
 
 def _lacks(view: View, record: Replica) -> tuple[Wait, ...]:
-    """What a replica lacks of being a healthy voter with everything running."""
+    """What a replica lacks to be a healthy voter with all programs running."""
     if not view.reachable(record):
         return (next_steps.machine(view.world, record),)
     if not view.is_healthy_voter(record):
@@ -196,24 +196,24 @@ def _lacks(view: View, record: Replica) -> tuple[Wait, ...]:
 
 
 def others_well(view: View, record: Replica, purpose: str) -> Wait:
-    """What the other replicas lack before anything stops on this one: the first such thing."""
+    """The first thing that another replica lacks before a program stops on this one."""
     others = (each for each in view.wanted if each.name != record.name) if view.world.membership is not None else ()
     first = next((each for other in others for each in _lacks(view, other)), None)
     if first is not None:
         return Wait(f"{first.what}, before {record.name} {purpose}", first.then)
-    return Wait(f"all others to be well before {record.name} {purpose}", next_steps.status(view.world))
+    return Wait(f"all others to be healthy before {record.name} {purpose}", next_steps.status(view.world))
 
 
 def stop_frozen(view: View) -> RuleOutcome:
-    """A manager of controllers that has said nothing for so long that another one is about to take its locks is killed:
-    it would go on acting for a while when it wakes. Not where all say nothing: then it is the host that is slow, or we
-    that do not hear, and nobody takes a lock. It starts again as all that does not run.
+    """A controller manager that has reported nothing for so long that another one is about to take its locks is killed:
+    it would keep acting for a while when it resumes. Not where all report nothing: then the host is slow, or this
+    process gets no answers, and no lock changes hands. It is started again like every program that does not run.
     """
     return RuleOutcome(
         tuple(
             StopUnit(
                 site=record.site,
-                why="it stands still, and another one is about to take its locks",
+                why="it is frozen, and another one is about to take its locks",
                 replica=record.name,
                 component=component,
             )
@@ -230,30 +230,30 @@ def _leads_well(view: View, record: Replica, component: Component) -> bool:
 
 
 def withhold(view: View) -> RuleOutcome:
-    """The apiserver of a replica whose etcd has the wrong data stops, and so does one that has only what it remembers:
-    apiservers go on listing what is in their watch cache when the data behind it is gone.
+    """The apiserver of a replica whose etcd has the wrong data stops, and so does one that serves only from its cache:
+    apiservers keep listing what is in their watch cache when the data behind it is gone.
 
-    An apiserver asks no member but its own. That etcd itself goes on: it serves nobody then, and what it says is the
-    only sign of what is wrong, and of its being right again.
+    An apiserver uses only its own member. That etcd keeps running: it has no client then, and its answers are the only
+    sign of what is wrong, and of its being right again.
     """
     wrong = {each.replica: each.seen for each in view.world.wrong}
     steps: list[Step] = []
     waiting: list[Wait] = []
     for record in view.world.memory.replicas:
         if view.world.memory.is_former(record):
-            continue  # all of it stops
+            continue  # all its programs stop
         if record.name in wrong:
             why = wrong[record.name]
             waiting.append(
                 Wait(
                     f"the plane's own data in the volume of {record.name} on machine {record.machine}: {why}",
-                    "move what is there aside, put the right data back, and kill its etcd",
+                    "move the wrong data away, restore the right data, and kill its etcd",
                 )
             )
         elif _has_nothing(view, record):
-            why = "its data is gone, and it has only what it remembers"
-            what = f"the data of {record.name} to be put back into its volume on machine {record.machine}"
-            waiting.append(Wait(what, f"put it back; if it is gone for good, see {view.world.command('recover')}"))
+            why = "its data is gone, and it serves only from its cache"
+            what = f"the data of {record.name} to be restored to its volume on machine {record.machine}"
+            waiting.append(Wait(what, f"restore it; if it is gone for good, see {view.world.command('recover')}"))
         else:
             continue
         if view.reachable(record) and view.unit(record, Component.APISERVER) not in (*IDLE, UnitState.UNKNOWN):
@@ -262,7 +262,7 @@ def withhold(view: View) -> RuleOutcome:
 
 
 def _has_nothing(view: View, record: Replica) -> bool:
-    """Whether a member was seen to be without its data, and not to run, while no quorum answers that could spare it."""
+    """Whether a member was observed without its data, and not running, while no quorum answers that could spare it."""
     if view.world.membership is not None or not record.started:
         return False
     return view.fact(record).has_data is False and view.unit(record, Component.ETCD) is not UnitState.RUNNING

@@ -1,6 +1,6 @@
-"""Bringing replicas to another revision: the programs that differ are started anew, one replica at a time.
+"""The rollout of another revision: the programs that differ are restarted, one replica at a time.
 
-Where programs take new files up while they run, nothing stops for it.
+Where programs reload new files while they run, nothing stops.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ from quarterdeck.planner.view import View
 
 
 def roll(view: View) -> RuleOutcome:
-    """A replica that rests stops what has to stop: its controllers, then its apiserver once it has drained, then etcd
-    once it does not lead. When all of that is stopped it is of the next revision, and the other rules start it again.
+    """A replica in its rolling restart stops what must stop: its controllers, then its apiserver once it is drained,
+    then etcd once it does not lead. When all of that is stopped, it adopts the next revision, and the other rules start
+    it again.
     """
     rest = view.resting
     if rest is None:
         return RuleOutcome(waiting=_not_yet(view))
     running = {record.name: _running(view, record, rest.stops) for record in rest.replicas}
     if not any(running.values()):
-        why = "none of its programs runs as another revision has it"
+        why = "none of its programs runs with another revision"
         steps = (AdoptRevision(site="", why=why, replica=each, revision=view.revision) for each in running)
         return RuleOutcome(tuple(steps))
     if rest.at_once:
@@ -62,7 +63,7 @@ def _all_at_once(view: View, rest: RollingRestart, running: Mapping[str, tuple[C
     """The controllers of several replicas stop, and none of the next revision starts before all of them have."""
     kept = [each.name for each in rest.replicas if each.name in view.world.cordoned]
     if kept:
-        what = f"{', '.join(kept)} to be uncordoned, before controllers are handed on"
+        what = f"{', '.join(kept)} to be uncordoned, before controllers are handed over"
         return RuleOutcome(waiting=(Wait(what, next_steps.uncordon(view.world, kept[0])),))
     return RuleOutcome(tuple(_stop(view, record, each) for record in rest.replicas for each in running[record.name]))
 
@@ -80,21 +81,21 @@ def _one_by_one(
 
 
 def _not_yet(view: View) -> tuple[Wait, ...]:
-    """Why no replica rests though one is behind."""
+    """Why no replica is restarted although one has another revision."""
     behind = [each for each in view.behind if not view.loads(each)]
     if not behind:
         return ()
     deaf = [each for each in behind if not view.may_run_beside(each) and not view.reachable(each)]
     if deaf:
-        purpose = ", before controllers are handed on"
+        purpose = ", before controllers are handed over"
         return tuple(next_steps.machine(view.world, each, purpose) for each in deaf)
     first = next(iter(in_turn(view)), behind[0])
     apart = not_ready_for(view, first) if view.world.keeps_events_apart(view.revision) else ()
-    return apart or _unspared(view, first) or (others_well(view, first, "is started anew"),)
+    return apart or _unspared(view, first) or (others_well(view, first, "is restarted"),)
 
 
 def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
-    """The voters of no replica that keep a replica's members from stopping, where all other replicas are well."""
+    """The voters of no replica that keep a replica's members from stopping, where all other replicas are healthy."""
     if not all(serves(view.world, each) for each in view.wanted if each.name != record.name):
         return ()
     stops = view.world.stops(view.change(record))
@@ -108,9 +109,9 @@ def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
 
 
 def _stop(view: View, record: Replica, component: Component) -> Step:
-    why = "it is started anew, as its next revision says"
+    why = "it is restarted with its next revision"
     if view.revision in view.fact(record).stuck:
-        why = "it has not taken up its new files while it ran: it is started anew"
+        why = "it did not reload its new files: it is restarted"
     return StopUnit(site=record.site, why=why, replica=record.name, component=component)
 
 
@@ -127,18 +128,16 @@ def _stop_member(plane: View, record: Replica, component: Component) -> RuleOutc
     if restarts_for_quota(view.world, record, (Component.ETCD,)):
         return RuleOutcome((_stop(plane, record, component),))
     others = (each for each in view.voting if each.name != record.name)
-    step = hand_over(view, others, f"{record.name} leads, and its etcd is started anew")
+    step = hand_over(view, others, f"{record.name} leads, and its etcd is restarted")
     if step is None:
-        return RuleOutcome(
-            waiting=(next_steps.leader(view.world, f"another voter to lead in the place of {record.name}"),)
-        )
+        return RuleOutcome(waiting=(next_steps.leader(view.world, f"another voter to lead instead of {record.name}"),))
     return RuleOutcome((step,))
 
 
 def watch(view: View) -> RuleOutcome:
-    """It is noted since when programs of the revision that is rolled out run without being ready, or, of a first one,
-    end again and again, or run and show nothing new. None of a later one counts any more once a replica of that
-    revision serves, and none at all while etcd has an alarm: then it is something else that is wrong.
+    """The time is noted since which programs of the new revision run without being ready, or, for a first revision,
+    exit repeatedly, or run and report nothing new. Programs of a later revision no longer count once a replica of that
+    revision serves, and none count while etcd has an alarm: then the cause is another one.
     """
     world = view.world
     trial = [] if all_raised(world) else on_trial(view)
@@ -151,26 +150,28 @@ def watch(view: View) -> RuleOutcome:
     )
     if set(units) == {name for name, _ in world.memory.unready}:
         return RuleOutcome()
-    return RuleOutcome((NoteUnready(site="", why="a program that never becomes ready is given up", units=units),))
+    return RuleOutcome(
+        (NoteUnready(site="", why="a revision whose program never becomes ready is rejected", units=units),)
+    )
 
 
 def _fails(world: World, record: Replica, component: Component, *, served: bool) -> bool:
-    """Whether the time of a program on trial counts. Of a first revision it is each program's own."""
+    """Whether the time of a program on trial counts. With a first revision, each program is judged by itself."""
     if world.memory.proven:
         return not served and component in never_ready(world, record)
     return ends_by_itself(world, record, component) or component in stand_still(world, record)
 
 
 def unit(component: Component, record: Replica) -> str:
-    """How the memory calls a program of a replica."""
+    """The name of a program of a replica in the memory."""
     return f"{component} of {record.name}"
 
 
 def reject(view: View) -> RuleOutcome:
-    """A revision is given up when a program that it changes ends again and again on the first replica that runs it, or
-    runs for long without ever being ready, while there are others that run another revision. (Across sites nothing is
-    given up: the source serves on, and the user can go back.) So is a first revision, which nobody can go back from:
-    the creation has failed then, and its programs are still tried.
+    """A revision is rejected when a program that it changes exits repeatedly on the first replica that runs it, or runs
+    for long without ever being ready, while other replicas run another revision. (A migration rejects nothing: the
+    source keeps serving, and the user can go back.) A first revision is rejected as well, though there is no previous
+    one: the creation has failed then, and its programs are still retried.
     """
     world, unready = view.world, dict(view.world.memory.unready)
     for record, changed in on_trial(view):
@@ -193,10 +194,10 @@ def reject(view: View) -> RuleOutcome:
 
 
 def _hopeless(world: World, record: Replica, component: Component, seconds: float) -> str:
-    """Why a program that was noted for so long is given up; "" if it is not."""
+    """Why the revision of a program is rejected after it was noted for so many seconds; "" if it is not."""
     settings, proven = world.settings, world.memory.proven
     if ends_by_itself(world, record, component):
-        return "ends again and again" if proven or seconds >= settings.first_start else ""
+        return "exits repeatedly" if proven or seconds >= settings.first_start else ""
     if proven:
         late = component in never_ready(world, record) and seconds >= settings.start
         return f"runs, and has not been ready for {settings.start:g} s" if late else ""
@@ -205,16 +206,16 @@ def _hopeless(world: World, record: Replica, component: Component, seconds: floa
 
 
 def prove(view: View) -> RuleOutcome:
-    """A revision with which all that is wanted runs is noted as one to go back to."""
+    """A revision with which all wanted programs run is noted as one to go back to."""
     rejected = view.world.memory.rejected
     proven = view.world.memory.proven and (rejected is None or rejected.revision != view.revision)
     if proven or not view.wanted or settled(view).waiting:
         return RuleOutcome()
-    return RuleOutcome((NoteProven(site="", why="all of its programs are well", revision=view.revision),))
+    return RuleOutcome((NoteProven(site="", why="all of its programs are healthy", revision=view.revision),))
 
 
 def _first(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
-    """The replicas of a plane of which no revision has run yet, each with all of its programs."""
+    """The replicas of a plane without a proven revision, each with all of its programs."""
     world, rejected = view.world, view.world.memory.rejected
     if rejected is not None and rejected.revision == view.revision:
         return []
@@ -223,8 +224,8 @@ def _first(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
 
 
 def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
-    """The replicas that run the revision that is rolled out inside a site, each with the programs that it changes; none
-    where no other has another revision, or nothing is given up.
+    """The replicas that run the revision in rollout inside a site, each with the programs that it changes; none where
+    no replica has another revision, or no revision is ever rejected.
     """
     world = view.world
     if not world.memory.proven:
@@ -242,9 +243,9 @@ def on_trial(view: View) -> list[tuple[Replica, tuple[Component, ...]]]:
 
 
 def reload(view: View) -> RuleOutcome:
-    """One replica after the other gets the files of its next revision, while all others are well. When its program says
-    that it has taken them up, it is of that revision (see ``rolling_restart``). Who was given files of a revision that
-    is no longer wanted gets its own back.
+    """One replica after the other gets the files of its next revision, while all others are healthy. When its program
+    reports that it has loaded them, it has that revision (see ``rolling_restart``). A replica that got files of a
+    revision that is no longer wanted gets its own back.
     """
     waiting = [each for each in view.wanted if view.loads(each) or _has_others(view, each)]
     if not waiting:
@@ -253,10 +254,10 @@ def reload(view: View) -> RuleOutcome:
     if not spared(view, record):
         return RuleOutcome(waiting=(others_well(view, record, "gets its new files"),))
     if not view.ready(record):
-        return RuleOutcome(waiting=(_apiserver(view, record, "to answer, which is to take up new files"),))
+        return RuleOutcome(waiting=(_apiserver(view, record, "to answer, before it reloads new files"),))
     if view.revision in view.fact(record).given:
-        return RuleOutcome(waiting=(_apiserver(view, record, "to go by its new files"),))
-    why = "its program takes up what differs while it runs"
+        return RuleOutcome(waiting=(_apiserver(view, record, "to reload its new files"),))
+    why = "its program reloads what differs while it runs"
     step = ReloadUnit(
         site=record.site, why=why, replica=record.name, component=Component.APISERVER, revision=view.revision
     )
@@ -268,7 +269,7 @@ def _apiserver(view: View, record: Replica, to: str) -> Wait:
 
 
 def _has_others(view: View, record: Replica) -> bool:
-    """Whether the apiserver of a replica of the wanted revision says that it has files of another one."""
+    """Whether the apiserver of a replica of the wanted revision reports that it has files of another one."""
     loaded = view.fact(record).loaded
     others = loaded is not None and record.revision not in loaded
     return record.revision == view.revision and others and record.name not in view.world.cordoned

@@ -1,5 +1,5 @@
-"""Room in etcd. While a cluster has raised NOSPACE it takes no writes: history is forgotten, members are defragmented
-one by one, and then writes are taken again.
+"""Room in etcd. While a cluster has raised NOSPACE it takes no writes: history is compacted, members are defragmented
+one by one, and then the alarm is disarmed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from quarterdeck.planner.rules.membership import hand_over, remove_strays
 from quarterdeck.planner.space import has_no_room, is_cramped, lacks_quota
 from quarterdeck.planner.view import View
 
-#: Seconds until history is forgotten once more, where that has not helped.
+#: Seconds until history is compacted again, where that has not helped.
 AGAIN = 60.0
 
 
 def make_room(view: View) -> RuleOutcome:
-    """A cluster without room is brought out of the alarm NOSPACE step by step. Nobody else's writes are lost by it:
-    none are taken meanwhile. While members disagree about the data as well nothing is touched.
+    """A cluster without room leaves the alarm NOSPACE step by step. No writes are lost: etcd takes none under the
+    alarm. While members also disagree about the data, nothing is done.
     """
     alarms, full = raised(view.membership), view.world.memory.full
     if NOSPACE not in alarms:
@@ -35,7 +35,7 @@ def make_room(view: View) -> RuleOutcome:
     if unknown.steps:
         return unknown
     counted = [each for each in view.membership.voters if each.replica and each.health is not Health.DOWN]
-    silent = tuple(_of(view, each, "to say how full it is") for each in counted if each.space is None)
+    silent = tuple(_of(view, each, "to report its database size") for each in counted if each.space is None)
     if silent:
         return RuleOutcome(waiting=silent)
     known = min((each.revision or 0 for each in counted), default=0)
@@ -45,17 +45,17 @@ def make_room(view: View) -> RuleOutcome:
 
 
 def _note(view: View, revision: int) -> RuleOutcome:
-    why = "history of before is forgotten a moment later: nobody needs it any more then"
+    why = "older history is compacted a moment later, when no client needs it"
     return RuleOutcome((NoteFull(site="", why=why, revision=revision, cluster=view.cluster),))
 
 
 def _learners(view: View) -> RuleOutcome | None:
-    """A learner that copies is waited for, as that holds up whoever sends to it. One that has copied a database without
-    room would raise the alarm again, and is not to be defragmented (etcd refuses that): another one joins instead.
+    """A learner that copies is waited for, because the copy slows its sender. A learner that has copied a full database
+    would raise the alarm again, and cannot be defragmented (etcd refuses that): another one joins instead.
     """
     for each in view.membership.learners:
         if each.space is not None and has_no_room(each.space):
-            why = "it has copied a database without room, and learners cannot be defragmented: another one joins"
+            why = "it has copied a full database, and learners cannot be defragmented: another one joins"
             return RuleOutcome(
                 (RemoveMember(site="", why=why, replica=each.replica, member=each.id, cluster=view.cluster),)
             )
@@ -68,8 +68,8 @@ def _learners(view: View) -> RuleOutcome | None:
 
 
 def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> RuleOutcome | None:
-    """History is forgotten where that alone can make room: up to a revision that all had some seconds ago. Once more
-    only after a while, and if somebody has deleted anything since.
+    """History is compacted where that alone can make room: up to a revision that all members had some seconds ago.
+    Again only after a while, and if keys were deleted since.
     """
     settings, passed = view.world.settings, view.world.now - full.since
     if full.compacted:
@@ -81,17 +81,17 @@ def _compact(view: View, counted: list[MemberFact], full: Full, known: int) -> R
         return None
     if passed < settings.history or known < full.revision:
         moment = Wait(
-            f"a moment, before history of {CALLED[view.cluster]} is forgotten", next_steps.within(settings.history)
+            f"a moment, before history of {CALLED[view.cluster]} is compacted", next_steps.within(settings.history)
         )
         return RuleOutcome(waiting=(moment,))
-    why = "the database is full of how keys once were"
+    why = "the database is full of old revisions of keys"
     return RuleOutcome((Compact(site="", why=why, revision=full.revision, cluster=view.cluster),))
 
 
 def _defragment(view: View, counted: list[MemberFact]) -> RuleOutcome | None:
-    """One member at a time gives its free room back, who leads last, and not before it has handed over: a member serves
-    nobody until that is done. All others must be well; who is down is not waited for, since nothing is written anyway.
-    Beside voters that belong to no replica rule 1 holds: the others are a quorum without the member.
+    """One member at a time is defragmented, the leader last, after it has transferred leadership: a member does not
+    serve during defragmentation. All others must be healthy; a member that is down is not waited for, because nothing
+    is written anyway. With voters that belong to no replica, rule 1 holds: the others are a quorum without the member.
     """
     leader = view.membership.leader
     turn = sorted(
@@ -101,37 +101,35 @@ def _defragment(view: View, counted: list[MemberFact]) -> RuleOutcome | None:
     if not turn:
         return None
     if view.resting is not None:
-        what = f"{view.resting.words} to be started anew"
+        what = f"{view.resting.words} to be restarted"
         return RuleOutcome(waiting=(Wait(what, next_steps.once(view.world, "it runs")),))
     first = turn[0]
     ill = [each for each in counted if each is not first and not _is_well(view, each)]
     if ill:
-        what = f"{', '.join(each.replica for each in ill)} to be well before {first.replica} is defragmented"
-        return RuleOutcome(waiting=(replace(_of(view, ill[0], "to be well"), what=what),))
+        what = f"{', '.join(each.replica for each in ill)} to be healthy before {first.replica} is defragmented"
+        return RuleOutcome(waiting=(replace(_of(view, ill[0], "to be healthy"), what=what),))
     unknown = stray_voters(view.world, view.cluster)
     if unknown and not can_spare(view.world, view.world.memory.replica(first.replica)):
         return RuleOutcome(waiting=unknown)
     step = relieved(view) if first.replica == leader else None
-    return RuleOutcome(
-        (step or defragmented(view, first, "it has free room, and no other member is held up meanwhile"),)
-    )
+    return RuleOutcome((step or defragmented(view, first, "it has free room, and no other member is blocked by it"),))
 
 
 def relieved(view: View) -> TransferLeadership | None:
-    """Another one leads, before who does is defragmented; None where nobody can."""
+    """A transfer of leadership before the leader is defragmented; None where no other member can lead."""
     leader = view.membership.leader
     others = [each for each in view.world.memory.replicas if each.name != leader and view.is_healthy_voter(each)]
-    return hand_over(view, others, f"{leader} leads, and is to be defragmented")
+    return hand_over(view, others, f"{leader} leads, and must be defragmented")
 
 
 def defragmented(view: View, member: MemberFact, why: str) -> Defragment:
-    """A member gives its free room back."""
+    """The step that defragments a member."""
     site = next((each.site for each in view.world.memory.replicas if each.name == member.replica), "")
     return Defragment(site=site, why=why, replica=member.replica, cluster=view.cluster)
 
 
 def _of(view: View, member: MemberFact, to: str) -> Wait:
-    """Something that a member of the cluster is to do."""
+    """A wait for a member of the cluster."""
     record = next(each for each in view.world.memory.replicas if each.name == member.replica)
     return next_steps.member(view.world, record, view.etcd, f"member {member.told} {to}")
 

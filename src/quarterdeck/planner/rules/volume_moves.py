@@ -1,9 +1,8 @@
 """Members of dead machines come back on others with their data, where their volumes can be attached there.
 
-That is quicker than to copy all data to a new member, and no vote is lost meanwhile; where the quorum is lost it is the
-only way to have it back with all that it had. A volume stays in its zone, as disks of clouds do. What cannot be
-attached, as it is not sure that nothing writes there, is no reason to wait: another member comes by way of a learner,
-as for volumes that are local.
+That is faster than copying all data to a new member, and no vote is lost during it; where the quorum is lost it is the
+only way to recover it with all data. A volume stays in its zone, as cloud disks do. A volume that cannot be attached,
+because something may still write there, is no reason to wait: a new member joins as a learner, as for local volumes.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from quarterdeck.planner.view import View
 
 
 def go_on(view: View) -> RuleOutcome:
-    """A replica is where its volume is: what was begun is brought to an end, whatever became of its machine."""
+    """A replica is where its volume is: a move that has begun is finished, whatever happened to its machine."""
     return RuleOutcome(
         tuple(
-            _attach(view.world, record, at, f"its volume was taken from machine {record.machine}")
+            _attach(view.world, record, at, f"its volume was detached from machine {record.machine}")
             for record in view.world.memory.replicas
             if (at := view.fact(record).volume_at)
         )
@@ -48,7 +47,7 @@ def _attach(world: World, record: Replica, machine: str, why: str) -> AttachVolu
 
 
 def leave(world: World) -> tuple[tuple[LeaveMachine, ...], tuple[LeftBehind, ...]]:
-    """What replicas have left on machines that answer again is removed; and what they have left on others."""
+    """Steps that remove leftovers on machines that answer again, and the leftovers on other machines."""
     up = {(each.site, each.name) for each in world.machines if each.state is MachineState.UP}
     steps = tuple(
         LeaveMachine(
@@ -61,11 +60,11 @@ def leave(world: World) -> tuple[tuple[LeaveMachine, ...], tuple[LeftBehind, ...
 
 
 def readdress(view: View) -> RuleOutcome:
-    """The others look for a member where its replica is, and nowhere else.
+    """The peer URL of a member is where its replica is.
 
-    etcd lets no two members have one peer URL. A member that is displaced by another one of ours waits for that one to
-    be moved; where they displace each other in a circle, one of them gives up its URL for the time. A learner that
-    belongs to no replica is removed, a voter is named for a person.
+    etcd allows no two members with one peer URL. A member whose URL another member of the plane has waits until that
+    one is moved; where they block each other in a circle, one of them releases its URL for a while. A learner that
+    belongs to no replica is removed, a voter is reported to a person.
     """
     records = ((record, view.member(record)) for record in view.world.memory.replicas)
     moved = [(record, member) for record, member in records if member is not None and member.misplaced]
@@ -75,7 +74,7 @@ def readdress(view: View) -> RuleOutcome:
     displaced = {member.id: member.displaced_by for _, member in moved}
     for record, member in moved:
         if _in_circle(member.id, displaced):
-            why = "members have each other's peer URLs, and it gives up the one that it has"
+            why = "members have each other's peer URLs, and this one releases its URL first"
             return RuleOutcome((_readdress(view, record, member, why),))
     return RuleOutcome(
         waiting=tuple(
@@ -95,7 +94,7 @@ def _readdress(view: View, record: Replica, member: MemberFact, why: str) -> Rea
 
 
 def _in_circle(member: int, displaced: Mapping[int, int | None]) -> bool:
-    """Whether a member is displaced by one that is displaced by another, and so on, by the member itself."""
+    """Whether the chain of members that have each other's URL leads back to the member itself."""
     passed, at = set[int](), displaced[member]
     while at is not None and at not in {member, *passed}:
         passed.add(at)
@@ -104,8 +103,8 @@ def _in_circle(member: int, displaced: Mapping[int, int | None]) -> bool:
 
 
 def attached(view: View, record: Replica, why: str, taken: frozenset[str] = frozenset()) -> AttachVolumes | None:
-    """What has a replica of a dead machine on another one, which is none of ``taken``; None where that cannot be, or
-    has just failed.
+    """The step that moves a replica of a dead machine to another one, outside ``taken``; None where that is not
+    possible, or has just failed.
     """
     world, fact = view.world, view.fact(record)
     if not (fact.reattachable and record.started and not fact.volume_at) or fact.machine is MachineState.UP:
@@ -119,10 +118,10 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
 
 
 def reattach_quorum(view: View) -> RuleOutcome:
-    """A quorum that is lost comes back with members of dead machines, as many as it takes, before anything is given up.
+    """A lost quorum comes back with members of dead machines, as many as it takes, before any data is given up.
 
-    Nobody can be serving without the members whose machines do not answer us, unless these are a quorum: then none is
-    taken from them without a person's word that they are gone.
+    The cluster cannot serve without the members whose machines do not answer this process, unless these are a quorum:
+    then no volume is detached from them without a person's consent.
     """
     left = survivors(view.world)
     if left is None or not left.lost or left.began or left.awaited:
@@ -135,8 +134,8 @@ def reattach_quorum(view: View) -> RuleOutcome:
 
 
 def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[AttachVolumes, ...]:
-    """What brings a lost quorum back with members of dead machines; none where they are not enough. ``said``: as if a
-    person had said that those that do not answer are gone.
+    """The steps that bring a lost quorum back with members of dead machines; empty where they are not enough.
+    ``said``: as if a person had confirmed that those that do not answer are gone.
     """
     lacking = quorum(len(left.fates)) - len(left.of(VoterFate.ALIVE))
     gone, found = left.of(VoterFate.DEAD), list[AttachVolumes]()
@@ -152,22 +151,22 @@ def may_return(view: View, left: Survivors, *, said: bool = False) -> tuple[Atta
 
 
 def _waits(world: World, left: Survivors) -> Wait | None:
-    """Why no volume is taken from a dead machine yet; None if it is time."""
+    """Why no volume is detached from a dead machine yet; None if it is time."""
     healing, since = world.settings.healing, world.memory.quorum_lost
     if _asked(world):
         return None
     if not healing.budget:
-        what = f"machines of {', '.join(left.of(VoterFate.DEAD))} to come back, or a person's word"
+        what = f"machines of {', '.join(left.of(VoterFate.DEAD))} to come back, or a person's consent"
         return Wait(what, f"bring them back, or see {world.command('recover')}")
     patience = healing.later if left.of(VoterFate.CUT_OFF) else healing.after
     if since is not None and world.now - since >= patience:
         return None
     what = f"the quorum to come back: {away(world, left)} do not answer"
-    return Wait(what, f"volumes of dead machines are attached to others by itself after {patience:g} s")
+    return Wait(what, f"volumes of dead machines are attached to other machines after {patience:g} s")
 
 
 def _asked(world: World, *, even_if_others_live: bool = False) -> bool:
-    """Whether a person has said that it is to go on, and that even if others may live."""
+    """Whether a person has consented to continue, and that even if the others may still serve."""
     consent = world.consent
     there = consent.even_if_others_live or not even_if_others_live
     return consent.epoch == world.memory.epoch + 1 and there

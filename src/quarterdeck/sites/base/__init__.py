@@ -1,1 +1,1 @@
-"""What the drivers of sites have alike: each keeps machines, units, seats and faults in its own place only."""
+"""The shared part of site drivers: only the storage of machines, units, seats and faults differs."""

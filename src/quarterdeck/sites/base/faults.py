@@ -1,4 +1,4 @@
-"""Faults on the machines of a site: which this process has made, and so may undo."""
+"""Faults on the machines of a site: those that this process has made, and so may undo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ H = TypeVar("H")
 
 @dataclass(slots=True)
 class Made(Generic[H]):
-    """A fault that this process made, with what the driver holds to undo it."""
+    """A fault that this process made, with the driver's handle to undo it."""
 
     fault: Fault
     hold: H
@@ -37,7 +37,7 @@ class FaultySite(BaseSite[M, C], Faults, Generic[M, C, H]):
     @override
     async def make_fault(self, fault: Fault, seconds: float) -> None:
         self._machine(fault.machine)
-        doing = f"having {fault.words}"
+        doing = f"making a fault ({fault.words})"
         if why := self.cannot_make(fault.kind):
             raise PreconditionFailed(doing, f"site {self.name} cannot: {why}")
         await self._require_well(fault, doing)
@@ -72,15 +72,15 @@ class FaultySite(BaseSite[M, C], Faults, Generic[M, C, H]):
 
     @abstractmethod
     async def _corrupt(self, fault: Fault, doing: str) -> None:
-        """Alter the fault's text while its unit stands still."""
+        """Alter the fault's text while its unit is stopped."""
 
     @abstractmethod
     async def _begin(self, fault: Fault, seconds: float, doing: str) -> None:
-        """Make the fault, and have it in ``_made`` from the moment at which there may be something to undo."""
+        """Make the fault, and record it in ``_made`` before there is anything to undo."""
 
     @abstractmethod
     async def _end(self, made: Made[H]) -> str:
-        """Undo a fault. What is left of it, in words ("": nothing)."""
+        """Undo a fault. Returns what is left of it, as text ("": nothing)."""
 
 
 @contextmanager
@@ -89,4 +89,4 @@ def needs_well(doing: str) -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
-        raise Conflict(doing, error.seen, "wait until that machine is well") from error
+        raise Conflict(doing, error.seen, "wait until that machine is healthy") from error

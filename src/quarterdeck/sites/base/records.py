@@ -1,4 +1,4 @@
-"""What is kept of a unit where it runs, and when a unit may be started.
+"""The stored record of a unit, and the conditions under which a unit may be started.
 
 The record is enough to start the unit again after power loss, and to send it again with a change. Machines of local
 sites read it in their supervisors, so this module needs the standard library only.
@@ -15,36 +15,36 @@ from quarterdeck.model.units import Priority, UnitSpec, UnitState, UnitStatus, h
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitRecord:
-    """A unit as its machine starts it. See ``UnitSpec`` for what has the same name there.
-
-    ``argv``: all arguments; those after the first ``given`` matter only at the first start. ``files``: the path and the
-    hash (SHA-256) of each file that the unit was started with. ``wanted``: it should run, also after a boot. ``uid``:
-    the user, and group, that it runs as; None: those that its machine chooses. A machine that has booted never begins
-    without data, whatever ``fresh`` says.
-    """
+    """A unit as its machine starts it. See ``UnitSpec`` for fields of the same name."""
 
     name: str
+    #: All arguments.
     argv: tuple[str, ...]
+    #: The number of leading arguments that always matter; those after them matter only at the first start.
     given: int
     env: tuple[tuple[str, str], ...]
     stop_timeout: float
     digest: str
     priority: Priority
     needs: str | None
+    #: Whether it may start without data; never on a machine that has booted.
     fresh: bool
     owns: tuple[str, ...]
     writes: tuple[str, ...]
+    #: The path and the hash (SHA-256) of each file that the unit was started with.
     files: tuple[tuple[str, str], ...]
     restart_pause: float
     low_ports: bool
     after: tuple[str, ...]
     note: str
+    #: Whether it should run, also after a boot.
     wanted: bool = True
+    #: The user, and group, that it runs as; None: those that its machine chooses.
     uid: int | None = None
 
     @classmethod
     def of(cls, spec: UnitSpec) -> UnitRecord:
-        """The record of a unit that is wanted to run."""
+        """The record of a unit that should run."""
         return cls(
             name=spec.name,
             argv=spec.argv + spec.boot_argv,
@@ -89,43 +89,43 @@ class UnitRecord:
         )
 
     def differs_in_files_alone(self, spec: UnitSpec) -> bool:
-        """Whether a spec is of the same program with the same arguments (those of its first start apart)."""
+        """Whether a spec is of the same program with the same arguments (except those of its first start)."""
         given = self.argv[: self.given]
         return (self.name, given, self.env, self.stop_timeout) == (spec.name, spec.argv, spec.env, spec.stop_timeout)
 
     def guarded(self, needs: str, boot_argv: tuple[str, ...]) -> UnitRecord:
-        """The same unit, which never starts without ``needs``. ``boot_argv`` (``--flag=value``) take the place of those
-        of the same flags.
+        """The same unit, which never starts without ``needs``. ``boot_argv`` (``--flag=value``) replace those of the
+        same flags.
         """
         given = len(without_flags(self.argv[: self.given], boot_argv))
         argv = without_flags(self.argv, boot_argv) + boot_argv
         return replace(self, argv=argv, given=given, needs=needs, fresh=False)
 
     def as_started(self, before: UnitRecord) -> UnitRecord:
-        """The same unit, started as one that runs is: with the arguments of that one's first start, and its data."""
+        """The same unit, with the arguments of the first start of a running unit, and its data."""
         return replace(self, argv=self.argv[: self.given] + before.argv[before.given :], needs=before.needs)
 
 
 def is_at_it(status: UnitStatus, known: UnitRecord | None, wanted: UnitRecord) -> bool:
-    """Whether the unit runs as wanted, or is being tried again with exactly these arguments."""
+    """Whether the unit runs as specified, or is being retried with exactly these arguments."""
     if status.digest != wanted.digest:
         return False
     if status.state is UnitState.RUNNING:
         return True
     if status.refused and wanted.fresh:
-        return False  # what it may not do by itself is asked of it
+        return False  # a refused start is reported on request
     return status.state is UnitState.FAILED and known is not None and known.argv == wanted.argv
 
 
 def refusal(needs: str, *, there: bool, had_data: bool, fresh: bool) -> str:
     """Why a unit must not be started now with the data that it ``needs``; "" when it may be.
 
-    etcd that is started on an empty folder founds a new, empty cluster or joins one as if it had never promised
-    anything: a member that lost its data must not come back as if nothing had been. ``had_data``: the unit is known to
-    have had some. ``fresh``: it is to begin without data.
+    etcd that is started on an empty folder creates a new, empty cluster or joins one as if it had never voted: a member
+    that lost its data must not come back like that. ``had_data``: the unit is known to have had some. ``fresh``: it may
+    begin without data.
     """
     if there:
         return ""
     if had_data:
-        return f"its data {needs} was there and is gone: put it back"
-    return "" if fresh else f"it has no data yet at {needs}, and nobody asked it to begin without"
+        return f"its data {needs} existed and is missing: restore it"
+    return "" if fresh else f"it has no data yet at {needs}, and was not started as new"

@@ -1,4 +1,4 @@
-"""Seats of replicas on machines: each machine has a ledger, which each driver keeps in its own place."""
+"""Seats of replicas on machines: each machine has a ledger, which each driver stores in its own way."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class SeatingSite(BaseSite[M, C]):
-    """Gives seats from the ledgers of its machines."""
+    """Allocates seats from the ledgers of its machines."""
 
     @override
     async def allocate(self, machine: str, plane: str, replica: str, ports: Mapping[str, int]) -> Seat:
@@ -33,12 +33,12 @@ class SeatingSite(BaseSite[M, C]):
                 machine=machine, hosts=hosts, plane=plane, replica=replica, ports=ports, listening=listening
             )
 
-        return await self._changed(machine, f"giving replica {replica} a seat on machine {machine}", allocated)
+        return await self._changed(machine, f"allocating a seat for replica {replica} on machine {machine}", allocated)
 
     @override
     async def occupy(self, machine: str, taken: TakenSeat) -> None:
         await self._admitted(machine)
-        doing = f"noting the seat of replica {taken.replica} on machine {machine}"
+        doing = f"recording the seat of replica {taken.replica} on machine {machine}"
         await self._changed(machine, doing, lambda ledger: (ledger.occupied(taken), None))
 
     @override
@@ -69,7 +69,7 @@ class SeatingSite(BaseSite[M, C]):
 
     @abstractmethod
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
-        """Where something listens at these addresses of the machine."""
+        """The listening sockets at these addresses of the machine."""
 
     @abstractmethod
     async def _ledger(self, machine: str) -> SeatLedger:
@@ -77,21 +77,21 @@ class SeatingSite(BaseSite[M, C]):
 
     @abstractmethod
     async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
-        """Change the machine's ledger as it is then, with the site's fence admitted, and keep it before this returns.
-        Raises what ``change`` and ``_ledger`` do, LeaseLost, TimedOut while others change it.
+        """Change the machine's current ledger, with the site's fence admitted, and store it before this returns. Raises
+        what ``change`` and ``_ledger`` do, LeaseLost, TimedOut while others change it.
         """
 
 
-# The ledger of a machine: who has which seat there. Pure; each site keeps it wherever it keeps things.
+# The ledger of a machine: its allocated seats. Pure; each site stores it in its own way.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeatLedger:
-    """``taken``: the seats that replicas have on the machine, in the order in which they came. ``fences``: the highest
-    token that each plane's driver has come with, so that what an older one asks late is refused.
-    """
+    """The seats of a machine."""
 
+    #: The seats of replicas, in the order of their allocation.
     taken: tuple[TakenSeat, ...] = ()
+    #: The highest fencing token of each plane's drivers; lower ones are refused.
     fences: Mapping[str, int] = field(default_factory=dict)
 
     def admitting(self, fence: Fence | None) -> SeatLedger:
@@ -100,7 +100,7 @@ class SeatLedger:
             return self
         newest = self.fences.get(fence.plane, 0)
         if fence.token < newest:
-            raise LeaseLost("changing who sits where", f"a driver with token {newest} has been there")
+            raise LeaseLost("changing the seats of a machine", f"a driver with token {newest} has been there")
         return replace(self, fences={**self.fences, fence.plane: fence.token})
 
     def of(self, plane: str, replica: str) -> TakenSeat | None:
@@ -117,12 +117,12 @@ class SeatLedger:
         ports: Mapping[str, int],
         listening: Collection[HostPort],
     ) -> tuple[SeatLedger, Seat]:
-        """With a seat for a replica, and that seat: the one that it has, else one with these ports at one of ``hosts``
-        (the machine's address first), or with those of a block, of which nobody has one and nobody listens on one.
-        Blocks are given from the last one down: the first are those that planes ask for. See ``SitePort.allocate`` for
-        what it raises.
+        """The ledger with a seat for a replica, and that seat: the existing one, else one with these ports at one of
+        ``hosts`` (the machine's address first), or with those of a block, whose ports are neither allocated nor in use.
+        Blocks are allocated from the last one down: planes request the first ones. See ``SitePort.allocate`` for its
+        errors.
         """
-        doing = f"giving replica {replica} a seat on machine {machine}"
+        doing = f"allocating a seat for replica {replica} on machine {machine}"
         has = self.of(plane, replica)
         if has is not None:
             if {each.name for each in has.seat.ports} != set(ports):
@@ -134,22 +134,22 @@ class SeatLedger:
         for seat in (*(seat_with(machine, host, ports) for host in hosts), *blocks):
             if used.isdisjoint(each.listen for each in seat.ports):
                 return self.occupied(TakenSeat(plane=plane, replica=replica, seat=seat)), seat
-        seen = f"of {LAST_BLOCK + 1} blocks of ports none is free"
+        seen = f"none of {LAST_BLOCK + 1} blocks of ports is free"
         raise PreconditionFailed(doing, seen, "delete planes, or stop what listens there")
 
     def occupied(self, taken: TakenSeat) -> SeatLedger:
-        """With a replica on that seat, whoever else has it."""
+        """The ledger with a replica on that seat, even if another one has it."""
         others = self.released(taken.plane, taken.replica)
         return replace(others, taken=(*others.taken, taken))
 
     def released(self, plane: str, replica: str) -> SeatLedger:
-        """Without a replica."""
+        """The ledger without a replica."""
         kept = tuple(each for each in self.taken if (each.plane, each.replica) != (plane, replica))
         return replace(self, taken=kept)
 
 
 def ledger_text(ledger: SeatLedger) -> bytes:
-    """A ledger as it is kept."""
+    """A ledger in stored form."""
     content = {
         "taken": [
             {
@@ -172,7 +172,7 @@ def ledger_text(ledger: SeatLedger) -> bytes:
 
 
 def ledger_of(doing: str, machine: str, text: bytes) -> SeatLedger:
-    """The ledger of a machine from what is kept. Raises Corrupt."""
+    """The ledger of a machine from its stored form. Raises Corrupt."""
     try:
         content = json.loads(text)
         return SeatLedger(
@@ -188,7 +188,9 @@ def ledger_of(doing: str, machine: str, text: bytes) -> SeatLedger:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Corrupt(
-            doing, f"not a ledger of seats ({error!r})", "remove it: what planes remember makes it anew"
+            doing,
+            "remove it: it is created again from the recorded state of planes",
+            f"not a ledger of seats ({error!r})",
         ) from error
 
 

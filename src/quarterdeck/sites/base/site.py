@@ -1,4 +1,4 @@
-"""A site as all drivers have it: machines and storage classes by name, and the fence of whoever asks."""
+"""The base of all site drivers: machines and storage classes by name, and the caller's fence."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BaseSite(SitePort, Generic[M, C]):
             return self._classes[name]
         except KeyError:
             offered = ", ".join(self._classes)
-            raise NotFound(doing, f"there is no storage class {name}", f"choose of: {offered}") from None
+            raise NotFound(doing, f"storage class {name} does not exist", f"choose of: {offered}") from None
 
     def _machine(self, name: str) -> M:
         """A machine of the site. No IO. Raises NotFound."""
@@ -68,13 +68,13 @@ class BaseSite(SitePort, Generic[M, C]):
 
     @abstractmethod
     async def _reached(self, name: str) -> M:
-        """A machine that answers, as far as the driver can tell before it asks something. Raises NotFound,
+        """A machine that answers, as far as the driver knows before it sends a request. Raises NotFound,
         Unavailable.
         """
 
     @abstractmethod
     async def _admitted(self, name: str) -> M:
-        """``_reached``, to change something. Raises LeaseLost for an older fence."""
+        """``_reached``, for a change. Raises LeaseLost for an older fence."""
 
     def _file_of(self, doing: str, program: Program) -> PurePosixPath:
         """The file of a program. Raises PreconditionFailed for one that is only an image."""
@@ -83,7 +83,7 @@ class BaseSite(SitePort, Generic[M, C]):
         return program.path
 
 
-# One look for all who ask at the same time.
+# One observation for all concurrent callers.
 
 T = TypeVar("T")
 
@@ -95,8 +95,8 @@ class _Look(Generic[T]):
 
 
 class Shared(Generic[T]):
-    """Looks one after the other, each for all who have asked by the time it begins. So whoever asks is never told what
-    was so before: a look that is under way does not count for who comes later. One that nobody waits for any more ends.
+    """Observations one after the other, each for all callers that came before it began. So no caller gets older facts:
+    an observation in progress does not count for later callers. One without any waiting caller is cancelled.
     """
 
     def __init__(self, look: Callable[[], Awaitable[T]]) -> None:
@@ -105,7 +105,7 @@ class Shared(Generic[T]):
         self._next: _Look[T] | None = None
 
     async def __call__(self) -> T:
-        """What the next look sees, or raises."""
+        """The result, or the error, of the next observation."""
         if self._next is None:
             self._next = _Look(asyncio.get_running_loop().create_task(self._after(self._now)))
         mine = self._next

@@ -1,9 +1,9 @@
-"""Volumes of re-attachable classes go from a machine that does not answer to another one.
+"""Volumes of re-attachable classes move from a machine that does not answer to another one.
 
-Here a volume is a folder, and who has it is where it lies. It is renamed out of the machine that had it first, so that
-nothing there finds it any more: programs that need it are not started (``unit_files.py``). What still has files of it
-open, as on a machine that stands still, is killed. Only then it gets its name at the other machine. Each of this is
-done at most once, by whoever comes first, and what was cut short goes on with the next call.
+Here a volume is a folder, and its place is its machine. It is renamed out of the former machine first, so that nothing
+there finds it any more: programs that need it are not started (``unit_files.py``). Processes that still have files of
+it open, as on a frozen machine, are killed. Only then it gets its name at the other machine. Each of this is done at
+most once, by whichever process comes first, and an interrupted move continues with the next call.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class VolumeHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attaching:
-    """Attaches volumes of the ``reattachable`` classes. ``marks`` are of all machines of the site, any of which may
-    have had a volume.
+    """Attaches volumes of the ``reattachable`` classes. ``marks`` are those of all machines of the site, any of which
+    may have had a volume.
     """
 
     reattachable: frozenset[str]
@@ -49,21 +49,21 @@ class Attaching:
         await here.machine.admit(self.fence)
         has, had = await on_disk(owner, here.disk.folder_of, name), await on_disk(owner, source.disk.folder_of, name)
         if has is not None and had is not None and source.machine.name != owner:
-            seen = f"machine {source.machine.name} has one of that name as well"
-            raise Conflict(doing, seen, "see which of them has the data; nothing was touched")
+            seen = f"machine {source.machine.name} also has a volume of that name"
+            raise Conflict(doing, seen, "find out which of them has the data; nothing was changed")
         if has is None:
             if await on_disk(owner, here.disk.arriving, name) is None:
                 await self._take(doing, name, here, source)
             arriving = await on_disk(owner, here.disk.arriving, name)
             if arriving is None:
-                raise Conflict(doing, "somebody else has just taken it")
+                raise Conflict(doing, "another process has just taken it")
             await on_disk(owner, end_users, doing, arriving, self.marks)
             await here.machine.admit(self.fence)
             await on_disk(owner, here.disk.settle, name)
         return await on_disk(owner, here.disk.volume, name)
 
     async def _take(self, doing: str, name: str, here: VolumeHolder, source: VolumeHolder) -> None:
-        """Have nothing find it any more where it was."""
+        """Make it impossible to find at its former place."""
         found = await on_disk(source.machine.name, source.disk.class_of, name)
         if found is None:
             raise NotFound(doing, f"machine {source.machine.name} has no such volume")
@@ -85,10 +85,11 @@ class Attaching:
         return True
 
 
-# Who uses a folder: processes that have a file of it open, or are in it, found by what the files are, not by names.
+# The users of a folder: processes with an open file in it, or with it as working directory, found by the files'
+# identity, not by names.
 
 DEADLINE = 10.0  # seconds
-#: A process that was just opening a file while one looked has it open by the next look.
+#: A process that was just opening a file during one check has it open by the next.
 _LOOKS = 2
 _BETWEEN = 0.02
 _GONE = (FileNotFoundError, ProcessLookupError)
@@ -102,9 +103,9 @@ def uses(folder: Path, marks: Collection[str]) -> bool:
 
 
 def end_users(doing: str, folder: Path, marks: Collection[str]) -> None:
-    """Kill all processes of the machines with these marks that use a folder which nobody can find any more. Returns
-    when none is left. Raises Unavailable when one does not end, or when a stranger writes there, and OSError when it
-    cannot be seen what one of them has open.
+    """Kill all processes of the machines with these marks that use a renamed folder. Returns when none is left. Raises
+    Unavailable when one does not end, or when another process writes there, and OSError when the open files of one
+    cannot be read.
     """
     deadline, clean = time.monotonic() + DEADLINE, 0
     while clean < _LOOKS:
@@ -115,7 +116,7 @@ def end_users(doing: str, folder: Path, marks: Collection[str]) -> None:
                 os.kill(pid, signal.SIGKILL)
         writers = [pid for pid in _others(machines) if _writes(pid, inodes)]
         if writers:
-            raise Unavailable(doing, f"process {writers[0]}, which is no machine's, writes to it", "end it")
+            raise Unavailable(doing, f"process {writers[0]}, which belongs to no machine, writes to it", "end it")
         if users and time.monotonic() > deadline:
             raise Unavailable(doing, f"process {users[0]} still uses it after {DEADLINE:.0f} s", "end it")
         clean = 0 if users else clean + 1
@@ -147,12 +148,12 @@ def _inode(path: Path) -> Inode:
 
 
 def _uses(pid: int, inodes: frozenset[Inode]) -> bool:
-    """Whether it has anything of them open, or stands in one: from there it could open more."""
+    """Whether it has any of them open, or works in one: from there it could open more."""
     return any(each in inodes for _, each in _open(pid)) or _stands_in(pid, inodes)
 
 
 def _writes(pid: int, inodes: frozenset[Inode]) -> bool:
-    """Whether a stranger writes to them: another user's cannot, as the folder lets nobody else in."""
+    """Whether a process outside the machines writes to them: not one of another user, whom the folder keeps out."""
     try:
         return any(each in inodes and _for_writing(pid, number) for number, each in _open(pid))
     except PermissionError:

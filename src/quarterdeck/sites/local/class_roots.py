@@ -16,11 +16,11 @@ _BEGUN = b"begun "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRoot:
-    """``folder`` has the volumes. It lies below ``disk``, a folder of the user's that is never made here: where it is
-    not there, its disk is not mounted. None: the home makes all of it.
+    """``folder`` has the volumes. It is below ``disk``, a folder of the user's that is never created here: where it
+    does not exist, its disk is not mounted. None: the home creates all of it.
 
-    Once a disk is used, a marker in ``folder`` and ``note``, a file of the home's, hold the same word: a folder without
-    it is not the one that was used, and what is on the other one is not lost.
+    Once a disk is used, a marker in ``folder`` and ``note``, a file of the home's, have the same content: a folder
+    without it is not the one that was used, and data on the other one is not lost.
     """
 
     storage_class: str
@@ -31,7 +31,8 @@ class ClassRoot:
     def is_there(self, doing: str) -> bool:
         """Whether it can hold volumes now; False when it was never used.
 
-        Raises Unavailable when it was used and is not there, or is somebody else's: then nothing is known of volumes.
+        Raises Unavailable when it was used and is missing, or belongs to another home: then nothing is known of
+        volumes.
         """
         if self.disk is None:
             return self.folder.is_dir()
@@ -41,20 +42,20 @@ class ClassRoot:
         if noted is not None and noted == marked:
             return True
         if marked is not None:
-            raise self._away(doing, f"{self.folder} is another home's")
+            raise self._away(doing, f"{self.folder} belongs to another home")
         if noted is not None:
             raise self._away(doing, f"{self.folder} is not the folder that was used before")
         return False
 
     def make(self, doing: str) -> None:
-        """Have it there, for the first volume. Raises as ``is_there`` does, and Unavailable without its disk."""
+        """Create it, for the first volume. Raises as ``is_there`` does, and Unavailable without its disk."""
         if self.is_there(doing):
             return
         if self.disk is None:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             return
         if not self.disk.is_dir():
-            raise self._away(doing, f"{self.disk} is not there")
+            raise self._away(doing, f"{self.disk} does not exist")
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._take()
 
@@ -63,18 +64,18 @@ class ClassRoot:
         if self.is_there(doing):
             return self.folder
         if self.disk is not None and not self.disk.is_dir():
-            raise self._away(doing, f"{self.disk} is not there")
+            raise self._away(doing, f"{self.disk} does not exist")
         return next(each for each in (self.folder, *self.folder.parents) if each.exists())
 
     def _take(self) -> None:
         word = secrets.token_hex(8).encode()
-        # A marker that no note tells of is somebody else's; so a note says first what the marker will be.
+        # A marker without a note belongs to another home; so the note announces the marker first.
         write_atomic(self.note, _BEGUN + word, mode=0o600)
         write_atomic(self.folder / MARKER, word, mode=0o600)
         write_atomic(self.note, word, mode=0o600)
 
     def _go_on(self, noted: bytes, marked: bytes | None) -> bytes | None:
-        """What the note says after a beginning that was cut short: nothing yet, if the marker was not made."""
+        """The note after an interrupted start: empty, if the marker was not created."""
         word = noted.removeprefix(_BEGUN)
         if marked != word:
             return None

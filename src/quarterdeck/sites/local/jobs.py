@@ -1,4 +1,4 @@
-"""Jobs on a local machine: below a parent of their own (``job_init``), which ends with them."""
+"""Jobs on a local machine: below their own parent (``job_init``), which ends with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import JOB, kill_all
 from quarterdeck.sites.local.supervisor import job_init
 
-#: Seconds that its parent has to end it; a machine that stands still does not.
+#: Seconds that its parent has to end it; a frozen machine does not.
 _ENDING = 2.0
 _PIECE = 64 * 1024
 
@@ -31,13 +31,13 @@ async def run_job(where: LocalMachine, job: Job) -> JobResult:
         doing = f"running job {job.name} on machine {where.name}"
         raise TimedOut(doing, f"not done within {job.deadline:g} s: it was killed") from None
     finally:
-        # To its end, whoever else is cancelled meanwhile.
+        # To its end, whatever else is cancelled.
         await asyncio.shield(asyncio.ensure_future(_ended(process, mark)))
     return JobResult(exit_code=code, output=said.decode(errors="replace"), cut=cut)
 
 
 async def _last(process: asyncio.subprocess.Process, most: int) -> tuple[bytes, bool]:
-    """The last that it says, and whether that is not all."""
+    """The last part of its output, and whether it was longer."""
     assert process.stdout is not None
     said, cut = bytearray(), False
     while piece := await process.stdout.read(_PIECE):
@@ -49,7 +49,7 @@ async def _last(process: asyncio.subprocess.Process, most: int) -> tuple[bytes, 
 
 
 async def _ended(process: asyncio.subprocess.Process, mark: str) -> None:
-    """Have it end, if it has not: nobody waits for it any more."""
+    """End it, if it has not ended: no caller waits for it any more."""
     if process.returncode is not None:
         return
     assert process.stdin is not None
@@ -62,7 +62,7 @@ async def _ended(process: asyncio.subprocess.Process, mark: str) -> None:
         await asyncio.gather(_last(process, 0), process.wait())
 
 
-# Measuring a round trip from inside of a machine.
+# Measuring a round trip from inside a machine.
 
 #: Prints the median time of a few TCP connections, or why one failed.
 _ROUND_TRIP = """

@@ -1,4 +1,4 @@
-"""Limits of this host that many programs share, and that a local site runs into first."""
+"""Limits of this host that many programs share, and that a local site reaches first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from quarterdeck.sites.kernel import PER_PLANE, PER_REPLICA
 
 _MORE_INSTANCES = "raise the limits of files: sysctl -w fs.inotify.max_user_instances=1024, and ulimit -n 4096"
 _MORE_THREADS = "raise the limits of processes: ulimit -u, and TasksMax= of the systemd unit or slice that this runs in"
-#: As seen from inside a container: its own group.
+#: Seen from inside a container: its own group.
 _CGROUP = Path("/sys/fs/cgroup")
-#: Threads that the programs of a replica have at least, and those of a plane besides: about a dozen each.
+#: Threads that the programs of a replica have at least, and other programs of a plane: about a dozen each.
 THREADS_PER_REPLICA = 48
 THREADS_PER_PLANE = 40
 
@@ -28,22 +28,22 @@ def available_memory() -> int:
     try:
         limit, used = (int((_CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
     except (OSError, ValueError):
-        return host  # no control group of our own, or one without a limit ("max")
+        return host  # no own control group, or one without a limit ("max")
     return min(host, max(0, limit - used))
 
 
 def require_limits(doing: str, replicas: int) -> str:
-    """What this user may still open, in words, if it is enough for so many replicas more.
+    """What this user may still open, as text, if it is enough for that many more replicas.
 
     Each limit is tried, as the kernel has several (of the user, of each user namespace above, of control groups) and
-    tells nobody what is left: as much as will be needed is opened at once, and let go. Programs meet these limits as
-    they like: Envoy aborts, apiservers no longer see new certificates. Raises PreconditionFailed.
+    reports no remainder: as much as will be needed is opened at once, and closed again. Programs react differently to
+    these limits: Envoy aborts, apiservers no longer see new certificates. Raises PreconditionFailed.
     """
     watches = PER_PLANE + PER_REPLICA * replicas
     _require(doing, watches, _inotify_instances(watches), "inotify instances", _MORE_INSTANCES)
     threads = THREADS_PER_PLANE + THREADS_PER_REPLICA * replicas
     _require(doing, threads, _threads(threads), "threads", _MORE_THREADS)
-    return f"{watches} more inotify instances and {threads} more threads can be had"
+    return f"{watches} more inotify instances and {threads} more threads are available"
 
 
 def _require(doing: str, need: int, had: int, what: str, then: str) -> None:
@@ -52,7 +52,7 @@ def _require(doing: str, need: int, had: int, what: str, then: str) -> None:
 
 
 def _inotify_instances(wanted: int) -> int:
-    """How many of so many instances could be opened at once. All are closed again."""
+    """The number of instances, of that many, that could be opened at once. All are closed again."""
     opened: list[int] = []
     try:
         while len(opened) < wanted:
@@ -67,7 +67,7 @@ def _inotify_instances(wanted: int) -> int:
 
 
 def _threads(wanted: int) -> int:
-    """How many of so many threads could be started at once. All have ended again."""
+    """The number of threads, of that many, that could be started at once. All have ended again."""
     over = threading.Event()
     started: list[threading.Thread] = []
     try:

@@ -1,4 +1,4 @@
-"""Files of a machine that are read in part: the end of a log that is rotated, and lines that are looked for.
+"""Reading parts of a machine's files: the end of a rotated log, and matching lines.
 
 ``log`` is the newest, ``log.1`` the one before, and so on. Plain calls that may block; run them in a thread.
 """
@@ -46,7 +46,7 @@ def _tail(path: Path, lines: int) -> bytes:
 
 
 def search_folder(doing: str, folder: Path, wanted: Search) -> Found:
-    """See Site.search_volume. Raises Unavailable when files came or went meanwhile, OSError."""
+    """See Site.search_volume. Raises Unavailable when files came or disappeared in between, OSError."""
     before = _files(folder, wanted)
     texts = tuple(each.encode() for each in wanted.texts)
     kept: deque[bytes] = deque()
@@ -69,7 +69,7 @@ def _lines(file: Path, texts: tuple[bytes, ...]) -> Iterator[bytes]:
 
 
 def _files(folder: Path, wanted: Search) -> tuple[tuple[str, int], ...]:
-    """The files that are to be read, each with its inode: which file it is, whatever it is called."""
+    """The files to read, each with its inode: its identity, whatever its name."""
     seen = [
         (each.name, each.stat())
         for each in sorted(folder.iterdir())

@@ -1,6 +1,6 @@
-"""The isolation that needs nothing: each machine is an address 127.H.S.M of this host.
+"""The isolation without requirements: each machine is an address 127.H.S.M of this host.
 
-H is the home's own, S the site's number and M the machine's, so that homes side by side never meet. All of
+H is the home's own, S the site's number and M the machine's, so that homes on one host never collide. All of
 127.0.0.0/8 may be bound without any preparation, but every program must bind its own address: one that listens on
 0.0.0.0 takes the port from all.
 """
@@ -23,7 +23,7 @@ HIGHEST = 254
 
 @dataclass(frozen=True, slots=True)
 class Loopback:
-    """Addresses 127.``home_number``.S.M. Nothing is to be prepared, and no machine can be cut off."""
+    """Addresses 127.``home_number``.S.M. No preparation is needed, and no machine can be cut off."""
 
     home_number: int
     name: str = "loopback"
@@ -34,7 +34,7 @@ class Loopback:
         return f"127.{self.home_number}.{place.site_number}.{place.machine_number}"
 
     async def more_addresses(self, place: MachinePlace) -> tuple[str, ...]:
-        """None: Kubernetes keeps no Endpoints of loopback addresses, so that ports need not be the same."""
+        """None: Kubernetes keeps no Endpoints of loopback addresses, so ports need not be the same."""
         return ()
 
     def led_addresses(self, site_number: int) -> tuple[str, ...]:
@@ -66,16 +66,16 @@ class Loopback:
 
 
 def default_registry() -> Path:
-    """Where the homes of this user on this host keep apart; not in a home, and the same in every session."""
+    """The registry of home numbers of this user on this host; not in a home, and the same in every session."""
     return Path(f"/tmp/quarterdeck-{os.getuid()}/loopback")  # noqa: S108 - created 0700, and its owner is checked
 
 
 def open_loopback(home: Path, registry: Path | None = None) -> Loopback:
-    """The isolation of ``home``, with the number that it has, or claims now. May block for a moment.
+    """The isolation of ``home``, with its number, which is claimed now if it has none. May block for a moment.
 
-    A number is claimed when a file of its name in ``registry`` names the home and the home says the same: claims
-    of homes that are gone lapse, and those of homes without a site when numbers run out. Raises Conflict when
-    another home has taken the number of this one (say, a copy of it), PreconditionFailed when all are taken.
+    A number is claimed when a file of its name in ``registry`` names the home and the home has the same number: claims
+    of deleted homes lapse, and those of homes without a site when numbers run out. Raises Conflict when another home
+    has taken the number of this one (for example, a copy of it), PreconditionFailed when all are taken.
     """
     home = home.resolve()
     registry = registry or default_registry()
@@ -92,8 +92,8 @@ def open_loopback(home: Path, registry: Path | None = None) -> Loopback:
 
 
 def _choose(home: Path, former: int | None, registry: Path) -> int:
-    """The former number of the home, or a free one; where the search starts depends on user and home, so that
-    users rarely meet.
+    """The former number of the home, or a free one; where the search starts depends on user and home, so that users
+    rarely collide.
     """
     owners = {number: owner for number in range(1, HIGHEST + 1) if (owner := _owner(registry, number))}
     if former is not None and former not in owners:
@@ -102,7 +102,7 @@ def _choose(home: Path, former: int | None, registry: Path) -> int:
         raise Conflict(
             f"opening {home}",
             f"its addresses 127.{former}.x.x are in use by {owners[former]}",
-            "a copied home cannot run beside the original: delete the sites of one of them",
+            "a copied home cannot run next to the original: delete the sites of one of them",
         )
     start = int.from_bytes(hashlib.sha256(f"{os.getuid()} {home}".encode()).digest()[:4], "big")
     order = [(start + step) % HIGHEST + 1 for step in range(HIGHEST)]
@@ -120,7 +120,7 @@ def _has_sites(home: Path) -> bool:
 
 
 def _owner(registry: Path, number: int) -> Path | None:
-    """The home that holds a number, if it still says so itself."""
+    """The home that holds a number, if it confirms that itself."""
     try:
         home = Path(os.fsdecode((registry / str(number)).read_bytes()))
     except FileNotFoundError:
@@ -128,7 +128,7 @@ def _owner(registry: Path, number: int) -> Path | None:
     try:
         return home if _read(home / "sites" / "loopback") == number else None
     except Corrupt:
-        return home  # its own affair; until that is put right the number is not ours
+        return home  # that home's own problem; until it is solved the number is not ours
 
 
 def _read(path: Path) -> int | None:

@@ -1,4 +1,4 @@
-"""One machine of a local site: its folder, its supervisord, and power on, off and frozen."""
+"""One machine of a local site: its folder, its supervisord, and its power state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quarterdeck.sites.local.supervisor.records import folder_names, unit_folder
 
 HOST = "here"  # all machines of all local sites share this one
 START_DEADLINE = 20.0  # seconds
-RESTART_PATIENCE = 3.0  # seconds for machine_init to bring back a supervisord that died
+RESTART_PATIENCE = 3.0  # seconds for machine_init to restart a supervisord that died
 SUPERVISORD_CONF = b"""\
 [unix_http_server]
 file = /proc/self/cwd/supervisor.sock
@@ -53,7 +53,7 @@ KEPT_VARIABLES = ("PATH", "HOME", "USER", "LANG", "TZ", "TMPDIR")
 
 
 class LocalMachine:
-    """A machine below ``folder``. Nothing about it is kept in memory: another process may act on it as well.
+    """A machine below ``folder``. Nothing about it is kept in memory: another process may change it as well.
 
     ``patience``: seconds that its supervisord has to answer before it counts as unreachable.
     """
@@ -68,7 +68,7 @@ class LocalMachine:
 
     @property
     def units_folder(self) -> Path:
-        """Where the folders of its units are."""
+        """The parent of its units' folders."""
         return self.folder / "units"
 
     @property
@@ -77,7 +77,7 @@ class LocalMachine:
         return self._isolation.address(self.stand.place)
 
     async def addresses(self) -> tuple[str, ...]:
-        """Its IP address, and then those that seats on it can have besides."""
+        """Its IP address, and then the additional ones of its seats."""
         place = self.stand.place
         await self._isolation.prepare(place)
         return self.address, *(await self._isolation.more_addresses(place))
@@ -100,7 +100,7 @@ class LocalMachine:
     async def facts(self) -> tuple[Machine, tuple[UnitStatus, ...] | None]:
         """``seen`` and ``units`` in one; None for the units of a machine that does not answer."""
         if not self.folder.is_dir():
-            return self._as(MachineState.UP), ()  # it was never used: most machines of a site are not
+            return self._as(MachineState.UP), ()  # it was never used, like most machines of a site
         if self.is_off:
             return self._as(MachineState.DOWN), None
         try:
@@ -123,7 +123,7 @@ class LocalMachine:
         )
 
     async def reach(self) -> None:
-        """Raise Unavailable unless the machine is on and answers, or has nothing that could answer yet."""
+        """Raise Unavailable unless the machine is on and answers, or has nothing yet that could answer."""
         self._refuse_off()
         try:
             await self.client.units()
@@ -131,7 +131,7 @@ class LocalMachine:
             return
 
     async def admit(self, fence: Fence | None) -> None:
-        """``reach``, for somebody who is about to change something. Raises LeaseLost for an older fence."""
+        """``reach``, for a caller that is about to change something. Raises LeaseLost for an older fence."""
         if fence is None:
             await self.reach()
             return
@@ -140,7 +140,7 @@ class LocalMachine:
             await self.client.admit(fence)
 
     async def ask(self, call: Callable[[SupervisorClient], Awaitable[None]]) -> bool:
-        """Have its supervisord do something with what runs. False when there is none, and so nothing that runs."""
+        """Call its supervisord. False when there is none, and so no running unit."""
         self._refuse_off()
         try:
             await call(self.client)
@@ -149,9 +149,9 @@ class LocalMachine:
         return True
 
     async def units(self) -> tuple[UnitStatus, ...]:
-        """Its units; after the host itself has booted this is what starts them again."""
+        """Its units; after the host itself has booted this starts them again."""
         self._refuse_off()
-        # As quick as to see whether it is off.
+        # As fast as a check whether it is off.
         folders = folder_names(self.units_folder)
         try:
             known = await self.client.units()
@@ -160,8 +160,8 @@ class LocalMachine:
         return with_files(known, folders)
 
     async def started(self) -> tuple[UnitStatus, ...]:
-        """Its units, once its supervisord runs: it is started if need be. Raises Unavailable if it does not start,
-        or if the machine is off.
+        """Its units, once its supervisord runs: it is started if needed. Raises Unavailable if it does not start, or if
+        the machine is off.
         """
         self._refuse_off()
         try:
@@ -173,7 +173,7 @@ class LocalMachine:
             return await self.client.units()
 
     async def rest(self) -> None:
-        """End its supervisord, if it has no unit and runs no job."""
+        """Stop its supervisord, if it has no unit and runs no job."""
         async with self._locked():
             if not self.is_off and not await asyncio.to_thread(self._is_used):
                 await asyncio.to_thread(processes.kill_all, self.mark)
@@ -193,13 +193,13 @@ class LocalMachine:
         """Start again after ``cut_power``; nothing happens to a machine that is on."""
         async with self._locked():
             if self.is_off:
-                # Whoever switched it off may have died in the middle of it: what stands still since answers nobody.
+                # The process that switched it off may have died in between: frozen processes do not answer.
                 await asyncio.to_thread(processes.kill_all, self.mark)
                 await self._start()
                 self._off.unlink()
 
     async def freeze(self) -> None:
-        """Stop every process where it stands; nothing happens to a machine that is off."""
+        """Stop every process (SIGSTOP); nothing happens to a machine that is off."""
         async with self._locked():
             if self.is_off:
                 return
@@ -209,18 +209,18 @@ class LocalMachine:
             await asyncio.to_thread(processes.freeze_all, self.mark)
 
     async def thaw(self) -> None:
-        """Let them go on."""
+        """Resume them."""
         async with self._locked():
             if not self.is_off:
                 await self._isolation.plug(self.stand.place)
                 await asyncio.to_thread(processes.thaw_all, self.mark)
 
     async def unplug(self) -> None:
-        """Cut it off: its peers hear nothing any more, and it hears nothing."""
+        """Cut it off: no packets leave it, and none arrive."""
         await self._isolation.unplug(self.stand.place)
 
     async def deafen(self) -> None:
-        """Have nothing get to it; what it sends arrives."""
+        """Drop all packets to it; its own packets arrive."""
         await self._isolation.deafen(self.stand.place)
 
     async def plug(self) -> None:
@@ -234,7 +234,7 @@ class LocalMachine:
         return tuple(each.pid for each in await asyncio.to_thread(processes.processes_of, self.mark))
 
     async def inside(self, *argv: str) -> str:
-        """What a short command prints that is run inside the machine."""
+        """The output of a short command that runs inside the machine."""
         return await self._run(argv, b"")
 
     @property
@@ -243,12 +243,12 @@ class LocalMachine:
 
     @property
     def mark(self) -> str:
-        """What marks all of its processes."""
+        """The mark of all its processes."""
         return f"{self.name}-{hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:16]}"
 
     @asynccontextmanager
     async def _locked(self) -> AsyncIterator[None]:
-        """Only one process at a time changes whether the machine runs."""
+        """Only one process at a time starts or stops the machine."""
         with file_errors(f"using the folder of machine {self.name}"):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = FileLock(self.folder / "power.lock", blocking=False)
@@ -262,7 +262,7 @@ class LocalMachine:
                     if loop.time() > deadline:
                         raise TimedOut(
                             f"starting or stopping machine {self.name}",
-                            f"another process has been at it for {START_DEADLINE:.0f} s",
+                            f"another process has been doing so for {START_DEADLINE:.0f} s",
                         ) from error
                     await asyncio.sleep(0.01)
             try:
@@ -291,7 +291,7 @@ class LocalMachine:
             raise
 
     async def _answers(self) -> bool:
-        """Whether a supervisord answers, or does so shortly because machine_init is just starting it again."""
+        """Whether a supervisord answers, or will do so shortly because machine_init is restarting it."""
         deadline = asyncio.get_running_loop().time() + RESTART_PATIENCE
         while True:
             try:
@@ -312,7 +312,7 @@ class LocalMachine:
         stderr: int | None = asyncio.subprocess.PIPE,
         env: Mapping[str, str] | None = None,
     ) -> asyncio.subprocess.Process:
-        """Start a process inside the machine. All of its own environment is ``env``."""
+        """Start a process inside the machine. ``env`` is its whole environment."""
         await self._isolation.prepare(self.stand.place)
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         begin = start(environment=environment | dict(env or {}) | {processes.MARK: self.mark})

@@ -1,4 +1,4 @@
-"""The machines of a local site: what they are, and what is seen of them in one look."""
+"""The machines of a local site, and their facts in one observation."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ T = TypeVar("T")
 class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats):
     """All machines of a site below ``home``/sites, which ``LocalSite`` runs units on.
 
-    ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine
-    has to answer before it counts as unreachable.
+    ``number`` is the site's own in its home (``numbers.site_number``); ``patience`` how many seconds a machine has to
+    answer before it counts as unreachable.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats)
         self._site_folder = self._home / "sites" / settings.name
         found = kept_stands(self._site_folder / "machines", stands(settings, number), number)
         for name, stand in found.items():
-            # A disk that is full must not keep anybody from looking: the next command tries again.
+            # A full disk must not prevent observations: the next command tries again.
             with suppress(OSError):
                 keep_stand(self._folder_of(name), stand)
         machines = {
@@ -96,7 +96,7 @@ class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats)
         return routing_of_this_host(PurePosixPath(self._unit_folder(self._machine(machine), unit)) / FILES)
 
     def _edges(self) -> dict[str, str]:
-        """Between which addresses float, each with its own."""
+        """The edges between which addresses move, each with its own address."""
         stands = {name: each.stand for name, each in self._machines.items() if each.stand.declared}
         edges = {name: each.place for name, each in stands.items() if each.role is MachineRole.EDGE}
         return {name: self._isolation.address(place) for name, place in edges.items()}
@@ -111,7 +111,7 @@ class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats)
 
     @override
     async def facts(self, below: str = "") -> SiteFacts:
-        """See Site. All planes of a process share their looks: views for their fences are of one site."""
+        """See Site. All planes of a process share their observations: views for their fences are of one site."""
         machines = await self._looks(below)
         return SiteFacts(
             name=self.name,
@@ -168,7 +168,7 @@ class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats)
 
     @override
     async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
-        """The ledger knows the fences as well: two processes may be at it at once, and no supervisor need run."""
+        """The ledger keeps the fences as well: two processes may use it at once, and no supervisor need run."""
         del doing
         folder = self._machine(machine).folder
         return await on_disk(machine, change_ledger, folder, lambda ledger: change(ledger.admitting(self._fence)))
@@ -183,8 +183,8 @@ class LocalMachines(SeatingSite[LocalMachine, LocalStorageClass], Leads, Floats)
 
 
 class MachineLooks:
-    """Looks at machines and their disks, shared by all who ask at the same time. Of each volume they tell what is in
-    its folder ``below``.
+    """Observations of machines and their disks, shared by all concurrent callers. Of each volume they list the folder
+    ``below``.
     """
 
     def __init__(self, machines: Mapping[str, LocalMachine], disks: Mapping[str, VolumeFolders]) -> None:
@@ -193,7 +193,7 @@ class MachineLooks:
         self._shared: dict[str, Shared[tuple[MachineFacts, ...]]] = {}
 
     async def __call__(self, below: str) -> tuple[MachineFacts, ...]:
-        """A look that begins now or later."""
+        """An observation that begins now or later."""
         if below not in self._shared:
             self._shared[below] = Shared(partial(self._look, below))
         return await self._shared[below]()

@@ -1,4 +1,6 @@
-"""All processes of a machine, found by a mark in their environment and by descent, also those that fled."""
+"""All processes of a machine, found by a mark in their environment and by descent, including those that left their
+parents.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ from quarterdeck.linux.processes import Process, ProcessId, all_processes
 MARK = "QUARTERDECK_MACHINE"
 JOB = "QUARTERDECK_JOB"
 DEADLINE = 10.0  # seconds
-_REPLACED = 1.0  # seconds that a process may take for execve(2), in which it seems to have no environment
-_SURELY = 10  # looks that find arguments and no environment until there is none: two reads are not of one moment
+_REPLACED = 1.0  # seconds that execve(2) may take, during which a process seems to have no environment
+_SURELY = 10  # checks that find arguments and no environment until there is none: two reads are not of one moment
 
 
 def processes_of(mark: str, variable: str = MARK) -> tuple[Process, ...]:
@@ -46,7 +48,7 @@ def _in_job(process: Process) -> bool:
 
 def kill_all(mark: str, variable: str = MARK) -> None:
     """Kill all processes of a machine (or of a job, by its own ``variable``) at once: all are stopped before the first
-    is killed, so that none sees another die. Returns when they are gone; raises TimedOut.
+    is killed, so that none sees another die. Returns when they have ended; raises TimedOut.
     """
     deadline = time.monotonic() + DEADLINE
     freeze_all(mark, variable)
@@ -58,9 +60,9 @@ def kill_all(mark: str, variable: str = MARK) -> None:
 
 
 def freeze_all(mark: str, variable: str = MARK) -> None:
-    """Stop all processes of a machine where they stand; returns when they stand still; raises TimedOut.
+    """Stop all processes of a machine; returns when they have stopped; raises TimedOut.
 
-    One that sleeps in the kernel (D) stops before it runs on. It may sleep for as long as the machine is frozen: in
+    One that sleeps in the kernel (D) stops before it continues. It may sleep for as long as the machine is frozen: in
     vfork(2), for a child that was stopped.
     """
     deadline = time.monotonic() + DEADLINE
@@ -76,12 +78,12 @@ def freeze_all(mark: str, variable: str = MARK) -> None:
 
 
 def thaw_all(mark: str) -> None:
-    """Let all processes of a machine go on."""
+    """Resume all processes of a machine."""
     _signal(processes_of(mark), signal.SIGCONT)
 
 
 def _still_there(killed: Collection[ProcessId]) -> tuple[Process, ...]:
-    """Those of the killed that have not ended yet: a dying process has lost its mark, and its parent with it."""
+    """The killed processes that have not ended yet: a dying process has lost its mark, and its parent with it."""
     if not killed:
         return ()
     return tuple(each for each in all_processes() if each.identity in killed and each.lives)
@@ -103,8 +105,8 @@ def _signal(processes: tuple[Process, ...], number: signal.Signals) -> None:
 
 
 def _environment(process: Process) -> list[bytes]:
-    """Nothing when it has gone, or is somebody else's. While the kernel puts another program in a process's place it
-    shows neither its environment nor its arguments: it has none only when its arguments alone are seen again and again.
+    """Empty when it has ended, or belongs to another user. While the kernel replaces a process's program it shows
+    neither its environment nor its arguments: it has none only when repeated reads show its arguments alone.
     """
     if not process.has_memory:
         return []

@@ -1,4 +1,4 @@
-"""What a local site consists of, and the names and numbers of its machines."""
+"""The parts of a local site, and the names and numbers of its machines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ENTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 class LocalStorageClass:
     """Where volumes of a class are: below ``folder``, or below the machine's own folder when it is None.
 
-    ``limit_bytes`` bounds what all volumes of the class on one machine may hold, as far as ``free_bytes`` tells.
-    ``reattachable``: a machine that does not answer can have its volumes taken from it.
+    ``limit_bytes`` bounds the size of all volumes of the class on one machine, as far as ``free_bytes`` reports it.
+    ``reattachable``: volumes can be taken from a machine that does not answer.
     """
 
     folder: Path | None = None
@@ -39,7 +39,7 @@ def _only_standard() -> Mapping[str, LocalStorageClass]:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSiteSettings:
     """A site on this host. The first storage class is the default. ``floating``: its edges take over each other's
-    addresses, where the isolation lets them. Raises InvalidInput for what cannot be.
+    addresses, where the isolation allows it. Raises InvalidInput for invalid settings.
     """
 
     name: str
@@ -71,7 +71,7 @@ class LocalSiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class MachineEntry:
-    """A machine. ``declared``: the settings ask for it; others were used before, and may have something left."""
+    """A machine. ``declared``: it is in the settings; others were used before, and may have something left."""
 
     place: MachinePlace
     role: MachineRole
@@ -102,6 +102,6 @@ def stands(settings: LocalSiteSettings, site_number: int) -> dict[str, MachineEn
 
 
 def require_entry_name(doing: str, name: str) -> None:
-    """Raise InvalidInput unless ``name`` can name a folder below another, whatever it is put together from."""
+    """Raise InvalidInput unless ``name`` can name a folder below another, whatever it is built from."""
     if not _ENTRY.fullmatch(name):
         raise InvalidInput(doing, f"{name!r} is not a name", "use letters, digits and . _ - (at most 128)")

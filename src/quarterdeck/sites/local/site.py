@@ -53,6 +53,7 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     Staged,
     changed_files,
     check_watched,
+    disable_start,
     drop_staged,
     keep_record,
     known_record,
@@ -61,7 +62,6 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     remove_watched,
     settle_staged,
     stage_watched,
-    want_no_longer,
     write_unit,
 )
 from quarterdeck.sites.port import Holds
@@ -85,7 +85,7 @@ class LocalSite(LocalFaults, Holds):
         doing = f"installing {program.name} on machine {machine}"
         path = self._file_of(doing, program)
         if not await asyncio.to_thread(os.access, path, os.X_OK):
-            raise Unavailable(doing, f"{path} is no program")
+            raise Unavailable(doing, f"{path} is not a program")
         return path
 
     @override
@@ -98,7 +98,7 @@ class LocalSite(LocalFaults, Holds):
             known = await on_disk(where.name, known_record, folder)
             wanted = UnitRecord.of(spec)
             if is_at_it(status, known, wanted):
-                uid = None if known is None else known.uid  # its files stay with whom they belong to
+                uid = None if known is None else known.uid  # its files keep their owner
                 await on_disk(where.name, keep_record, folder, known, replace(wanted, fresh=False, uid=uid))
                 return
             await on_disk(where.name, write_unit, self._home, folder, spec)
@@ -109,7 +109,7 @@ class LocalSite(LocalFaults, Holds):
 
     @override
     async def reload_unit(self, machine: str, spec: UnitSpec) -> None:
-        """See Site. The record is written last: one that has the digest says that all files are there."""
+        """See Site. The record is written last: a record with the digest proves that all files are there."""
         where = self._machine(machine)
         folder = self._unit_folder(where, spec.name)
         async with self._unit_locks[machine, spec.name]:
@@ -117,7 +117,7 @@ class LocalSite(LocalFaults, Holds):
             known = await on_disk(where.name, known_record, folder)
             if status.state is not UnitState.RUNNING or known is None or not known.differs_in_files_alone(spec):
                 raise Conflict(
-                    f"reloading {spec.name} on machine {machine}", "it does not run as the one that is given"
+                    f"reloading {spec.name} on machine {machine}", "its running unit has another specification"
                 )
             await self.write_files(machine, await on_disk(where.name, changed_files, spec.files))
             changed = replace(known, digest=spec.digest, files=hashes_of(spec.files), note=spec.note)
@@ -132,7 +132,7 @@ class LocalSite(LocalFaults, Holds):
         known = await on_disk(where.name, known_record, folder)
         stop_timeout = 0.0 if known is None else known.stop_timeout
         # the signal does not wait for the disk: clients may be waiting for the signal
-        writing = asyncio.create_task(on_disk(where.name, want_no_longer, folder, known))
+        writing = asyncio.create_task(on_disk(where.name, disable_start, folder, known))
         try:
             stopped = await where.ask(
                 lambda client: client.stop(unit, self._fence, kill=kill, stop_timeout=stop_timeout)
@@ -144,7 +144,7 @@ class LocalSite(LocalFaults, Holds):
 
     @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
-        """See Site. A start gives way to all others until it is calm, or until this."""
+        """See Site. A start yields to all others until it is calm, or until this call."""
         await self._machine(machine).ask(lambda client: client.prioritize(unit, NICE[priority]))
 
     @override
@@ -156,7 +156,7 @@ class LocalSite(LocalFaults, Holds):
         where = self._machine(machine)
         await where.ask(lambda client: client.let_go(unit))
         if self._fence is not None:
-            with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+            with suppress(LeaseLost):  # an older driver may release as well: that helps the waiting clients
                 await where.admit(self._fence)
 
     @override
@@ -177,7 +177,7 @@ class LocalSite(LocalFaults, Holds):
             if _of(unit, await where.units()).state is not UnitState.ABSENT:
                 await where.client.forget(unit, self._fence)
             await on_disk(where.name, remove_unit_folder, folder)
-        await self._let_rest(where)
+        await self._stop_if_unused(where)
 
     @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
@@ -203,7 +203,7 @@ class LocalSite(LocalFaults, Holds):
             await on_disk(where.name, remove_watched, where.units_folder, paths)
 
     async def _fenced_by(self, where: LocalMachine, call: Callable[[Fence], Awaitable[None]]) -> bool:
-        """Have the machine's supervisor do it, which refuses an older fence. False: nothing was done, since there is no
+        """Call the machine's supervisor, which refuses an older fence. False: nothing was done, since there is no
         fence.
         """
         if self._fence is None:
@@ -273,15 +273,15 @@ class LocalSite(LocalFaults, Holds):
     @override
     async def release(self, machine: str, plane: str, replica: str) -> None:
         await super().release(machine, plane, replica)
-        await self._let_rest(self._machine(machine))
+        await self._stop_if_unused(self._machine(machine))
 
     async def _wake(self, where: LocalMachine) -> None:
-        """A supervisor takes a while to come up: it does so now, not when the first unit is to be quick. So does
-        that of the site's load balancer, which comes last.
+        """A supervisor takes a while to start: it does so now, not when the first unit must start fast. So does that of
+        the site's load balancer, which comes last.
         """
 
         async def woken(edge: LocalMachine) -> None:
-            with suppress(Unavailable):  # whoever starts a unit there is told
+            with suppress(Unavailable):  # the start of a unit there reports it
                 await edge.started()
 
         edges = (each for each in self._machines.values() if each.stand.role is MachineRole.EDGE)
@@ -291,9 +291,9 @@ class LocalSite(LocalFaults, Holds):
         finally:
             await waking
 
-    async def _let_rest(self, where: LocalMachine) -> None:
-        """A machine without any unit, on which nobody has a seat, keeps nothing running."""
-        with suppress(Corrupt):  # whoever needs the ledger is told
+    async def _stop_if_unused(self, where: LocalMachine) -> None:
+        """A machine without units and seats keeps nothing running."""
+        with suppress(Corrupt):  # the next user of the ledger gets the error
             if not (await self._ledger(where.name)).taken:
                 await where.rest()
 

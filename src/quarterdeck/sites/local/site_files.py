@@ -1,4 +1,4 @@
-"""What a local site keeps in its folder and those of its machines: ledgers, where machines stand, the site's number.
+"""The files in the folders of a local site and its machines: ledgers, the places of machines, the site's number.
 
 Plain calls that may block on the disk; run them in a thread.
 """
@@ -23,7 +23,7 @@ from quarterdeck.sites.local.settings import EDGE_NUMBER, MachineEntry
 T = TypeVar("T")
 
 _LEDGER = "ledger.json"
-#: Seconds to wait for another process that is just writing.
+#: Seconds to wait for another process that is writing.
 _PATIENCE = 10.0
 
 
@@ -37,8 +37,8 @@ def read_ledger(machine: Path) -> SeatLedger:
 
 
 def change_ledger(machine: Path, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
-    """Change it, one process after another: what ``change`` makes of it is on the disk when this returns. Raises what
-    ``change`` and ``read_ledger`` do, and TimedOut when another process does not come to an end.
+    """Change it, one process after another: the result of ``change`` is on the disk when this returns. Raises what
+    ``change`` and ``read_ledger`` do, and TimedOut when another process does not finish.
     """
     machine.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -49,16 +49,16 @@ def change_ledger(machine: Path, change: Callable[[SeatLedger], tuple[SeatLedger
                 write_atomic(machine / _LEDGER, ledger_text(after), mode=0o600)
             return result
     except Timeout as error:
-        doing = f"changing who sits where on machine {machine.name}"
-        raise TimedOut(doing, f"another process has been at it for {_PATIENCE:.0f} s") from error
+        doing = f"changing the seats of machine {machine.name}"
+        raise TimedOut(doing, f"another process has been doing so for {_PATIENCE:.0f} s") from error
 
 
 _SEAT = "seat.json"
 
 
 def kept_stands(machines: Path, declared: Mapping[str, MachineEntry], site_number: int) -> dict[str, MachineEntry]:
-    """The stands that are declared, with the numbers that those have which were used (there is a folder for each below
-    ``machines``); then those that were used and are declared no more. Raises Corrupt for one that cannot be read.
+    """The declared machines, with the stored numbers of those that were used (there is a folder for each below
+    ``machines``); then those that were used and are no longer declared. Raises Corrupt for one that cannot be read.
     """
     known = dict(_known(machines, site_number, declared))
     free = iter(each for each in range(1, EDGE_NUMBER) if each not in _numbers(known))
@@ -75,7 +75,7 @@ def kept_stands(machines: Path, declared: Mapping[str, MachineEntry], site_numbe
 
 
 def keep_stand(machine: Path, stand: MachineEntry) -> None:
-    """Write down where a machine is, if it was used and that was not done yet. Raises OSError."""
+    """Record the place of a machine, if it was used and that was not done yet. Raises OSError."""
     if not machine.is_dir() or (machine / _SEAT).exists():
         return
     place = stand.place
@@ -106,7 +106,7 @@ def _known(
             if folder.name in declared:  # used since the site was opened last: it is where the settings put it
                 yield folder.name, declared[folder.name]
         except (ValueError, KeyError, TypeError) as error:
-            seen = f"not where a machine stands ({error!r})"
+            seen = f"not the place of a machine ({error!r})"
             raise Corrupt(f"reading {file}", seen, "restore it from a backup") from error
 
 
@@ -114,7 +114,7 @@ MOST_SITES = 254
 
 
 def site_number(home: Path, site: str) -> int:
-    """The number of ``site``, 1 to 254; the lowest that is free if it has none yet. May block for a moment.
+    """The number of ``site``, 1 to 254; the lowest free one if it has none yet. May block for a moment.
 
     Raises PreconditionFailed when all are taken, Corrupt when one cannot be read.
     """

@@ -22,15 +22,15 @@ from quarterdeck.sites.local.logs import search_folder
 from quarterdeck.sites.local.settings import LocalStorageClass, require_entry_name
 
 _DELETED = ".deleted-"
-#: What was taken from another machine, and is nobody's yet.
+#: Volumes that were taken from another machine, and are not settled yet.
 _ARRIVING = ".arriving-"
-#: How often it is measured how long a disk takes, and with how many bytes: as a log is written.
+#: Number of measurements of the disk's sync time, and the bytes of each: as a log is written.
 _SYNCS = 5
 _SYNCED = 4096
 
 
 class VolumesSeen(NamedTuple):
-    """Volumes, and the storage classes that cannot be looked at now."""
+    """Volumes, and the storage classes that cannot be read now."""
 
     volumes: tuple[VolumeFacts, ...]
     away: tuple[str, ...]
@@ -39,7 +39,7 @@ class VolumesSeen(NamedTuple):
 class VolumeFolders:
     """The volumes of one machine. ``roots`` maps each storage class to the machine's own folder of that class.
 
-    What a class's disk has is not known while it is not mounted: then all that could be there raises Unavailable.
+    The content of a class's disk is not known while it is not mounted: then all that could be there raises Unavailable.
     """
 
     def __init__(self, machine: str, roots: Mapping[str, ClassRoot], limits: Mapping[str, int | None]) -> None:
@@ -88,12 +88,14 @@ class VolumeFolders:
         )
 
     def facts(self, below: str) -> VolumesSeen:
-        """Every volume with what is in its folder ``below``, and which classes cannot be looked at. Raises OSError."""
+        """Every volume with the entries of its folder ``below``, and the classes that cannot be read. Raises
+        OSError.
+        """
         found: list[VolumeFacts] = []
         away: list[str] = []
         for storage_class, root in self._roots.items():
             try:
-                there = root.is_there(f"looking at machine {self._machine}")
+                there = root.is_there(f"reading the volumes of machine {self._machine}")
             except Unavailable:
                 away.append(storage_class)
                 continue
@@ -114,7 +116,7 @@ class VolumeFolders:
         doing = f"listing volume {name} on machine {self._machine}"
         volume = self._find(doing, name)
         if volume is None:
-            raise NotFound(doing, "there is no such volume")
+            raise NotFound(doing, "it has no such volume")
         if below.startswith("/") or ".." in PurePosixPath(below).parts:
             raise InvalidInput(doing, f"{below!r} is not a folder below it")
         return _names(volume / below)
@@ -124,11 +126,11 @@ class VolumeFolders:
         doing = f"searching volume {name} on machine {self._machine}"
         volume = self._find(doing, name)
         if volume is None:
-            raise NotFound(doing, "there is no such volume")
+            raise NotFound(doing, "it has no such volume")
         return search_folder(doing, volume, wanted)
 
     def delete(self, name: str) -> None:
-        """See Site.delete_volume. It disappears at once, even if deleting is cut short."""
+        """See Site.delete_volume. It disappears at once, even if the deletion is interrupted."""
         doing = f"deleting volume {name} on machine {self._machine}"
         require_entry_name(doing, name)
         for volume in (self._find(doing, name), self._find(doing, _ARRIVING + name)):
@@ -139,7 +141,7 @@ class VolumeFolders:
                 remove_folder(left)
 
     def delete_all(self) -> None:
-        """Remove all volumes that are there, and the machine's folders of each class."""
+        """Remove all volumes, and the machine's folders of each class."""
         for root in self._roots.values():
             with suppress(Unavailable):
                 if root.is_there(f"removing the volumes of machine {self._machine}"):
@@ -158,7 +160,7 @@ class VolumeFolders:
         return max(0, min(free, limit - used))
 
     def sync_seconds(self, storage_class: str) -> float:
-        """See ``measures.DiskSync``. Nothing is left of it."""
+        """See ``measures.DiskSync``. Leaves nothing behind."""
         doing = f"measuring the disk of machine {self._machine}"
         times: list[float] = []
         with tempfile.TemporaryFile(dir=self._root(doing, storage_class).space(doing), buffering=0) as file:
@@ -170,7 +172,7 @@ class VolumeFolders:
         return statistics.median(times)
 
     def folder_of(self, name: str) -> Path | None:
-        """Where a volume is; None if there is none."""
+        """The path of a volume; None if there is none."""
         return self._find(f"looking for volume {name} on machine {self._machine}", name)
 
     def class_of(self, name: str) -> str | None:
@@ -179,19 +181,19 @@ class VolumeFolders:
         return None if found is None else self._class_of(found)
 
     def volume(self, name: str) -> Volume:
-        """A volume that is there; raises NotFound."""
+        """An existing volume; raises NotFound."""
         doing = f"looking for volume {name} on machine {self._machine}"
         found = self._find(doing, name)
         if found is None:
-            raise NotFound(doing, "there is no such volume")
+            raise NotFound(doing, "it has no such volume")
         return self._seen(found)
 
     def arriving(self, name: str) -> Path | None:
-        """Where a volume is that was taken from another machine, and is not settled here; None if there is none."""
+        """The path of a volume that was taken from another machine, and is not settled here; None if there is none."""
         return self._find(f"looking for volume {name} on machine {self._machine}", _ARRIVING + name)
 
     def take(self, name: str, storage_class: str, source: VolumeFolders) -> None:
-        """Take a volume from another machine, for which it is gone at once. Nothing happens if somebody was faster."""
+        """Take a volume from another machine, which loses it at once. Nothing happens if another process was faster."""
         doing = f"attaching volume {name} to machine {self._machine}"
         require_entry_name(doing, name)
         root, there = self._root(doing, storage_class), source.folder_of(name) or source.arriving(name)
@@ -201,7 +203,7 @@ class VolumeFolders:
                 there.rename(root.folder / (_ARRIVING + name))
 
     def settle(self, name: str) -> None:
-        """Have a volume that is arriving be this machine's."""
+        """Make an arriving volume this machine's."""
         found = self.arriving(name)
         if found is not None:
             found.rename(found.with_name(name))
@@ -211,10 +213,10 @@ class VolumeFolders:
             return self._roots[storage_class]
         except KeyError:
             offered = ", ".join(self._roots)
-            raise NotFound(doing, f"there is no storage class {storage_class}", f"choose of: {offered}") from None
+            raise NotFound(doing, f"storage class {storage_class} does not exist", f"choose of: {offered}") from None
 
     def _find(self, doing: str, name: str) -> Path | None:
-        """The folder of a volume. Raises as ``ClassRoot.is_there`` does unless it is found all the same."""
+        """The folder of a volume. Raises as ``ClassRoot.is_there`` does, unless it is found."""
         away: list[Unavailable] = []
         for root in self._roots.values():
             try:
@@ -241,7 +243,7 @@ class VolumeFolders:
 
 
 def set_aside(volume: Path, aside: Path) -> None:
-    """Empty a volume at once: what is in it goes to ``aside``, on the same disk. Raises OSError."""
+    """Empty a volume at once: its content goes to ``aside``, on the same disk. Raises OSError."""
     seen = volume.stat()
     volume.rename(aside)
     volume.mkdir(mode=0o700)
@@ -250,7 +252,9 @@ def set_aside(volume: Path, aside: Path) -> None:
 
 
 def put_back(volume: Path, aside: Path) -> Path | None:
-    """Undo ``set_aside``, unless something else is in the volume by now, or it was deleted: then where it is kept."""
+    """Undo ``set_aside``, unless the volume has new content by now, or was deleted: then return where the old content
+    is kept.
+    """
     if not aside.is_dir():
         return None
     try:
@@ -262,7 +266,7 @@ def put_back(volume: Path, aside: Path) -> Path | None:
 
 
 def _names(folder: Path) -> tuple[str, ...]:
-    """What is in a folder; nothing where there is none."""
+    """The entries of a folder; empty if it does not exist."""
     try:
         return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - asked several times a second: no Path for each
     except (FileNotFoundError, NotADirectoryError):
@@ -270,9 +274,9 @@ def _names(folder: Path) -> tuple[str, ...]:
 
 
 def _measured(folder: Path) -> tuple[int, float | None]:
-    """What the files below ``folder`` take up on the disk, in bytes, and when one was last written.
+    """The disk space of the files below ``folder``, in bytes, and the last modification time.
 
-    Files may come and go meanwhile.
+    Files may come and go during the call.
     """
     total, newest = 0, None
     for parent, _, names in os.walk(folder):

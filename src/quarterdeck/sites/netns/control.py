@@ -1,7 +1,7 @@
-"""How a process asks the keeper for something: one request and one answer per connection, over a Unix socket.
+"""Requests to the keeper: one request and one answer per connection, over a Unix socket.
 
-A request is a list of words. An answer is ``{"ok": ...}``, with descriptors where asked for, or the class and parts
-of an error. Whoever can reach the folder (0700) may ask.
+A request is a list of words. An answer is ``{"ok": ...}``, with descriptors where requested, or the class and parts of
+an error. Every process that can reach the folder (0700) may send one.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from quarterdeck.errors import QuarterdeckError, Unavailable, error_class
 
 LARGEST = 1 << 18
-"""Bytes in a message at most."""
+"""Most bytes of a message."""
 SOCKET, LAYOUT_FILE, KEEPER_FILE, LOG_FILE = "control", "lab.json", "keeper.json", "keeper.log"
-"""What the folder of a lab holds: the socket, the layout, the keeper's process ids, what it wrote."""
+"""The files of a lab's folder: the socket, the layout, the keeper's process ids, its output."""
 HELD_FILE, START_FILE = "held.lock", "start.lock"
-"""Locked by a living keeper, and by whoever starts one."""
+"""Locked by a running keeper, and by a process that starts one."""
 
 
 def lab_folder(home: Path) -> Path:
-    """Where the lab of a home keeps its files."""
+    """The folder with a lab's files."""
     return home.absolute() / "netns"
 
 
@@ -53,15 +53,15 @@ def answers(folder: Path, timeout: float = 20.0) -> bool:
     try:
         return bool(_exchange(folder, ("ping",), timeout)[0])
     except TimeoutError as error:
-        raise Unavailable(f"looking for the keeper of the lab in {folder}", "it does not answer") from error
-    except OSError:  # none was ever there, it is gone, or is just going
+        raise Unavailable(f"checking the keeper of the lab in {folder}", "it does not answer") from error
+    except OSError:  # there never was one, it has ended, or is just ending
         return False
 
 
 def ask(folder: Path, *words: str, timeout: float = 20.0) -> str:
     """Send a request and return the answer's text; ``timeout`` in seconds.
 
-    Raises Unavailable if no keeper answers, and what the keeper raised.
+    Raises Unavailable if no keeper answers, and the keeper's error.
     """
     text, descriptors = _ask(folder, words, timeout)
     for each in descriptors:
@@ -75,7 +75,7 @@ def ask_descriptors(folder: Path, *words: str, timeout: float = 20.0) -> tuple[i
 
 
 def _ask(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[str, tuple[int, ...]]:
-    doing = f"asking the keeper of the lab in {folder} to {words[0]}"
+    doing = f"requesting {words[0]} of the keeper of the lab in {folder}"
     try:
         message, descriptors = _exchange(folder, words, timeout)
     except OSError as error:
@@ -86,7 +86,7 @@ def _ask(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[str, tup
 
 
 def _exchange(folder: Path, words: tuple[str, ...], timeout: float) -> tuple[bytes, tuple[int, ...]]:
-    """The answer, which is empty if the keeper ends over it. Raises OSError."""
+    """The answer, which is empty if the keeper ends instead. Raises OSError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(timeout)
         with _short(folder) as path:
@@ -114,5 +114,5 @@ def answer_error(error: QuarterdeckError) -> bytes:
 
 
 def answer_ok(text: str = "") -> bytes:
-    """The message for what was asked for."""
+    """The message for a result."""
     return json.dumps({"ok": text}).encode()

@@ -1,6 +1,6 @@
-"""Run a program inside a namespace of the lab; ``enter_argv`` is what to put before its argv.
+"""Run a program inside a namespace of the lab; ``enter_argv`` is the prefix of its argv.
 
-The process becomes the program: its number, parent, session, environment and streams stay the same.
+The process becomes the program: its id, parent, session, environment and streams stay the same.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ EX_UNAVAILABLE = 69  # sysexits.h
 
 
 def enter_argv(home: Path, where: str) -> tuple[str, ...]:
-    """What to put before an argv to run it there. Whatever its environment, it finds this package, and passes on."""
+    """The prefix that makes an argv run there. Whatever its environment, it finds this package, and passes it on."""
     return isolated("quarterdeck.sites.netns.enter", str(home.absolute()), where, "--")
 
 
 def enter(home: Path, where: str) -> None:
     """Move the current process, which must still have a single thread, into the lab's namespaces for good.
 
-    ``where`` is CLIENT, HUB, or ``inside(site, machine)``. Sockets opened before stay where they were opened.
+    ``where`` is CLIENT, HUB, or ``inside(site, machine)``. Sockets that are open already stay where they were opened.
     Raises Unavailable if the lab does not run, NotFound if it has no such place.
     """
     if len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208
@@ -44,7 +44,7 @@ def enter(home: Path, where: str) -> None:
 
 
 def run() -> None:
-    """What the program of ``enter_argv`` does: enter and become the rest of the argv."""
+    """The program of ``enter_argv``: enter and become the rest of the argv."""
     home, where, _dashes, *program = sys.argv[1:]
     try:
         enter(Path(home), where)

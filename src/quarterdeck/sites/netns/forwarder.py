@@ -1,12 +1,12 @@
-"""The delay line between sites: takes each packet, and gives it back when its time has come.
+"""The delay line between sites: takes each packet, and returns it when its delay is over.
 
-It stands behind one end of a veth pair (``Wiring.add_delay_line``) with a packet socket, and needs no privilege
-but those of the lab's own namespaces (a TUN device would need the host's /dev/net/tun, which is often root's
-alone). The socket has a ring in memory, since its ordinary buffer holds only a few of the 64 KiB packets that TCP
-makes (packet(7), PACKET_RX_RING), and PACKET_VNET_HDR lets those pass whole, with their check sums left undone.
+It is behind one end of a veth pair (``Wiring.add_delay_line``) with a packet socket, and needs no privilege but those
+of the lab's own namespaces (a TUN device would need the host's /dev/net/tun, which is often root's alone). The socket
+has a ring in memory, since its ordinary buffer holds only a few of the 64 KiB packets that TCP makes (packet(7),
+PACKET_RX_RING), and PACKET_VNET_HDR lets those pass whole, with their check sums left undone.
 
-The delays come on the standard input, a JSON object a line, ``{"1-2": 40.0}``: milliseconds from site 1 to site 2.
-Each line is answered by ``ok``. The process ends with its input.
+The delays come on the standard input, a JSON object a line, ``{"1-2": 40.0}``: milliseconds from site 1 to site 2. Each
+line is answered by ``ok``. The process ends with its input.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _HEADER = struct.Struct("=IIIHHII")  # tpacket2_hdr: status, length, captured, w
 _VNET_HEADER = 10
 _SOURCE, _TARGET = (slice(_VNET_HEADER + 14 + at, _VNET_HEADER + 14 + at + 4) for at in (12, 16))  # addresses
 _LARGEST_QUEUE = 256 << 20
-"""Bytes on the way at most; what comes on top is lost, as on any router."""
+"""Most bytes in transit; packets beyond that are lost, as on any router."""
 
 
 class Ring:
@@ -51,11 +51,13 @@ class Ring:
         self._memory = mmap.mmap(self.socket.fileno(), _BLOCK * _BLOCKS)
         self._next = 0
         self._lost = 0
-        # One protocol, not all: the socket would hear what it sends itself otherwise.
+        # One protocol, not all: otherwise the socket would receive its own packets.
         self.socket.bind((interface, _IPV4))
 
     def packets(self) -> Iterator[tuple[int, bytes]]:
-        """What has arrived: when (nanoseconds of wall-clock time), and the frame behind its virtio header."""
+        """The packets that have arrived: the time (nanoseconds of wall-clock time), and the frame behind its virtio
+        header.
+        """
         while True:
             block, frame = divmod(self._next, _FRAMES_PER_BLOCK)
             start = block * _BLOCK + frame * _FRAME
@@ -69,7 +71,7 @@ class Ring:
             yield seconds * 1_000_000_000 + nanoseconds, packet
 
     def give_back(self, packet: bytes) -> None:
-        """Send a packet on. One that the kernel does not take is lost, as on any router; the log says how many."""
+        """Send a packet on. One that the kernel does not accept is lost, as on any router; the log has the number."""
         try:
             self.socket.send(packet)
         except OSError as error:
@@ -80,14 +82,14 @@ class Ring:
 
 @dataclass(slots=True)
 class DelayLine:
-    """What is on its way. Times are in nanoseconds; a way is (from site number, to site number)."""
+    """The packets in transit. Times are in nanoseconds; a way is (from site number, to site number)."""
 
     delays: dict[tuple[int, int], int] = field(default_factory=dict)
     _ways: dict[tuple[int, int], deque[tuple[int, bytes]]] = field(default_factory=dict)
     _bytes: int = 0
 
     def put(self, arrived: int, packet: bytes) -> None:
-        """Take a packet in."""
+        """Add a packet."""
         if self._bytes + len(packet) > _LARGEST_QUEUE:
             return
         way = (site_of(packet[_SOURCE]), site_of(packet[_TARGET]))
@@ -96,7 +98,7 @@ class DelayLine:
         self._bytes += len(packet)
 
     def due(self, now: int) -> Iterator[bytes]:
-        """The packets whose time has come. Those of one way keep their order, also when its delay was shortened."""
+        """The packets whose delay is over. Those of one way keep their order, also when its delay was shortened."""
         for queue in self._ways.values():
             while queue and queue[0][0] <= now:
                 packet = queue.popleft()[1]
@@ -104,7 +106,7 @@ class DelayLine:
                 yield packet
 
     def next_due(self) -> int | None:
-        """When the next one's time comes; None if there is none."""
+        """When the next one is due; None if there is none."""
         return min((queue[0][0] for queue in self._ways.values() if queue), default=None)
 
 
@@ -115,8 +117,8 @@ def run(ring: Ring, line: DelayLine) -> None:
         wait = None if due is None else max(0, due - time.monotonic_ns()) / 1e9
         readable, _, _ = select.select([ring.socket, sys.stdin.fileno()], [], [], wait)
         if ring.socket in readable:
-            # The kernel's stamps make up for the time until this process got the processor; they are of the wall
-            # clock, which may be set, so they are believed only within 50 ms.
+            # The kernel's timestamps make up for the time until this process got the processor; they are of the wall
+            # clock, which may be set, so they are trusted only within 50 ms.
             monotonic, wall = time.monotonic_ns(), time.time_ns()
             for stamp, packet in ring.packets():
                 line.put(monotonic - min(max(wall - stamp, 0), 50_000_000), packet)
@@ -127,8 +129,8 @@ def run(ring: Ring, line: DelayLine) -> None:
 
 
 def _read_delays(line: DelayLine) -> bool:
-    """Take the newest delays over; False at the end of the input. The keeper sends no line before the last one
-    was answered, so none can hide in the buffer.
+    """Read the newest delays; False at the end of the input. The keeper sends no line before the last one was answered,
+    so none can hide in the buffer.
     """
     content = sys.stdin.buffer.readline()
     if not content:

@@ -1,9 +1,9 @@
 """The keeper of a lab: ``python -m quarterdeck.sites.netns.keeper FOLDER DESCRIPTOR``, started by ``Lab.open``.
 
-Two processes. The guard is outside: it makes the keeper, waits for its end, whatever the reason, and then ends
-every process that is still in the lab. The keeper is inside the lab's user namespace and router; it holds all other
-namespaces open and does what it is asked. If the guard is killed, the keeper cleans up itself and ends. So nothing
-of a lab outlives its keeper.
+Two processes. The guard is outside: it starts the keeper, waits for its end, whatever the reason, and then kills every
+process that is still in the lab. The keeper is inside the lab's user namespace and router; it holds all other
+namespaces open and serves requests. If the guard is killed, the keeper cleans up itself and ends. So nothing of a lab
+outlives its keeper.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from quarterdeck.sites.netns.processes import kill_members, namespace_id
 from quarterdeck.sites.netns.service import LabService
 
 _CLEANING = 15.0  # seconds for the processes of a lab to die after SIGKILL
-_ASKING = 2.0  # seconds for a process that has connected to say what it wants
+_ASKING = 2.0  # seconds for a connected process to send its request
 _PRIORITY = 20
 
 
 def main(folder: Path, ready: int) -> None:
-    """Become a process that belongs to nobody, and guard a keeper until its end.
+    """Detach from the starter, and guard a keeper until its end.
 
     ``ready`` is the descriptor on which the starter waits for an answer in the form of ``control``.
     """
@@ -63,7 +63,7 @@ def _guard(folder: Path, ready: int, guard_side: socket.socket, keeper: int) -> 
     user = None
     try:
         if guard_side.recv(1):
-            user = calls.open_namespace(keeper, "user")  # kept open, or its number could pass on to another
+            user = calls.open_namespace(keeper, "user")  # kept open, since another process could get its id
             with _reported(ready, "making the users of the lab"):
                 calls.map_users(keeper)
     except Unavailable:
@@ -115,7 +115,7 @@ def _move_in(keeper_side: socket.socket, guard: ProcessId) -> None:
 
 
 def _serve(listener: socket.socket, service: LabService) -> None:
-    """Do what is asked, one request after the other, until asked to end."""
+    """Serve requests, one after the other, until one ends the keeper."""
     while True:
         ends = service.forwarder_ends
         requests = listener.fileno()
@@ -127,27 +127,27 @@ def _serve(listener: socket.socket, service: LabService) -> None:
 
 
 def _answer(listener: socket.socket, service: LabService) -> bool:
-    """Serve one connection; False if it asked for the end."""
+    """Serve one connection; False if it requested the end."""
     connection, _address = listener.accept()
     with connection:
         connection.settimeout(_ASKING)
         try:
             words: list[str] = json.loads(connection.recv(control.LARGEST))
-        except (OSError, ValueError):  # it went away without a word
+        except (OSError, ValueError):  # it disconnected without a request
             return True
         try:
             text, descriptors = service.carry_out(words)
             message = control.answer_ok(text)
         except QuarterdeckError as error:
             message, descriptors = control.answer_error(error), ()
-        with contextlib.suppress(OSError):  # it went away: what it asked for is done all the same
+        with contextlib.suppress(OSError):  # it disconnected: its request is carried out nevertheless
             socket.send_fds(connection, [message], descriptors)
         return words != ["end"]
 
 
 @contextlib.contextmanager
 def _reported(ready: int, doing: str) -> Iterator[None]:
-    """Tell the starter what went wrong before the lab was up."""
+    """Report an error to the starter before the lab is up."""
     try:
         yield
     except QuarterdeckError as error:

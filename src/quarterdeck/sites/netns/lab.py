@@ -1,4 +1,4 @@
-"""A lab from the outside: the sites and machines of one home as networks that can be cut and delayed."""
+"""The client side of a lab: the sites and machines of one home as networks that can be cut and delayed."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _ENDING = 20.0
 
 
 class Lab:
-    """The lab of one home. The object holds nothing: any process may have one, and drop it.
+    """The lab of one home. The object has no state: any process may create one, and drop it.
 
-    ``open`` starts the keeper if need be; every other call but ``runs`` raises Unavailable if there is none.
+    ``open`` starts the keeper if needed; every other call but ``runs`` raises Unavailable if there is none.
     """
 
     def __init__(self, home: Path) -> None:
@@ -52,7 +52,7 @@ class Lab:
     async def open(cls, home: Path) -> Self:
         """The lab of a home, with its keeper started if it does not run. Raises Unavailable if the host forbids it.
 
-        A lab that was there before comes back as it was asked for last, without its processes.
+        An earlier lab comes back with its last layout, without its processes.
         """
         lab = cls(home)
         await asyncio.to_thread(lab._ensure_keeper)
@@ -63,11 +63,11 @@ class Lab:
         return await asyncio.to_thread(control.answers, self._folder)
 
     async def add_site(self, name: str, number: int) -> None:
-        """Make a site, ``number`` 1 to 254. Raises Conflict if the name or number is another's."""
+        """Create a site, ``number`` 1 to 254. Raises Conflict if the name or number belongs to another one."""
         await self._ask("site", name, str(number))
 
     async def add_machine(self, site: str, machine: str, number: int) -> str:
-        """Make a machine at a site that is there, or plug it in again; returns its address.
+        """Create a machine at an existing site, or plug it in again; returns its address.
 
         Raises NotFound, Conflict.
         """
@@ -83,15 +83,15 @@ class Lab:
         await self._ask("remove", site, machine)
 
     async def cut_machine(self, site: str, machine: str) -> None:
-        """Pull a machine's cable out: whoever talks to it hears nothing any more. Raises NotFound."""
+        """Pull a machine's cable out: its peers hear nothing any more. Raises NotFound."""
         await self._ask("unplug", site, machine)
 
     async def deafen_machine(self, site: str, machine: str) -> None:
-        """Have its cable carry what it sends alone. Raises NotFound."""
+        """Drop all packets to a machine; its own packets pass. Raises NotFound."""
         await self._ask("deafen", site, machine)
 
     async def restore_machine(self, site: str, machine: str) -> None:
-        """Put it back, and have it carry both ways."""
+        """Plug it in again, for both directions."""
         await self._ask("plug", site, machine)
 
     async def set_link(
@@ -103,34 +103,34 @@ class Lab:
         cut: Cut = Cut.NONE,
         delay_back_ms: float | None = None,
     ) -> None:
-        """Set what is between two sites, in place of what was set before. A site is its name, or OUTSIDE.
+        """Set the link between two sites, in place of the former one. A site is its name, or OUTSIDE.
 
         ``delay_ms`` is one way, so the round trip grows by twice as much; ``delay_back_ms`` is that from b to a if it
-        is to differ. A cut loses packets without a word. Connections live on through every change. Raises NotFound.
+        differs. A cut drops packets silently. Connections survive every change. Raises NotFound.
         """
         back = delay_ms if delay_back_ms is None else delay_back_ms
         await self._set_way(a, b, delay_ms, cut=cut in {Cut.BOTH, Cut.A_TO_B})
         await self._set_way(b, a, back, cut=cut in {Cut.BOTH, Cut.B_TO_A})
 
     async def link(self, a: str, b: str) -> Link:
-        """What is set between two sites."""
+        """The link between two sites."""
         layout = await self.layout()
         return Link(layout.way(a, b), layout.way(b, a))
 
     async def layout(self) -> Layout:
-        """All that was asked for."""
+        """The layout of the lab."""
         return Layout.from_json((await self._ask("layout")).encode())
 
     async def processes(self, where: str) -> tuple[int, ...]:
-        """The numbers of all processes that run at CLIENT, HUB or ``inside(site, machine)``, daemons too."""
+        """The ids of all processes that run at CLIENT, HUB or ``inside(site, machine)``, daemons too."""
         return await asyncio.to_thread(self._processes, where)
 
     async def holds_us(self) -> bool:
-        """Whether this process is in one of the lab's networks. What there is of them then is in reach."""
+        """Whether this process is in one of the lab's networks. It can reach them then."""
         return await self.runs() and await asyncio.to_thread(self._holds_us)
 
     def enter_argv(self, where: str) -> tuple[str, ...]:
-        """What to put before an argv to run it there (see ``enter.enter_argv``)."""
+        """The prefix that makes an argv run there (see ``enter.enter_argv``)."""
         return enter.enter_argv(self.home, where)
 
     def enter(self, where: str) -> None:
@@ -159,7 +159,7 @@ class Lab:
         return any(ours == self._network(each) for each in places)
 
     def _network(self, where: str) -> int:
-        """The number of a place's network namespace."""
+        """The id of a place's network namespace."""
         descriptors = control.ask_descriptors(self._folder, "enter", where)
         try:
             return os.fstat(descriptors[1]).st_ino
@@ -206,7 +206,7 @@ class Lab:
         control.read_answer(message)
 
     def _keeper(self, role: str) -> ProcessId | None:
-        """The keeper or its guard as their file says, if that very process still runs."""
+        """The keeper or its guard as recorded in their file, if that very process still runs."""
         try:
             ids: dict[str, dict[str, int]] = json.loads((self._folder / control.KEEPER_FILE).read_bytes())
         except FileNotFoundError:
@@ -227,7 +227,7 @@ class Lab:
 
 
 async def available() -> tuple[bool, str]:
-    """Whether this host allows labs, tried by making one with all its parts; if not, the reason. Takes about 1 s."""
+    """Whether this host allows labs, tested by creating one with all its parts; if not, the reason. Takes about 1 s."""
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as home:
         try:
             lab = await Lab.open(Path(home))
@@ -247,7 +247,7 @@ async def available() -> tuple[bool, str]:
 
 
 class NetnsIsolation:
-    """Each machine of a home is a network namespace of the home's lab. Holds nothing but the home."""
+    """Each machine of a home is a network namespace of the home's lab. It has no other state than the home."""
 
     name = "netns"
     cannot_cut = ""
@@ -260,7 +260,7 @@ class NetnsIsolation:
         return address(place.site_number, place.machine_number)
 
     async def more_addresses(self, place: MachinePlace) -> tuple[str, ...]:
-        """Those that the lab leads to the machine."""
+        """The additional addresses that the lab routes to the machine."""
         return await Lab(self._home).seat_addresses(place.site, place.machine)
 
     def floating_address(self, place: MachinePlace) -> str | None:
@@ -272,32 +272,32 @@ class NetnsIsolation:
         return led_addresses(site_number)
 
     async def prepare(self, place: MachinePlace) -> None:
-        """Start the lab if it does not run; make the site and the machine, if they are not there."""
+        """Start the lab if it does not run; create the site and the machine, if they do not exist."""
         lab = await Lab.open(self._home)
         if (await lab.layout()).machine(place.site, place.machine) is None:
             await self.plug(place)
 
     async def plug(self, place: MachinePlace) -> None:
-        """The same, and put the machine's cable back."""
+        """The same, and plug the machine in."""
         lab = await Lab.open(self._home)
         await lab.add_site(place.site, place.site_number)
         await lab.add_machine(place.site, place.machine, place.machine_number)
 
     def launch_prefix(self, place: MachinePlace) -> tuple[str, ...]:
-        """The program that enters the machine's namespaces and becomes the rest."""
+        """The program that enters the machine's namespaces and becomes the rest of the argv."""
         return enter_argv(self._home, inside(place.site, place.machine))
 
     async def unplug(self, place: MachinePlace) -> None:
-        """Pull the cable; without a keeper there is none."""
+        """Unplug it; without a keeper there is no network."""
         lab = Lab(self._home)
         if await lab.runs() and (await lab.layout()).machine(place.site, place.machine):
             await lab.cut_machine(place.site, place.machine)
 
     async def deafen(self, place: MachinePlace) -> None:
-        """Have its cable carry one way."""
+        """Drop all packets to it; its own packets pass."""
         await Lab(self._home).deafen_machine(place.site, place.machine)
 
     async def release(self, place: MachinePlace) -> None:
-        """Remove the machine from the lab, and from what comes back with the next keeper."""
+        """Remove the machine from the lab, and from its stored layout."""
         lab = await Lab.open(self._home)
         await lab.remove_machine(place.site, place.machine)

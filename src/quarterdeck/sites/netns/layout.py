@@ -1,6 +1,6 @@
-"""What a lab should look like: sites, machines, and the ways between sites, as data. No IO.
+"""The layout of a lab: sites, machines, and the ways between sites, as data. No IO.
 
-The keeper writes it to a file, so that a lab whose keeper died, or whose host was rebooted, comes back as it was.
+The keeper writes it to a file, so that a lab whose keeper died, or whose host was rebooted, comes back with it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Self
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound
 
 CLIENT = "client"
-"""Where the command line, its probes and other clients run: a namespace that can reach every machine."""
+"""The namespace of the command line, its probes and other clients: it can reach every machine."""
 HUB = "hub"
-"""Where the services run that sites share, such as a DNS server."""
+"""The namespace of services that sites share, such as a DNS server."""
 OUTSIDE = "@outside"
-"""What the client and the hub stand on: for the ways between sites it counts as a site (number 0)."""
+"""The network of the client and the hub: for the ways between sites it counts as a site (number 0)."""
 CLIENT_ADDRESS, HUB_ADDRESS = "10.89.0.2", "10.89.0.53"
 SHARED: Mapping[str, int] = MappingProxyType({CLIENT: 2, HUB: 53})
 """The namespaces of OUTSIDE with their numbers."""
 ROUTER_SIDE, FORWARDER_SIDE = "wan0", "wan1"
-"""The router's interface towards the forwarder, and the one that the forwarder stands behind."""
+"""The router's interface towards the forwarder, and the one of the forwarder."""
 GATEWAY = "10.88.0.1"
-"""The router's address, the same on every bridge and outside of all their subnets: no machine number is taken."""
+"""The router's address, the same on every bridge and outside of all their subnets: no machine number is used up."""
 
 _SEATS = IPv4Address("100.64.0.0")
 MOST_SEATS = 16
-"""Addresses that replicas of one machine have besides its own: more share none while they are exchanged."""
+"""Additional addresses for replicas that share a machine: beyond that they share one while they are replaced."""
 MOST_LED = 62
-"""Addresses of a site that can be led from machine to machine."""
+"""Addresses of a site that can move between machines."""
 _FLOATING = IPv4Address("198.18.0.0")
 _LAST_EDGE, _EDGES = 254, 8
 
@@ -59,7 +59,7 @@ def seats_network(site_number: int) -> str:
 
 
 def seats_of_machine(site_number: int, machine_number: int) -> str:
-    """The part of it that leads to one machine: /26."""
+    """The part of it that is routed to one machine: /26."""
     return _seats_address(site_number, machine_number, 0)
 
 
@@ -73,19 +73,19 @@ def _seats_address(site: int, machine: int, seat: int) -> str:
 
 
 def led_addresses(site_number: int) -> tuple[str, ...]:
-    """The addresses that lead to a site and are no machine's: whichever has one for a while is found by ARP."""
+    """The addresses that lead to a site and belong to no machine: the current holder is found by ARP."""
     return tuple(_seats_address(site_number, 0, each) for each in range(1, MOST_LED + 1))
 
 
 def floating_network(site_number: int) -> str:
-    """The network of the addresses that float between the edges of a site: /23 of 198.18.0.0/15, which is for networks
-    that are shut off.
+    """The network of the addresses that move between the edges of a site: /23 of 198.18.0.0/15, which is for isolated
+    networks.
     """
     return str(_FLOATING + (site_number << 9))
 
 
 def floating_address(site_number: int, machine_number: int) -> str | None:
-    """The address of an edge that can go over to another edge of the site; None where the machine's number is none of
+    """The address of an edge that can move to another edge of the site; None where the machine's number is not that of
     an edge.
     """
     edge = _LAST_EDGE - machine_number
@@ -102,12 +102,12 @@ def site_of(packed: bytes) -> int:
 
 
 def inside(site: str, machine: str) -> str:
-    """The name of the namespace of a machine, as ``enter`` takes it (beside CLIENT and HUB)."""
+    """The name of the namespace of a machine, as ``enter`` accepts it (besides CLIENT and HUB)."""
     return f"{site}/{machine}"
 
 
 class Cut(StrEnum):
-    """Which directions of a link lose every packet."""
+    """The directions of a link that lose every packet."""
 
     NONE = "none"
     BOTH = "both"
@@ -153,8 +153,8 @@ class LabSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabMachine:
-    """A machine: a network namespace on its site's bridge. ``plugged`` is false while it is cut off, and
-    ``deaf`` is true while nothing gets to it.
+    """A machine: a network namespace on its site's bridge. ``plugged`` is false while it is cut off, and ``deaf`` is
+    true while no packets reach it.
     """
 
     site: str
@@ -164,13 +164,13 @@ class LabMachine:
     deaf: bool = False
 
     def with_cable(self, *, plugged: bool, deaf: bool = False) -> Self:
-        """With its cable in or out, or in one way alone."""
+        """With its cable plugged in or out, or in one direction alone."""
         return replace(self, plugged=plugged, deaf=deaf)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The whole lab. ``ways`` holds only those that delay or cut, each as (from site, to site, way)."""
+    """The whole lab. ``ways`` has only those that delay or cut, each as (from site, to site, way)."""
 
     sites: tuple[LabSite, ...] = ()
     machines: tuple[LabMachine, ...] = ()
@@ -183,7 +183,7 @@ class Layout:
         for each in self.sites:
             if each.name == site:
                 return each.number
-        raise NotFound("looking up a site of the lab", f"there is no site {site!r}")
+        raise NotFound("looking up a site of the lab", f"site {site!r} does not exist")
 
     def machine(self, site: str, name: str) -> LabMachine | None:
         """That machine, or None."""
@@ -194,24 +194,26 @@ class Layout:
         return next((way for a, b, way in self.ways if (a, b) == (source, target)), Way())
 
     def with_site(self, site: LabSite) -> Self:
-        """With a site added; unchanged if it is there; Conflict if its name or number belongs to another."""
+        """With a site added; unchanged if it exists; Conflict if its name or number belongs to another."""
         if site in self.sites:
             return self
         if site.name == OUTSIDE or not 1 <= site.number <= 254:
-            raise InvalidInput("adding a site to the lab", f"{site.name!r} with number {site.number} cannot be")
+            raise InvalidInput("adding a site to the lab", f"{site.name!r} with number {site.number} is invalid")
         taken = next((each for each in self.sites if each.name == site.name or each.number == site.number), None)
         if taken is not None:
             raise Conflict("adding a site to the lab", f"{taken.name!r} already has number {taken.number}")
         return replace(self, sites=(*self.sites, site))
 
     def with_machine(self, machine: LabMachine) -> Self:
-        """With a machine added to a site that is there, or plugged or unplugged if it is there itself."""
+        """With a machine added to an existing site, or plugged in or out if it exists itself."""
         address(self.number(machine.site), machine.number)
         others = tuple(each for each in self.machines if (each.site, each.name) != (machine.site, machine.name))
         before = self.machine(machine.site, machine.name)
         taken = any(each.site == machine.site and each.number == machine.number for each in others)
         if taken or (before is not None and before.number != machine.number):
-            raise Conflict("adding a machine to the lab", f"the number of {machine.name!r} changed, or is another's")
+            raise Conflict(
+                "adding a machine to the lab", f"the number of {machine.name!r} changed, or belongs to another machine"
+            )
         return replace(self, machines=(*others, machine))
 
     def without_machine(self, site: str, name: str) -> Self:
@@ -229,7 +231,7 @@ class Layout:
     def with_way(self, source: str, target: str, way: Way) -> Self:
         """With one direction between two sites changed."""
         if self.number(source) == self.number(target) or way.delay_ms < 0:
-            raise InvalidInput("changing a link of the lab", f"{source} to {target}, {way.delay_ms} ms, cannot be")
+            raise InvalidInput("changing a link of the lab", f"{source} to {target}, {way.delay_ms} ms, is invalid")
         others = tuple(each for each in self.ways if each[:2] != (source, target))
         return replace(self, ways=others if way == Way() else (*others, (source, target, way)))
 
@@ -248,4 +250,4 @@ class Layout:
                 ways=tuple((source, target, Way(**way)) for source, target, way in read["ways"]),
             )
         except (ValueError, TypeError, KeyError) as error:
-            raise Corrupt("reading the layout of the lab", str(error), "delete the file to start anew") from error
+            raise Corrupt("reading the layout of the lab", str(error), "delete the file to start again") from error

@@ -1,4 +1,4 @@
-"""What the keeper can be asked to do: the layout, made true."""
+"""The keeper's requests: each makes the lab match its layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quarterdeck.sites.netns.layout import SHARED, LabMachine, LabSite, Layout, 
 from quarterdeck.sites.netns.wiring import Wiring
 
 Answer = tuple[str, tuple[int, ...]]
-"""Text, and descriptors that stay the service's."""
+"""Text, and descriptors that the service keeps."""
 
 
 class LabService:
@@ -60,7 +60,7 @@ class LabService:
             sys.stderr.write(f"{error}\n")
 
     def carry_out(self, words: Sequence[str]) -> Answer:
-        """Do what a request says; everything may be asked for again. Raises what the caller is to see."""
+        """Carry out a request; every request may be repeated. Raises the error for the caller."""
         match words:
             case ["ping"] | ["end"]:
                 return "", ()
@@ -86,7 +86,7 @@ class LabService:
             case ["way", source, target, delay_ms, cut]:
                 self._way(source, target, Way(float(delay_ms), cut == "cut"))
             case _:
-                raise InvalidInput("asking the keeper of the lab", f"it does not know {list(words)}")
+                raise InvalidInput("carrying out a request to the keeper of the lab", f"it does not know {list(words)}")
         return "", ()
 
     def _namespace(self, where: str) -> int:
@@ -168,7 +168,7 @@ class LabService:
         self._wiring.set_way(*numbers, cut=way.cut, delayed=way.delay_ms > 0)
 
     def _set_delays(self, layout: Layout) -> None:
-        """Have a forwarder that knows the delays before the first packet is sent its way."""
+        """Give the forwarder the delays before the first packet is sent to it."""
         delays = {(layout.number(a), layout.number(b)): way.delay_ms for a, b, way in layout.ways if way.delay_ms}
         if self._forwarder is None:
             if not delays:
@@ -193,14 +193,14 @@ class LabService:
 
 @contextmanager
 def _kernel(doing: str) -> Iterator[None]:
-    """Say what was being done when the kernel refuses."""
+    """Name the action when the kernel refuses."""
     try:
         yield
     except (OSError, NetlinkError) as error:
         raise Unavailable(doing, str(error), "does this host allow network namespaces?") from error
 
 
-# The keeper's hold on its forwarder process.
+# The keeper's handle of its forwarder process.
 
 _PATIENCE = 10.0
 
@@ -219,11 +219,11 @@ class Forwarder:
 
     @property
     def pid(self) -> int:
-        """Its process number."""
+        """Its process id."""
         return self._process.pid
 
     def set(self, delays: Mapping[tuple[int, int], float]) -> None:
-        """Have it use these delays (milliseconds by (from site, to site)); raises Unavailable if it does not answer.
+        """Set these delays (milliseconds by (from site, to site)); raises Unavailable if it does not answer.
 
         They hold for every packet that comes once this has returned.
         """
@@ -240,7 +240,7 @@ class Forwarder:
             raise Unavailable("setting the delays of the lab", "the forwarder does not answer")
 
     def close(self) -> None:
-        """Wait for one that has ended, or end it."""
+        """Reap one that has ended, or end it."""
         self._process.kill()
         self._process.communicate()
         os.close(self.descriptor)

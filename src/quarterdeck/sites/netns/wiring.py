@@ -1,6 +1,7 @@
-"""What the keeper builds: the router with a bridge per site, a namespace per machine, and the ways between sites.
+"""The network that the keeper builds: the router with a bridge per site, a namespace per machine, and the ways between
+sites.
 
-Everything is made inside the keeper's user namespace and is gone when the last process in it is.
+Everything is created inside the keeper's user namespace and disappears with the last process in it.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from quarterdeck.sites.netns.layout import (
 _WAN_TABLE = 100
 _CUT_PRIORITY, _DELAY_PRIORITY = 100, 200
 _DEAF_PRIORITY, _LOCAL_PRIORITY = 5, 10
-_LOCAL_TABLE = 255  # RT_TABLE_LOCAL: what is a machine's own
-_BLACKHOLE = 6  # FR_ACT_BLACKHOLE: the router drops the packet and tells nobody
+_LOCAL_TABLE = 255  # RT_TABLE_LOCAL: a machine's own addresses
+_BLACKHOLE = 6  # FR_ACT_BLACKHOLE: the router drops the packet silently
 _TO_TABLE = 1  # FR_ACT_TO_TBL
 
 
 class Wiring:
-    """The router, which the current process moves into, and what hangs on it. One per process.
+    """The router, which the current process moves into, and its interfaces. One per process.
 
     Errors of the kernel come as OSError or pyroute2's NetlinkError.
     """
@@ -45,13 +46,13 @@ class Wiring:
         self._hosts: dict[tuple[int, int], int] = {}
         self._rules: set[tuple[int, int, int]] = set()
         for name in ("all", "default"):
-            # What the forwarder gives back comes from a network that lies behind another interface.
+            # The packets of the forwarder come from a network behind another interface.
             _sysctl(f"conf/{name}/rp_filter", "0")
         _sysctl("ip_forward", "1")
         self._netlink.link("set", index=1, state="up")
 
     def add_site(self, site: int) -> None:
-        """Make a site's bridge."""
+        """Create a site's bridge."""
         # A bridge without an address of its own changes it with its ports, and its machines lose their gateway.
         name = _bridge(site)
         self._netlink.link("add", ifname=name, kind="bridge", address=_hardware_address(site, 0))
@@ -63,11 +64,11 @@ class Wiring:
             self._netlink.route("add", dst=network, oif=index, prefsrc=GATEWAY, scope="link")
 
     def remove_site(self, site: int) -> None:
-        """Remove a site's bridge, whose machines are gone."""
+        """Remove a site's bridge, after its machines."""
         self._netlink.link("del", index=self._index(_bridge(site)))
 
     def add_host(self, site: int, host: int) -> None:
-        """Make a namespace with the address 10.89.SITE.HOST, and those of its seats, on the site's bridge."""
+        """Create a namespace with the address 10.89.SITE.HOST, and those of its seats, on the site's bridge."""
         with self._new_namespace() as (namespace, netlink):
             port = _port(site, host)
             peer = {"ifname": "eth0", "net_ns_fd": namespace, "address": _hardware_address(site, host)}
@@ -79,28 +80,28 @@ class Wiring:
             address = subnet(site).removesuffix("0") + str(host)
             netlink.addr("add", index=index, address=address, prefixlen=24)
             netlink.route("add", dst="default", gateway=GATEWAY, oif=index, flags=["onlink"])
-            # The kernel's own rule for what is for this host is the very first: no other could lose that.
+            # The kernel's own rule for local addresses is the very first: no other rule could drop such packets.
             netlink.rule("add", priority=_LOCAL_PRIORITY, table=_LOCAL_TABLE, family=AF_INET)
             netlink.rule("del", priority=0, table=_LOCAL_TABLE, family=AF_INET)
             for network in _shared_networks(site):
                 netlink.route("add", dst=network, oif=index, prefsrc=address, scope="link")
             if site:
-                # All of them are its own, without one being added to an interface (ip-route(8), type local).
+                # All of them are local, without one being added to an interface (ip-route(8), type local).
                 own = {"type": "local", "table": _LOCAL_TABLE, "scope": "host"}
                 netlink.route("add", dst=f"{seats_of_machine(site, host)}/26", oif=1, **own)
             self._hosts[site, host] = namespace
 
     def remove_host(self, site: int, host: int) -> None:
-        """Let go of a namespace. What still runs in it has no network any more."""
+        """Release a namespace. What still runs in it has no network any more."""
         self._netlink.link("del", index=self._index(_port(site, host)))
         os.close(self._hosts.pop((site, host)))
 
     def plug(self, site: int, host: int, *, plugged: bool) -> None:
-        """Put a host's cable in, or pull it out: its peers then hear nothing any more."""
+        """Plug a host in, or out: its peers then hear nothing any more."""
         self._netlink.link("set", index=self._index(_port(site, host)), state="up" if plugged else "down")
 
     def deafen(self, site: int, host: int, *, deaf: bool) -> None:
-        """Have a host lose all that comes, or take it again. What it sends arrives, and so do answers to its ARP."""
+        """Drop all packets to a host, or accept them again. Its own packets pass, and so do answers to its ARP."""
         with self._inside(site, host) as netlink:
             netlink.rule(
                 "add" if deaf else "del", priority=_DEAF_PRIORITY, iifname="eth0", action=_BLACKHOLE, family=AF_INET
@@ -111,7 +112,7 @@ class Wiring:
         return self._hosts[site, host]
 
     def set_way(self, source: int, target: int, *, cut: bool, delayed: bool) -> None:
-        """Let the packets from one site to another through, lose them, or send them by way of the forwarder."""
+        """Let the packets from one site to another through, drop them, or send them through the forwarder."""
         for priority, wanted in ((_CUT_PRIORITY, cut), (_DELAY_PRIORITY, delayed)):
             rule = (priority, source, target)
             if wanted and rule not in self._rules:
@@ -122,10 +123,10 @@ class Wiring:
                 self._rules.remove(rule)
 
     def add_delay_line(self) -> None:
-        """Make the pair of interfaces that the forwarder stands behind, if it is not there yet.
+        """Create the pair of interfaces for the forwarder, if it does not exist.
 
-        Without ARP a packet leaves with the interface's own address as its target: the far side's kernel takes no
-        notice of it, and the frame can be given back as it is. Without a forwarder it is lost.
+        Without ARP a packet leaves with the interface's own address as its target: the far side's kernel ignores it,
+        and the frame can be returned unchanged. Without a forwarder it is lost.
         """
         if self._netlink.link_lookup(ifname=ROUTER_SIDE):
             return
@@ -194,7 +195,7 @@ def _sysctl(name: str, value: str) -> None:
 
 
 def _shared_networks(site: int) -> tuple[str, ...]:
-    """What leads to a site besides its machines' own addresses; the machine is found by ARP."""
+    """The networks of a site besides its machines' own addresses; the machine is found by ARP."""
     return (f"{seats_network(site)}/18", f"{floating_network(site)}/23") if site else ()
 
 

@@ -1,1 +1,1 @@
-"""Sites on machines that are reached by ssh, and that systemd runs."""
+"""Sites of machines that are reached by ssh and run systemd."""

@@ -1,12 +1,12 @@
-"""Volumes of classes with commands of people's: each is one host's at a time, and goes to another with its content.
+"""Volumes of classes with users' commands: each belongs to one host at a time, and moves to another with its content.
 
-A host has a claim of each volume that is its own; one with a claim that is not mounted there is on its way, as after a
-boot, or where attaching was cut short (``VolumeFacts.arriving``). To take a volume from a host: the other one gets a
-claim, so that it can be seen where it goes; the former one, if it answers, lets nothing start with it any more, and
-refuses if something uses it; it is detached there; and it is attached. Each of this can be done again.
+A host has a claim of each volume that is its own; a claimed volume that is not mounted there is on its way, as after a
+boot, or after an interrupted attach (``VolumeFacts.arriving``). To take a volume from a host: the other one gets a
+claim, so that its target is visible; the former one, if it answers, starts nothing with it any more, and refuses if
+something uses it; it is detached there; and it is attached. Each of these steps can be repeated.
 
-When the former host does not answer, and this process has never seen it, nobody knows of which class a volume is. Then
-each re-attachable class is tried: its commands say whether there is such a volume.
+When the former host does not answer, and this process has never observed it, the class of a volume is unknown. Then
+each re-attachable class is tried: its commands report whether such a volume exists.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass, VolumeRequest,
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.wire import parsing
 
-#: Seconds to delete what is in a volume.
+#: Seconds to delete the content of a volume.
 _DELETE = 300.0
 
 
 class VolumeState(StrEnum):
-    """What a volume is to a host."""
+    """The relation of a volume to a host."""
 
     LOCAL = "local"
     ATTACHED = "attached"
-    CLAIMED = "claimed"  # it is to be attached there
-    AWAY = "away"  # the disk of its class is not mounted: it is not known
+    CLAIMED = "claimed"  # it must be attached there
+    AWAY = "away"  # the disk of its class is not mounted: unknown
 
 
-#: By storage class: what a host has of one name.
+#: By storage class: what a host has under one name.
 Stands = Mapping[str, VolumeState]
 _HAS = (VolumeState.LOCAL, VolumeState.ATTACHED)
 
 
 class SshAttaching(SshHosts):
-    """Makes, moves and deletes volumes that commands of people's attach."""
+    """Creates, moves and deletes volumes that users' commands attach."""
 
     @override
     async def attach_volume(self, machine: str, name: str, source: str) -> Volume:
@@ -57,8 +57,8 @@ class SshAttaching(SshHosts):
             own, former = stands[here.name] or {}, stands[there.name]
             if any(each in _HAS for each in own.values()):
                 if there is not here and any(each in _HAS for each in (former or {}).values()):
-                    seen = f"machine {source} has one of that name as well"
-                    raise Conflict(doing, seen, "see which of them has the data; nothing was touched")
+                    seen = f"machine {source} also has a volume of that name"
+                    raise Conflict(doing, seen, "find out which of them has the data; nothing was changed")
                 return await self._volume(doing, here, name)
             for other, held in stands.items():
                 if other not in (here.name, there.name) and VolumeState.ATTACHED in (held or {}).values():
@@ -72,7 +72,7 @@ class SshAttaching(SshHosts):
     def _candidates(
         self, doing: str, name: str, source: str, own: Stands, former: Stands | None
     ) -> tuple[SshStorageClass, ...]:
-        """The classes that a volume may be of. Raises NotFound, Unavailable, PreconditionFailed for a local one."""
+        """The possible classes of a volume. Raises NotFound, Unavailable, PreconditionFailed for a local one."""
         known = {**(former or {}), **own}
         if former is None and not own and (seen := self._seen_classes.get((source, name))):
             known = {seen: VolumeState.CLAIMED if seen in self.reattachable else VolumeState.LOCAL}
@@ -95,7 +95,7 @@ class SshAttaching(SshHosts):
     async def _moved(
         self, doing: str, storage_class: SshStorageClass, name: str, here: SshHost, there: SshHost, *, answers: bool
     ) -> Volume | None:
-        """The volume, taken from ``there``; None where there is none of that class."""
+        """The volume, taken from ``there``; None where no such volume is of that class."""
         root = root_of(storage_class)
         await self._claimed(doing, root, name, here)
         if there is not here:
@@ -115,7 +115,7 @@ class SshAttaching(SshHosts):
         return read_volumes(doing, said)[0]
 
     async def _released(self, doing: str, root: str, name: str, here: SshHost, there: SshHost) -> None:
-        """Nothing starts with it any more where it was."""
+        """Nothing starts with it any more at its former host."""
         try:
             await self._ask(there, "release", root, name, doing=doing, deadline=QUICK)
         except LeaseLost:
@@ -134,7 +134,7 @@ class SshAttaching(SshHosts):
     async def command(
         self, doing: str, storage_class: SshStorageClass, which: str, name: str, host: SshHost, **more: object
     ) -> bool:
-        """Run a command of a class's about a volume. Whether there is such a one. Raises Unavailable, TimedOut."""
+        """Run a class's command about a volume. Whether the volume exists. Raises Unavailable, TimedOut."""
         commands = storage_class.commands
         assert commands is not None
         argv: tuple[str, ...] = getattr(commands, which)
@@ -149,40 +149,43 @@ class SshAttaching(SshHosts):
         return await run_command(f"{doing}: {which} of storage class {storage_class.name}", argv, asked)
 
     async def snapshot_volume(self, machine: str, name: str, snapshot: str) -> None:
-        """Have a consistent copy of what is in a volume now, by the name ``snapshot``. Nothing happens if there is one.
+        """Create a consistent copy of a volume's current content, with the name ``snapshot``. Nothing happens if it
+        exists.
 
-        Raises NotFound where there is no such volume, PreconditionFailed for a class that has no snapshots,
-        Unavailable, LeaseLost.
+        Raises NotFound where there is no such volume, PreconditionFailed for a class without snapshots, Unavailable,
+        LeaseLost.
         """
         doing, host = f"taking snapshot {snapshot} of volume {name} on machine {machine}", self.host(machine)
         await self._ask(host, "admit", doing=doing, deadline=QUICK)
         held = await self.stands_at(doing, name, host)
         storage_class = next((self._classes[each] for each, stand in held.items() if stand in _HAS), None)
         if storage_class is None:
-            raise NotFound(doing, "there is no such volume")
+            raise NotFound(doing, "it has no such volume")
         if storage_class.commands is None or not storage_class.commands.snapshot:
             raise PreconditionFailed(doing, f"storage class {storage_class.name} has no command that takes snapshots")
         if not await self.command(doing, storage_class, "snapshot", name, host, snapshot=snapshot):
-            raise NotFound(doing, f"the storage of class {storage_class.name} knows no such volume")
+            raise NotFound(doing, f"the storage of class {storage_class.name} has no such volume")
 
     async def _create_attached(self, machine: str, name: str, storage_class: SshStorageClass) -> Volume:
-        """See Site.create_volume: one that exists in people's storage is attached, unless another host has it."""
-        doing, host, root = f"making volume {name} on machine {machine}", self.host(machine), root_of(storage_class)
+        """See Site.create_volume: one that exists in the user's storage is attached, unless another host has it."""
+        doing, host, root = f"creating volume {name} on machine {machine}", self.host(machine), root_of(storage_class)
         async with self._unit_locks["", name]:
             stands = await self._stands_of(doing, name, host)
             for other, held in stands.items():
                 if other != host.name and any(
                     each in (VolumeState.ATTACHED, VolumeState.CLAIMED) for each in (held or {}).values()
                 ):
-                    raise Conflict(doing, f"host {other} has it", "see which of them has the data; nothing was touched")
+                    raise Conflict(
+                        doing, f"host {other} has it", "find out which of them has the data; nothing was changed"
+                    )
             if (stands[host.name] or {}).get(storage_class.name) is VolumeState.ATTACHED:
                 return await self._volume(doing, host, name)
             await self._claimed(doing, root, name, host)
             try:
                 if not await self.command(doing, storage_class, "attach", name, host, make=True):
-                    raise Unavailable(doing, f"attach of storage class {storage_class.name} made none")
+                    raise Unavailable(doing, f"attach of storage class {storage_class.name} created none")
             except Unavailable:
-                with suppress(QuarterdeckError):  # what is said is why it was not made
+                with suppress(QuarterdeckError):  # its output says why it was not created
                     await self._disclaimed(doing, root, name, host)
                 raise
             said = await self._ask(host, "settle", root, name, doing=doing, deadline=QUICK)
@@ -190,7 +193,7 @@ class SshAttaching(SshHosts):
         return read_volumes(doing, said)[0]
 
     async def _delete_attached(self, host: SshHost, name: str) -> None:
-        """Delete what is in a volume, and detach it, if the host has it or a claim of it."""
+        """Delete the content of a volume, and detach it, if the host has it or a claim of it."""
         doing = f"deleting volume {name} on machine {host.name}"
         for each in await self.stands_at(doing, name, host):
             storage_class = self._classes[each]
@@ -204,7 +207,7 @@ class SshAttaching(SshHosts):
                 await self._disclaimed(doing, root_of(storage_class), name, host)
 
     async def _destroy_attached(self, host: SshHost) -> None:
-        """Delete what is in all volumes of which a host has a claim, and detach them."""
+        """Delete the content of all volumes of which a host has a claim, and detach them."""
         if not self._roots(host):
             return
         doing = f"clearing host {host.name}"
@@ -216,8 +219,8 @@ class SshAttaching(SshHosts):
             await self._ask(host, "forget-class", root_of(self._classes[each]), doing=doing, deadline=QUICK)
 
     async def _is_whole(self, doing: str, storage_class: SshStorageClass, name: str, host: SshHost) -> bool:
-        """Have a volume of which a host has a claim be attached there. False where another one has it, or nobody.
-        Raises Unavailable where that cannot be known.
+        """Attach a volume of which a host has a claim. False where another host has it, or none. Raises Unavailable
+        where that is unknown.
         """
         stands = await self._stands_of(doing, name, host)
         if (stands[host.name] or {}).get(storage_class.name) is VolumeState.ATTACHED:
@@ -236,8 +239,8 @@ class SshAttaching(SshHosts):
         return next(each for each in read_volumes(doing, said) if each.name == name)
 
     async def _stands_of(self, doing: str, name: str, needed: SshHost) -> Mapping[str, Stands | None]:
-        """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one. What is
-        older than what another one has attached is nobody's: see ``_without_old_claims``.
+        """What each host has of that name; None for one that does not answer, unless it is the ``needed`` one. A claim
+        that is older than another host's attached volume is void: see ``_without_old_claims``.
         """
         hosts = [each for each in self._settings.hosts if MachineRole.CONTROL in each.roles]
 
@@ -268,7 +271,7 @@ class SshAttaching(SshHosts):
         return {storage_class: stand for storage_class, (stand, _) in (await self._held_at(doing, name, host)).items()}
 
     async def _held_at(self, doing: str, name: str, host: SshHost) -> Mapping[str, tuple[VolumeState, int]]:
-        """The same, each with since when it is to be that host's."""
+        """The same, each with the start of its claim."""
         said = await self._ask(host, "where", name, *self._roots(host), doing=doing, deadline=QUICK)
         with parsing(f"{doing}, on host {host.name}", said) as text:
             rows = (line.split() for line in text.splitlines())

@@ -1,4 +1,4 @@
-"""Setting up a host for a user who may do there what quarterdeck does, and nothing else."""
+"""Setting up a host for a user with exactly the rights that quarterdeck needs."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ mv -f /etc/sudoers.d/.quarterdeck.new /etc/sudoers.d/quarterdeck
 
 
 def sudoers(user: str) -> str:
-    """What a user may do as root: one program, to which everything else is said over its standard input."""
+    """The rights of a user as root: one program, which gets all requests over its standard input."""
     return f"Defaults:{user} !requiretty\n{user} ALL=(root) NOPASSWD: {INSTALLED} serve *"
 
 
 def bootstrap_script(
     *, user: str, keys: Sequence[str], script: str, paths: Sequence[str] = (), probe: bool = False
 ) -> str:
-    """What root runs on a host. ``keys``: lines of public keys that are let in, which can do nothing but run programs,
-    and with ``probe`` make connections through sshd. ``script``: quarterdeck's part of a host. ``paths``: where volumes
-    may be, besides its own folder.
+    """The script that root runs on a host. ``keys``: lines of authorized public keys, which can only run programs, and
+    with ``probe`` make connections through sshd. ``script``: quarterdeck's part of a host. ``paths``: where volumes may
+    be, besides its own folder.
     """
     assert _END not in script
     options = "restrict,port-forwarding" if probe else "restrict"
@@ -82,7 +82,7 @@ def bootstrap_script(
 
 
 async def applied(login: Login, script: str) -> str:
-    """Run it on a host, as who may; what it said. Raises Unavailable, PreconditionFailed."""
+    """Run it on a host, as a user with the rights; returns its output. Raises Unavailable, PreconditionFailed."""
     doing = f"setting up host {login.host}"
     link = await HostLink.made(login)
     try:

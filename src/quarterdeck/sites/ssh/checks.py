@@ -1,4 +1,4 @@
-"""What stands in the way of planes on hosts, judged from what these said. Pure."""
+"""The problems of hosts for planes, judged from the hosts' facts. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from quarterdeck.sites.ssh.facts import ClassFacts, HostFacts, Reachability
 from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.wire import PROTOCOL, script_digest
 
-#: Older ones lack what units are hardened with, and what the script is written in.
+#: Older ones lack the hardening of units, and features that the script uses.
 LEAST_SYSTEMD, LEAST_BASH = 245, 5
-#: Seconds: where etcd's own line for its disk is, and where elections begin.
+#: Seconds: etcd's own recommendation for its disk, and the limit beyond which elections begin.
 SLOW_SYNC, MOST_SYNC = 0.010, 0.500
 #: Bytes: for programs and a small database; for some time.
 LEAST_DISK, ENOUGH_DISK = 2**30, 5 * 2**30
-#: Bytes: what a replica's programs take with an empty database.
+#: Bytes: the memory of a replica's programs with an empty database.
 REPLICA_MEMORY = 700 * 2**20
-#: Seconds that clocks may differ: that nobody notices, and that certificates and leases bear.
+#: Seconds that clocks may differ: without any effect, and within the tolerance of certificates and leases.
 CLOCK_NOTICED, CLOCK_MOST = 2.0, 30.0
-#: Seconds between hosts of one site: where etcd's heartbeats should be set for it, and where it gets none in time.
+#: Seconds between hosts of one site: where etcd's heartbeats should be adjusted, and where they fail.
 FAR, TOO_FAR = 0.020, 0.180
 DNS_PORT = 53
 #: Seconds from which on a login, or sudo, is slow.
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """This host, from which all is driven: its architecture, and what hosts know its home by."""
+    """This host, which drives all planes: its architecture, and the id by which hosts know its home."""
 
     architecture: str
     owner: str
@@ -44,11 +44,11 @@ class Here:
 
 
 def ports_of_host(settings: SshSettings, host: SshHost) -> tuple[int, ...]:
-    """The TCP ports that the first plane of a site listens at on a host."""
+    """The TCP ports on which the first plane of a site listens on a host."""
     found: list[int] = []
     if MachineRole.CONTROL in host.roles:
         found += _of_replica(settings).values()
-        if settings.promoted_addresses:  # clients of a plane with one come to its apiserver itself
+        if settings.promoted_addresses:  # clients of a plane with one connect to its apiserver itself
             found.append(load_balancer_port(0))
     if MachineRole.EDGE in host.roles:
         found += (load_balancer_port(0), balancer_status_port(0))
@@ -70,12 +70,12 @@ def ports_between(settings: SshSettings, source: SshHost, target: SshHost) -> tu
 
 
 def _of_replica(settings: SshSettings) -> dict[str, int]:
-    """The ports of a replica of a site's first plane, by what they are for."""
+    """The ports of a replica of a site's first plane, by their use."""
     return beside_balancers(ports_of(0)) if settings.balanced else ports_of(0)
 
 
 def judge_host(host: SshHost, facts: HostFacts, here: Here) -> Iterator[HostFinding]:
-    """What is not well at a host by itself."""
+    """The problems of a host by itself."""
     found = (
         *_rights(host, facts),
         *_system(facts, here),
@@ -88,25 +88,25 @@ def judge_host(host: SshHost, facts: HostFacts, here: Here) -> Iterator[HostFind
 def _rights(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
     bootstrap = f"'quarterdeck site bootstrap {host.login.host}'"
     if facts.rights == "no-sudo":
-        yield _refuse("sudo", "there is no sudo, and the user is not root", bootstrap)
+        yield _refuse("sudo", "sudo is not installed, and the user is not root", bootstrap)
     elif facts.rights == "none":
-        said = f": it said: {facts.refused}" if facts.refused else ""
+        said = f": its output: {facts.refused}" if facts.refused else ""
         seen = f"the user is not root, and sudo does not run what is needed without a password{said}"
         yield _refuse("sudo", seen, bootstrap)
     elif facts.rights == "script" and facts.script not in ("", _answer_of_ours()):
         seen = (
-            f"the installed script is of another quarterdeck, and the user may not replace it (it said: {facts.script})"
+            f"the installed script is of another quarterdeck, and the user may not replace it (output: {facts.script})"
         )
         yield _refuse("script", seen, f"run {bootstrap} again")
     if facts.sudo_took > SLOW_LOGIN:
-        seen = f"sudo takes {facts.sudo_took:.0f} s: each connection is made so slowly"
-        yield _warn("sudo", seen, "see that the host can resolve its own name ('getent hosts $(hostname)')")
+        seen = f"sudo takes {facts.sudo_took:.0f} s, which delays each connection"
+        yield _warn("sudo", seen, "make sure that the host can resolve its own name ('getent hosts $(hostname)')")
     if facts.login_took > SLOW_LOGIN:
         yield _warn("ssh", f"logging in takes {facts.login_took:.0f} s", "see UseDNS of its sshd, and its PAM modules")
 
 
 def _answer_of_ours() -> str:
-    """What the script of this quarterdeck answers to one that asks for another digest (host/9-session.sh)."""
+    """The answer of this quarterdeck's script to another digest (host/9-session.sh)."""
     return f"other {PROTOCOL} {script_digest()}"
 
 
@@ -114,14 +114,14 @@ def _system(facts: HostFacts, here: Here) -> Iterator[Finding]:
     if _major(facts.bash) < LEAST_BASH:
         yield _refuse("bash", f"it has {facts.bash or 'none'}", f"install bash {LEAST_BASH} or newer")
     if not facts.runs_systemd:
-        yield _refuse("systemd", "it is not what runs this host", "use a host with systemd")
+        yield _refuse("systemd", "it is not the init system of this host", "use a host with systemd")
     elif _major(facts.systemd) < LEAST_SYSTEMD:
         yield _refuse("systemd", f"it has {facts.systemd}", f"use one with systemd {LEAST_SYSTEMD} or newer")
     if facts.missing:
         yield _refuse("programs", f"not installed: {', '.join(facts.missing)}", "install them from its distribution")
     if facts.architecture != here.architecture:
         seen = (
-            f"it is {facts.architecture or 'not known'}, and programs come from this host, which is {here.architecture}"
+            f"it is {facts.architecture or 'unknown'}, and programs come from this host, which is {here.architecture}"
         )
         yield _refuse("architecture", seen, "drive it from a host of its own architecture")
     if facts.cgroups and facts.cgroups != "cgroup2fs":
@@ -149,7 +149,7 @@ def _room(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
 def _disk(name: str, seen: ClassFacts) -> Iterator[Finding]:
     where = f"storage class {name} ({seen.folder})"
     if not seen.there:
-        yield _refuse("disk", f"{where}: there is no such folder", "mount its disk, or make the folder")
+        yield _refuse("disk", f"{where}: the folder does not exist", "mount its disk, or create the folder")
         return
     if seen.unwritable:
         step = f"see 'findmnt -T {seen.folder}' on the host, and make the folder writable"
@@ -184,10 +184,10 @@ def _clock(facts: HostFacts) -> Iterator[Finding]:
 
 
 def judge_ports(settings: SshSettings, host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
-    """Who has ports already that planes would have. Of a host on which planes run, what is theirs is not told apart."""
+    """Ports of planes that other programs use. On a host with planes, their own ports are not distinguished."""
     for name, pid in facts.processes:
         seen = f"{name} runs there (process {pid}), and is not quarterdeck's"
-        yield HostFinding(host.name, _warn("foreign", seen, "planes get other ports; see that it is meant to be there"))
+        yield HostFinding(host.name, _warn("foreign", seen, "planes get other ports; check that it belongs there"))
     if facts.units:
         return
     taken = facts.listening(host.address)
@@ -206,41 +206,43 @@ def judge_ports(settings: SshSettings, host: SshHost, facts: HostFacts) -> Itera
         )
     else:
         yield HostFinding(
-            host.name, _warn("ports", f"{words}; replicas get other ones", "see that its firewall lets them in")
+            host.name, _warn("ports", f"{words}; replicas get other ones", "check that its firewall lets them in")
         )
 
 
 def judge_floating(settings: SshSettings, host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
-    """Whether a host can have addresses that go over to another one, where its site has such for it."""
+    """Whether a host can have addresses that move to another one, where its site has such addresses for it."""
     floats = settings.floating_addresses and MachineRole.EDGE in host.roles
     serves = not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles)
     if not floats and not (settings.promoted_addresses and serves):
         return
     if seen := not_usable(facts.keepalived):
-        yield HostFinding(host.name, _refuse("keepalived", seen, "install it from its distribution, and no more"))
+        yield HostFinding(
+            host.name, _refuse("keepalived", seen, "install it from its distribution; no configuration is needed")
+        )
     if not facts.ip:
-        seen = "iproute2 is not installed: addresses that go over need it"
+        seen = "iproute2 is not installed: addresses that move need it"
         yield HostFinding(host.name, _refuse("programs", seen, "install it from its distribution"))
 
 
 def judge_listening(
     settings: SshSettings, host: SshHost, listening: Iterable[int], refused: Mapping[int, str]
 ) -> Iterator[HostFinding]:
-    """Where programs could not listen (``refused``: the words of the host, by port), and where that was not tried, so
-    that it is not known whether they would be reached.
+    """Ports at which programs could not listen (``refused``: the host's own errors, by port), and those that were not
+    tried, so that their reachability is unknown.
     """
     for port, words in sorted(refused.items()):
-        seen = f"nothing can listen at port {port} of {host.address}: {words or 'it was not said why'}"
+        seen = f"nothing can listen at port {port} of {host.address}: {words or 'no reason was given'}"
         step = "stop what has the port there: see 'ss -tanp', and 'ss -tanpB' for what is bound and does not listen"
         yield HostFinding(host.name, _refuse("ports", seen, step))
     unknown = sorted({*ports_of_host(settings, host)} - {*listening, *refused})
     if unknown:
         words = f"nothing could listen there to be connected to: port {', '.join(map(str, unknown))}"
-        yield HostFinding(host.name, _warn("network", words, "see that the firewalls let these through"))
+        yield HostFinding(host.name, _warn("network", words, "check that the firewalls let these through"))
 
 
 def judge_way(source: str, target: str, wanted: Iterable[int], way: Reachability | None) -> Iterator[HostFinding]:
-    """What is not well on the way from a host (or this one) to another."""
+    """The problems of the connection from a host (or this one) to another."""
     pair, wanted = f"{source} -> {target}", tuple(wanted)
     seen = way.ports if way is not None else {}
     closed: dict[str, list[int]] = {}
@@ -254,20 +256,20 @@ def judge_way(source: str, target: str, wanted: Iterable[int], way: Reachability
             "refused": "a connection is refused at port",
             "unknown": "not tried: port",
         }[how]
-        step = "have the firewall between them let it through" if how != "unknown" else "have both hosts answer first"
+        step = "make the firewall between them let it through" if how != "unknown" else "make both hosts answer first"
         yield HostFinding(pair, _refuse("firewall", f"{words} {', '.join(map(str, ports))}", step))
     if way is None:
         return
     if way.bulk is False and "open" in seen.values():
-        step = "see that the MTU is the same all the way, and that ICMP is let through"
+        step = "check that the MTU is the same all the way, and that ICMP is let through"
         yield HostFinding(pair, _refuse("mtu", "small packets arrive, and 64 KiB do not", step))
     if way.round_trip is not None and way.round_trip > FAR:
         words = f"{1000 * way.round_trip:.1f} ms for a round trip"
         if way.round_trip > TOO_FAR:
-            step = "a site's hosts are to be near each other: make two sites of them"
+            step = "the hosts of a site must be near each other: make two sites of them"
             yield HostFinding(pair, _refuse("distance", words, step))
         else:
-            yield HostFinding(pair, _warn("distance", words, "create planes with etcd.electionMilliseconds set for it"))
+            yield HostFinding(pair, _warn("distance", words, "create planes with a matching etcd.electionMilliseconds"))
 
 
 def summary(hosts: int, ways: Mapping[tuple[str, str], Reachability], findings: Sequence[HostFinding]) -> str:
@@ -276,7 +278,7 @@ def summary(hosts: int, ways: Mapping[tuple[str, str], Reachability], findings: 
     trips = [each.round_trip for each in ways.values() if each.round_trip is not None]
     far = f", at most {1000 * max(trips):.1f} ms apart" if trips else ""
     bad, odd = verdicts.count(Verdict.REFUSE), verdicts.count(Verdict.WARN)
-    return f"{hosts} host{'s' if hosts != 1 else ''}{far}: {bad} in the way, {odd} to look at"
+    return f"{hosts} host{'s' if hosts != 1 else ''}{far}: {bad} blocking, {odd} to check"
 
 
 def _refuse(check: str, seen: str, next_step: str) -> Finding:

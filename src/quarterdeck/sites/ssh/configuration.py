@@ -34,22 +34,22 @@ _KEYS = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
 _READING = 15.0
 _CERTIFICATE = "-cert-v01@openssh.com"
 _FAMILIES = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
-#: What ``ssh -G`` prints without a configuration, by the program and when it was installed (nanoseconds).
+#: The output of ``ssh -G`` without a configuration, by the program and its modification time (nanoseconds).
 _DEFAULTS: dict[tuple[str, int], Mapping[str, list[str]]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfiguration:
-    """How the ssh client connects to a host. ``jumps``: the hosts of ProxyJump, the first one first.
-    ``known_hosts_command``: KnownHostsCommand, which quarterdeck does not run ("" if none is set). ``options``: further
-    arguments of ``asyncssh.connect``.
-    """
+    """How the ssh client connects to a host."""
 
     host: str
     identities: tuple[Path, ...]
     known_hosts: tuple[Path, ...]
+    #: The hosts of ProxyJump, the first one first.
     jumps: tuple[Login, ...]
+    #: Further arguments of ``asyncssh.connect``.
     options: Mapping[str, Any]
+    #: KnownHostsCommand, which quarterdeck does not run; "": none is set.
     known_hosts_command: str = ""
 
 
@@ -63,7 +63,7 @@ async def client_configuration(login: Login) -> ClientConfiguration:
 
 
 async def _defaults(program: str, login: Login) -> Mapping[str, list[str]]:
-    """What ssh has where nothing is configured. It depends on the program alone, which runs for it once."""
+    """ssh's defaults without any configuration. They depend on the program alone, which runs once for them."""
     installed = program, Path(program).stat().st_mtime_ns
     if installed not in _DEFAULTS:
         _DEFAULTS[installed] = await _printed(login, [program, "-G", "-F", "/dev/null", "--", login.host])
@@ -85,7 +85,7 @@ async def _evaluated(program: str, login: Login) -> Mapping[str, list[str]]:
 
 
 async def _printed(login: Login, argv: Sequence[str], config: str = "") -> Mapping[str, list[str]]:
-    """What ``ssh -G`` prints, by keyword in lower case. Raises PreconditionFailed."""
+    """The output of ``ssh -G``, by keyword in lower case. Raises PreconditionFailed."""
     doing = "reading the configuration of ssh"
     try:
         ended = await run(argv, doing=doing, deadline=_READING, given=config.encode())
@@ -116,7 +116,7 @@ def _unreadable(login: Login, seen: str) -> PreconditionFailed:
 def _algorithms(found: Mapping[str, list[str]], defaults: Mapping[str, list[str]]) -> Mapping[str, list[str]]:
     """The configured lists of algorithms, as arguments of ``asyncssh.connect``.
 
-    ``ssh -G`` prints a list always. One that equals ssh's default is left to asyncssh, which supports other algorithms
+    ``ssh -G`` always prints a list. One that equals ssh's default is left to asyncssh, which supports other algorithms
     and prefers those of the known host keys. asyncssh raises ValueError for an algorithm that it does not support, and
     for an empty list: the former are left out, and where none is left, its default applies.
     """
@@ -133,7 +133,7 @@ def _algorithms(found: Mapping[str, list[str]], defaults: Mapping[str, list[str]
         if found.get(keyword) == defaults.get(keyword):
             continue
         names = [name for value in found.get(keyword, ()) for name in value.split(",")]
-        if option == "signature_algs":  # asyncssh names the signature, also where a certificate is shown
+        if option == "signature_algs":  # asyncssh names the signature algorithm, also for a certificate
             names = list(dict.fromkeys(name.removesuffix(_CERTIFICATE) for name in names))
         if usable := [name for name in names if name.encode() in known]:
             lists[option] = usable
@@ -143,7 +143,7 @@ def _algorithms(found: Mapping[str, list[str]], defaults: Mapping[str, list[str]
 def known_algorithms_first(
     algorithms: Sequence[str], known: asyncssh.SSHKnownHosts, host: str, port: int
 ) -> Sequence[str]:
-    """HostKeyAlgorithms with those of the known keys of a host first: an sshd shows one of its keys, by the client's
+    """HostKeyAlgorithms with those of the known keys of a host first: an sshd presents one of its keys, by the client's
     order, and another one than the known one would not be verified (``order_hostkeyalgs`` of OpenSSH's sshconnect2.c).
     """
     keys, authorities, *_ = known.match(host, "", None if port == 22 else port)
@@ -235,7 +235,7 @@ def _expanded(path: str) -> Path:
 
 
 def _public(identities: Sequence[Path]) -> list[str]:
-    """The public halves of keys: an agent is asked for no other ones with IdentitiesOnly."""
+    """The public halves of keys: with IdentitiesOnly an agent is used for no others."""
     halves = (each if each.suffix == ".pub" else Path(f"{each}.pub") for each in identities)
     return [str(each) for each in halves if each.is_file()]
 

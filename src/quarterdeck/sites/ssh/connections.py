@@ -1,4 +1,4 @@
-"""Connections to hosts: one for each login of a process, kept, and made anew when it broke."""
+"""Connections to hosts: one for each login of a process, kept, and replaced when it breaks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from quarterdeck.sites.ssh.session import Session
 from quarterdeck.sites.ssh.shells import HostLink, Shell, broke, last_words, printable, was_cut
 from quarterdeck.sites.ssh.wire import script, script_digest
 
-#: Where it is on a host, as root's.
+#: The script's path on a host, owned by root.
 INSTALLED = "/usr/local/lib/quarterdeck/host"
-#: Seconds for which whoever asks waits for a connection; for one to a host whose sshd answers, and which is only slow
-#: to let the user in; and where the last try came to nothing.
+#: Seconds for which a caller waits for a connection; for one to a host whose sshd answers, and which is only slow to
+#: log the user in; and after a failed attempt.
 PATIENCE = 4.0
 PATIENCE_ALIVE = 30.0
 AGAIN = 0.3
 #: Seconds for sudo, which may wait for the resolver of its host several times.
 BECOMING_ROOT = 60.0
-#: Seconds from which on a host is said to be slow to let the user in.
+#: Seconds beyond which a host is reported to be slow to log the user in.
 SLOW = 3.0
-#: Seconds between two tries. After a refusal they double, up to the longest: hosts log each try of a login and of sudo,
-#: and may lock the account; and what a person has corrected is to be found within half a minute.
+#: Seconds between two attempts. After a refusal they double, up to the longest: hosts log each attempt of a login and
+#: of sudo, and may lock the account; and a correction must take effect within half a minute.
 _PAUSE = 1.0
 _LONGEST_PAUSE = 20.0
 _INSTALLING = 60.0
@@ -45,13 +45,13 @@ _PUT = (
     f" && cat > {INSTALLED}.new-$$ &&"
     f" chmod 755 {INSTALLED}.new-$$ && mv -f {INSTALLED}.new-$$ {INSTALLED}'"
 )
-#: How the answer of the script begins.
+#: The first word of the script's answer.
 _GREETINGS = {"quarterdeck", "other", "owned", "no-systemd", "unprepared"}
 
 
 @dataclass(eq=False)
 class HostConnection:
-    """The connection to one host, made when it is first needed. ``owner``: whose the host is to be."""
+    """The connection to one host, opened when it is first needed. ``owner``: the expected owner of the host."""
 
     login: Login
     owner: str
@@ -61,23 +61,23 @@ class HostConnection:
     _connecting: asyncio.Task[Session] | None = None
     _failed: QuarterdeckError | None = None
     _tried: float = 0.0
-    #: Seconds between the start of the last try, which failed, and the next one.
+    #: Seconds between the start of the last failed attempt and the next one.
     _pause: float = 0.0
     _stage: str = ""
     _took: dict[str, float] = field(default_factory=dict)
     packing: str = "gzip"
-    #: What is known of the host since this connection was made: it may be another one the next time.
+    #: Facts of the host since this connection was opened: it may be another one the next time.
     known: set[str] = field(default_factory=set)
     locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was heard since somebody waited in vain."""
+        """Whether nothing was received since a caller timed out."""
         return self._failed is not None or (self._session is not None and self._session.silent)
 
     @property
     def slowness(self) -> str:
-        """What took long when the user was let in ("" if nothing did), for people."""
+        """What took long during the login ("" if nothing did), for people."""
         slow = [f"{stage} took {took:.0f} s" for stage, took in self._took.items() if took > SLOW]
         return ", ".join(slow)
 
@@ -95,7 +95,7 @@ class HostConnection:
         body: bytes = b"",
         cancels: bool = False,
     ) -> bytes:
-        """See ``Session.ask``. Raises besides what keeps a connection from being made."""
+        """See ``Session.ask``. Also raises the errors of opening a connection."""
         session = await self._connected(doing)
         return await session.ask(*words, doing=doing, deadline=deadline, fence=fence, body=body, cancels=cancels)
 
@@ -108,7 +108,7 @@ class HostConnection:
             self._tried = now
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(_looked_at)
-        # It goes on when nobody waits for it: a handshake over a long way takes several round trips.
+        # It continues without waiting callers: a handshake over a long distance takes several round trips.
         await self._waited_for(self._connecting, now - self._tried)
         if not self._connecting.done():
             raise Unavailable(doing, f"{self.name}: {self._waiting_for(time.monotonic() - self._tried)}")
@@ -121,7 +121,7 @@ class HostConnection:
         raise error
 
     async def _waited_for(self, connecting: asyncio.Task[Session], tried_for: float) -> None:
-        """A host whose sshd answers is alive, and waited for longer; the first time, not for ever."""
+        """A host whose sshd answers is alive, and waited for longer; the first time, with a limit."""
         if self._failed is not None:
             await asyncio.wait((connecting,), timeout=AGAIN)
             return
@@ -169,7 +169,9 @@ class HostConnection:
             await self._install(link)
             session = await self._begun(link, digest)
         if session is None:
-            raise Unavailable("starting its script", "it was replaced meanwhile: another quarterdeck uses this host")
+            raise Unavailable(
+                "starting its script", "it was replaced in the meantime: another quarterdeck uses this host"
+            )
         return session
 
     async def _begun(self, link: HostLink, digest: str) -> Session | None:
@@ -196,7 +198,7 @@ class HostConnection:
         return Session(self.name, shell, shell.write, shell.close, since_boot)
 
     async def _install(self, link: HostLink) -> None:
-        doing = "putting its script there"
+        doing = "copying its script there"
         with self._timed("installing its script"):
             done = await link.run(
                 AS_ROOT + _PUT, doing=doing, deadline=_INSTALLING, body=await asyncio.to_thread(script)
@@ -205,7 +207,7 @@ class HostConnection:
             raise PreconditionFailed(doing, f"it ended with {done.code}{last_words(done.stderr, done.stdout)}", _SUDO)
 
     async def allow(self, doing: str, words: tuple[str, ...]) -> None:
-        """Let volumes be kept below these paths of the host, and its edge have these addresses."""
+        """Allow volumes below these paths of the host, and these addresses of its edge."""
         said = await self.ask("allowed", *words, doing=doing, deadline=_ALLOWING)
         missing = said.decode(errors="replace").split()
         if not missing:
@@ -229,7 +231,7 @@ class HostConnection:
             self._link = None
 
     async def close(self) -> None:
-        """End it; it is made again when it is needed again."""
+        """Close it; it is opened again when it is needed again."""
         if self._connecting is not None:
             self._connecting.cancel()
             with suppress(asyncio.CancelledError, QuarterdeckError):
@@ -239,7 +241,7 @@ class HostConnection:
 
 
 async def _greeting(shell: Shell) -> list[str]:
-    """The first words of the script; [] if it ended without. PAM modules of sudo may print something before."""
+    """The first words of the script; [] if it ended without any. PAM modules of sudo may print something before."""
     heard = b""
     try:
         async with asyncio.timeout(BECOMING_ROOT):
@@ -251,7 +253,7 @@ async def _greeting(shell: Shell) -> list[str]:
                 heard = line
     except TimeoutError:
         seen = f"nothing within {BECOMING_ROOT:.0f} s{last_words(heard.decode(errors='replace'))}"
-        step = "see why sudo is slow there: 'sudo -n true' (often the host cannot resolve its own name)"
+        step = "find out why sudo is slow there: 'sudo -n true' (often the host cannot resolve its own name)"
         raise TimedOut("becoming root", seen, step) from None
     except asyncio.IncompleteReadError:
         return []
@@ -260,13 +262,13 @@ async def _greeting(shell: Shell) -> list[str]:
 
 
 async def _refused(words: Sequence[str], shell: Shell) -> None:
-    """Judge what the script answered instead of a session; returns where it is an older one, which has ended."""
+    """Judge the script's answer to a refused session; returns where it is an older script, which has ended."""
     doing = "starting its script"
     match words:
         case ["other", protocol, _] if protocol.isdecimal():
             if int(protocol) > wire.PROTOCOL:
                 seen = "a newer quarterdeck has set it up"
-                raise PreconditionFailed(doing, seen, "use that one, or a newer one")
+                raise PreconditionFailed(doing, seen, "use that version, or a newer one")
             await shell.complaint()  # sshd may grant no further session before this one has ended
         case ["owned", owner]:
             seen = f"it belongs to another home of quarterdeck ({printable(owner)})"
@@ -286,17 +288,17 @@ def _unread(words: Sequence[str]) -> Unavailable:
 
 
 async def _ended_early(shell: Shell) -> None:
-    """Judge a session that ended without a word of the script: returns where the host has none."""
+    """Judge a session that ended before the script printed anything: returns where the host has none."""
     complaint = await shell.complaint()
     if was_cut(shell.code):
-        raise Unavailable("starting its script", complaint or "the session was cut before it said anything")
+        raise Unavailable("starting its script", complaint or "the session was cut before it printed anything")
     if shell.code in (126, 127) or "command not found" in complaint or "No such file" in complaint:
         return
     raise PreconditionFailed("becoming root", f"it ended with {shell.code}{last_words(complaint)}", _SUDO)
 
 
 def _looked_at(task: asyncio.Task[Session]) -> None:
-    """Whoever asks next is told, which may be nobody."""
+    """The next caller, if any, gets the error."""
     if not task.cancelled():
         task.exception()
 
@@ -305,8 +307,8 @@ _SUDO = "let the user run sudo without a password, or see 'quarterdeck site boot
 
 
 class HostConnections:
-    """The connections of one process. ``owner``: a name for whoever keeps planes on these hosts; a host that says that
-    it is another one's is refused.
+    """The connections of one process. ``owner``: the id of the home that manages planes on these hosts; a host that
+    reports another owner is refused.
     """
 
     def __init__(self, owner: str) -> None:
@@ -320,5 +322,5 @@ class HostConnections:
         return self._connections[login]
 
     async def close(self) -> None:
-        """End all of them."""
+        """Close all of them."""
         await asyncio.gather(*(each.close() for each in self._connections.values()))

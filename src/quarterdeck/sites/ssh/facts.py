@@ -1,4 +1,4 @@
-"""What hosts say of themselves and of each other before anything is put on them, read. Pure."""
+"""Parsing the facts of hosts, about themselves and each other, before anything is installed. Pure."""
 
 from __future__ import annotations
 
@@ -13,30 +13,24 @@ from quarterdeck.sites.ssh.wire import not_parsed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassFacts:
-    """Where volumes of a class are to be: ``free`` bytes, and how long (seconds) each of a hundred small writes took to
-    be on the disk. ``there``: whether there is such a folder. ``unwritable``: the words of the host where no file could
-    be written there.
-    """
+    """The folder for volumes of a class."""
 
     folder: str
+    #: Whether the folder exists.
     there: bool
+    #: Bytes.
     free: int = 0
     syncs: tuple[float, ...] = ()
+    #: The host's error where no file could be written there.
     unwritable: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """A host as it says that it is. ``rights``: whom its script would run as: ``root``, ``sudo`` (any program),
-    ``script`` (that alone), ``none`` or ``no-sudo``. Memory in bytes. ``clock``: how far it is ahead of this host's
-    (seconds). ``tables``: what listens, as the kernel lists it, by protocol. ``processes``: programs of control planes
-    that are not quarterdeck's, with their process id. ``units``: how many services of quarterdeck's run.
-    ``keepalived``: its version ("": there is none); ``ip``: whether iproute2 is there. ``refused``: what sudo said when
-    it refused; ``script``: what the installed script answered to a user who may run that alone; ``login_took``,
-    ``sudo_took``: seconds. ``instances``: how many of the inotify instances that a plane takes could be opened at once;
-    ``open_files``: how many a service gets; None where that was not tried.
-    """
+    """The facts of a host, as it reports them."""
 
+    #: The user that its script would run as: ``root``, ``sudo`` (any program), ``script`` (that alone), ``none`` or
+    #: ``no-sudo``.
     rights: str = "none"
     bash: str = ""
     systemd: str = ""
@@ -44,40 +38,53 @@ class HostFacts:
     architecture: str = ""
     cgroups: str = ""
     owner: str = ""
+    #: The number of quarterdeck's services.
     units: int = 0
+    #: Bytes.
     memory: int = 0
     free_memory: int = 0
+    #: Seconds by which its clock is ahead of this host's.
     clock: float = 0.0
     missing: tuple[str, ...] = ()
     classes: Mapping[str, ClassFacts] = field(default_factory=dict)
+    #: The listening sockets, from the kernel's tables, by protocol.
     tables: Mapping[str, str] = field(default_factory=dict)
+    #: Programs of other control planes, with their process id.
     processes: tuple[tuple[str, str], ...] = ()
+    #: Its version; "": not installed.
     keepalived: str = ""
+    #: Whether iproute2 is installed.
     ip: bool = False
+    #: The error of sudo.
     refused: str = ""
+    #: The answer of the installed script to a user who may only run that.
     script: str = ""
+    #: Seconds.
     login_took: float = 0.0
+    #: Seconds.
     sudo_took: float = 0.0
+    #: How many of the inotify instances that a plane needs could be opened at once; None: not tried.
     instances: int | None = None
+    #: The limit of a service; None: not tried.
     open_files: int | None = None
 
     def listening(self, address: str, protocol: str = "tcp") -> frozenset[int]:
         """The ports at which something listens at an address of the host."""
         table = self.tables.get(protocol, "")
-        # the kernel has no state of its own for datagrams that are waited for
+        # the kernel has no listening state for datagrams
         waiting = table.replace(" 07 ", " 0A ") if protocol == "udp" else table
         return frozenset(each.port for each in listening_ends(waiting, (address,)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachability:
-    """What came of connecting from one host to another: by port ``open``, ``silent`` (nothing came back) or
-    ``refused``. ``round_trip``: seconds; None when nothing is open. ``bulk``: whether 64 KiB arrived; None when that
-    was not tried.
-    """
+    """The result of connecting from one host to another."""
 
+    #: By port: ``open``, ``silent`` (nothing came back) or ``refused``.
     ports: Mapping[int, str]
+    #: Seconds; None when nothing is open.
     round_trip: float | None = None
+    #: Whether 64 KiB arrived; None when that was not tried.
     bulk: bool | None = None
 
 
@@ -116,17 +123,19 @@ class _Said:
                 self.words[key] = words
 
     def first(self, key: str) -> str:
-        """The first word of that key; "" where there is none."""
+        """The first value of that key; "" where there is none."""
         return next(iter(self.words.get(key, [])), "")
 
     def number(self, key: str) -> int | None:
-        """A number that a host may not know. Raises ValueError."""
+        """A number that may be missing. Raises ValueError."""
         word = self.first(key)
         return int(word) if word else None
 
 
 def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
-    """What a host said (check/facts.sh), asked and answered at these times of this host's clock. Raises Corrupt."""
+    """The output of a host (check/facts.sh), requested and received at these times of this host's clock. Raises
+    Corrupt.
+    """
     found, line = _Said(), ""
     try:
         for line in said.splitlines():
@@ -160,7 +169,7 @@ def read_facts(doing: str, said: str, before: float, after: float) -> HostFacts:
 
 
 def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, str]]:
-    """The ports at which a host listens, and those at which it cannot, with its words (check/listen.sh)."""
+    """The ports at which a host listens, and those at which it cannot, with its errors (check/listen.sh)."""
     listens: list[int] = []
     refused: dict[int, str] = {}
     for line in lines:
@@ -170,12 +179,12 @@ def read_listening(lines: Iterable[str]) -> tuple[tuple[int, ...], Mapping[int, 
             case ["failed", port, *words] if port.isdecimal():
                 refused[int(port)] = " ".join(words)
             case _:
-                continue  # what a program of the login shell prints besides
+                continue  # other output of programs of the login shell
     return tuple(listens), refused
 
 
 def read_ways(doing: str, said: str) -> Mapping[str, Reachability]:
-    """What came of connecting from a host to others (check/connect.sh), by their name. Raises Corrupt."""
+    """The results of connecting from a host to others (check/connect.sh), by their name. Raises Corrupt."""
     ports: dict[str, dict[int, str]] = {}
     trips: dict[str, float] = {}
     bulk: dict[str, bool] = {}
@@ -193,7 +202,7 @@ def read_ways(doing: str, said: str) -> Mapping[str, Reachability]:
                 case [("open" | "silent" | "refused" | "came" | "lost"), *_] as other:
                     raise ValueError(f"{other}")
                 case _:
-                    continue  # what a program of the login shell prints besides
+                    continue  # other output of programs of the login shell
     except ValueError as error:
         raise not_parsed(doing, line, error) from error
     return {
@@ -207,7 +216,7 @@ def _names(*maps: Mapping[str, object]) -> Iterable[str]:
 
 
 def _ahead(clock: str, before: float, after: float) -> float:
-    """How far a clock is ahead, as far as the time that its word took leaves that open: it was read at the end."""
+    """How far a clock is ahead, as far as the duration of the answer shows it: it was read at the end."""
     if not clock:
         return 0.0
     read = float(clock.replace(",", "."))
@@ -216,16 +225,14 @@ def _ahead(clock: str, before: float, after: float) -> float:
     return read - after if read > after else read - before
 
 
-# What came of trying on a host what will be done there later: writing files, executing them, starting units. Pure.
+# The results of actions on a host that will be needed later: writing files, executing them, starting units. Pure.
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "ftp_proxy")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFailure:
-    """Something that could not be done. ``how``: ``write`` or ``execute``; ``what``: for which files; ``said``: the
-    words of the host.
-    """
+    """A failed action. ``how``: ``write`` or ``execute``; ``what``: for which files; ``said``: the host's error."""
 
     how: str
     folder: str
@@ -235,7 +242,7 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialFacts:
-    """``environment``: the names of variables that systemd gives to all services, besides those that all hosts have.
+    """``environment``: the names of variables that systemd gives to all services, besides those of all hosts.
     ``enforcing``: whether SELinux denies what its policy does not allow.
     """
 
@@ -245,7 +252,7 @@ class TrialFacts:
 
 
 def read_trials(said: str) -> TrialFacts:
-    """What a host said (check/trial.sh). Lines of other pieces of the check are left out."""
+    """The output of a host (check/trial.sh). Lines of other parts of the check are ignored."""
     failures: list[FileFailure] = []
     names: list[str] = []
     enforcing = False
@@ -263,7 +270,7 @@ def read_trials(said: str) -> TrialFacts:
 
 
 def judge_trials(host: SshHost, trials: TrialFacts) -> Iterator[HostFinding]:
-    """What cannot be done on a host, and what its settings would do to programs of planes."""
+    """The failed actions of a host, and the effect of its settings on programs of planes."""
     for each in trials.failures:
         verb = "written" if each.how == "write" else "executed"
         seen = f"{each.what} in {each.folder} cannot be {verb}: {each.said}"
@@ -292,7 +299,7 @@ def _advice(failure: FileFailure, trials: TrialFacts) -> str:
     if failure.how == "write":
         return f"see 'findmnt -T {failure.folder}' and 'df {failure.folder}' on the host"
     if trials.enforcing and "systemd" in words:
-        return "see 'ausearch -m avc -ts recent' on the host, and let init_t execute files of type bin_t there"
+        return "see 'ausearch -m avc -ts recent' on the host, and allow init_t to execute files of type bin_t there"
     return (
         f"remount the file system of {failure.folder} without noexec: see 'findmnt -T {failure.folder}', and /etc/fstab"
     )

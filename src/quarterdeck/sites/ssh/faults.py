@@ -1,4 +1,4 @@
-"""Faults on the machines of an ssh site, for drills: made and undone by the host itself."""
+"""Faults on the machines of an ssh site, for drills: the host itself makes and undoes them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from quarterdeck.sites.ssh.hosts import SshHost
 from quarterdeck.sites.ssh.wire import faults, parsing
 
 _CANNOT = {
-    FaultKind.SET_CLOCK: "the clock of a host is that of all that runs on it",
+    FaultKind.SET_CLOCK: "the clock of a host is shared by all that runs on it",
     FaultKind.KILL_MANAGER: "a manager is on no machine",
 }
 
 
 class SshFaults(SshHosts, Faults):
-    """Makes faults. A host whose machine is "off" has killed its units, and says and hears nothing but to whoever made
-    the fault; it answers with that alone.
+    """Makes faults. A host whose machine is "off" has killed its units, and drops all packets except those of the
+    fault's maker; it answers only with its state.
     """
 
     @property
@@ -64,7 +64,7 @@ class SshFaults(SshHosts, Faults):
         try:
             with needs_well(doing):
                 await self._with_faults(host, "fault", *words, doing=doing, body=said)
-        except QuarterdeckError:  # nothing was done: one that was made before is still ours to undo
+        except QuarterdeckError:  # nothing was done: an earlier fault is still ours to undo
             if before is not None:
                 self._made[fault.machine] = before
             else:
@@ -80,14 +80,14 @@ class SshFaults(SshHosts, Faults):
     async def _with_faults(
         self, host: SshHost, verb: str, *words: str, doing: str, deadline: float = 4 * QUICK, body: bytes = b""
     ) -> bytes:
-        """Ask for what a host's script does only with what makes faults, which it has no longer than there is one."""
+        """Send a request together with the fault code, which a host's script has only during a fault."""
         makes = await asyncio.to_thread(faults)
         return await self._ask(host, verb, str(len(makes)), *words, doing=doing, deadline=deadline, body=makes + body)
 
     @override
     async def faults_made(self) -> tuple[Fault, ...]:
         """See Faults: those of hosts that answer."""
-        doing = f"looking for faults at site {self.name}"
+        doing = f"reading the faults at site {self.name}"
         hosts = self._settings.hosts
         said = await asyncio.gather(
             *(self._ask(each, "faults", doing=doing, deadline=QUICK) for each in hosts), return_exceptions=True

@@ -1,4 +1,4 @@
-"""The hosts of an ssh site: what is asked of them, and what is seen of them."""
+"""The hosts of an ssh site: requests to them, and their observation."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from quarterdeck.sites.ssh.hosts import SshHost, SshSettings, SshStorageClass, m
 from quarterdeck.sites.ssh.looks import HostLook, read_look
 from quarterdeck.sites.ssh.programs import Sender
 
-#: Seconds for a look: as long as what looks at members and apiservers has; and at a host of which nothing was heard
-#: since the one before.
+#: Seconds for an observation: as long as that of members and apiservers; and for a host that was silent in the previous
+#: one.
 _LOOK = 3.0
 _AGAIN = 1.0
 QUICK = 15.0
-#: What is known of a host that refused to allow a folder.
+#: Recorded for a host that refused to allow a folder.
 _REFUSED = "refused to allow"
 
 
@@ -48,7 +48,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         self._sender = sender
         self._looks: dict[str, Shared[Mapping[str, HostLook | None]]] = {}
         self._why: dict[str, str] = {}
-        #: By host and volume: what was seen, for when that host does not answer.
+        #: By host and volume: the last observation, for when that host does not answer.
         self._seen_classes: dict[tuple[str, str], str] = {}
 
     @property
@@ -90,8 +90,8 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         return await self._without_old_claims(looks) if self.reattachable else looks
 
     async def _without_old_claims(self, looks: Mapping[str, HostLook | None]) -> Mapping[str, HostLook | None]:
-        """A volume that was taken from a host which did not answer is that one's no more, whatever it says when it is
-        back. It is told so.
+        """A volume that was taken from a host which did not answer no longer belongs to it, whatever it reports when it
+        is back. It is informed.
         """
         seen = [each for each in looks.values() if each is not None]
         has: dict[str, int] = {}
@@ -110,12 +110,12 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
             current[host.name] = replace(known, volumes=tuple(each for each in known.volumes if each not in old))
             for each in old:
                 words = ("drop", root_of(self._classes[each.storage_class]), each.name, str(claims[each.name]))
-                with suppress(QuarterdeckError):  # it is told at the next look
-                    await self._ask(host, *words, doing=f"telling host {host.name} what it has no more", deadline=QUICK)
+                with suppress(QuarterdeckError):  # it is informed at the next observation
+                    await self._ask(host, *words, doing=f"releasing former volumes of host {host.name}", deadline=QUICK)
         return current
 
     async def _look_at(self, host: SshHost, below: str) -> HostLook | None:
-        doing, quick = f"looking at host {host.name}", self._hosts.at(host.login).silent
+        doing, quick = f"observing host {host.name}", self._hosts.at(host.login).silent
         try:
             words = ("look", below or "-", *self._roots(host))
             await self._try_to_allow(host, doing)
@@ -142,7 +142,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         )
 
     async def ask(self, machine: str, *words: str, doing: str, deadline: float = QUICK, body: bytes = b"") -> bytes:
-        """What a machine's host answers to a request (host/*.sh). Raises as wire.py says, and Unavailable."""
+        """The answer of a machine's host to a request (host/*.sh). Raises as wire.py says, and Unavailable."""
         return await self._ask(self.host(machine), *words, doing=doing, deadline=deadline, body=body)
 
     async def _ask(
@@ -155,19 +155,19 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         self, host: SshHost, *words: str, doing: str, deadline: float, body: bytes = b"", cancels: bool = False
     ) -> bytes:
         at = self._hosts.at(host.login)
-        if at.silent:  # it is not waited for as long as one that may be busy
+        if at.silent:  # it gets less time than one that may be busy
             deadline = min(deadline, _LOOK)
         try:
             return await at.ask(*words, doing=doing, deadline=deadline, fence=self._fence, body=body, cancels=cancels)
         except QuarterdeckError as error:
             if words[0] != "look" and isinstance(error, Unavailable | PreconditionFailed | InvalidInput):
-                at.known.clear()  # somebody may have changed the host: it is asked again
+                at.known.clear()  # a person may have changed the host: it is tried again
             if isinstance(error, Corrupt) or host.name in str(error):
                 raise
             raise type(error)(error.doing, f"host {host.name}: {error.seen}", error.next_step) from None
 
     async def _try_to_allow(self, host: SshHost, doing: str) -> None:
-        """Once for each connection: a host on which a folder cannot be allowed lives, and is looked at."""
+        """Once for each connection: a host on which a folder cannot be allowed is alive, and is observed."""
         at = self._hosts.at(host.login)
         if _REFUSED not in at.known:
             try:
@@ -176,7 +176,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
                 at.known.add(_REFUSED)
 
     async def _allow(self, host: SshHost, at: HostConnection, doing: str) -> None:
-        """Have the folders of storage classes be ones for volumes there, and it have addresses, once."""
+        """Allow volumes in the folders of storage classes, and its addresses, once."""
         words = tuple(each.path for each in self._classes.values() if each.path)
         if not {MachineRole.EDGE, MachineRole.CONTROL}.isdisjoint(host.roles):
             words += self._settings.promoted_addresses
@@ -189,12 +189,12 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
 
     @override
     async def _reached(self, name: str) -> HostMachine:
-        """Its host says with whatever it is asked that it is off, or does not answer."""
+        """Its host reports with every answer that it is off, or does not answer."""
         return self._machine(name)
 
     @override
     async def _admitted(self, name: str) -> HostMachine:
-        """Its host compares the fences with whatever it is asked."""
+        """Its host compares the fences at every request."""
         return self._machine(name)
 
     @override
@@ -206,7 +206,7 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
         return self._machine(machine)[0]
 
     def _roots(self, host: SshHost) -> tuple[str, ...]:
-        """Where the volumes of each class are: on hosts that run replicas."""
+        """The folders of each class's volumes: on hosts that run replicas."""
         if MachineRole.CONTROL not in host.roles:
             return ()
         return tuple(map(root_of, self._classes.values()))
@@ -218,12 +218,12 @@ class SshHosts(SeatingSite[HostMachine, SshStorageClass], FaultySite[HostMachine
 
 
 def root_of(storage_class: SshStorageClass) -> str:
-    """How a host is told of a storage class."""
+    """The description of a storage class for a host."""
     mark = "@" if storage_class.commands is not None else ""
     return f"{storage_class.name}={mark}{storage_class.path}"
 
 
-# What leads clients to an ssh site: addresses that its hosts have by turns, or a load balancer of the user's own.
+# What leads clients to an ssh site: addresses that move between its hosts, or the user's own load balancer.
 
 
 class SshAddresses(SshHosts, Floats, Leads, LedFromOutside):
@@ -251,11 +251,11 @@ class SshAddresses(SshHosts, Floats, Leads, LedFromOutside):
     @property
     @override
     def cannot_route(self) -> str:
-        """A check of the site tells of each host."""
+        """A check of the site reports it for each host."""
         return ""
 
     @override
     def routing(self, machine: str, unit: str) -> Routing:
-        """By the host's script, which lets the unit be no other program."""
+        """By the host's script, which accepts no other program for the unit."""
         self.host(machine)
         return Routing(argv=(INSTALLED, "vrrp", unit))

@@ -1,4 +1,4 @@
-"""Looking at hosts before anything is put on them: what they are, and whether they reach each other."""
+"""Checking hosts before anything is installed: their facts, and whether they reach each other."""
 
 from __future__ import annotations
 
@@ -44,16 +44,15 @@ from quarterdeck.sites.ssh.identity import Identified, Identity, judge_address, 
 from quarterdeck.sites.ssh.limits import instances_needed, judge_limits
 from quarterdeck.sites.ssh.shells import HostLink
 
-#: Seconds: for what a host is, with the writes that are timed; for all connections from one. Each has room for a slow
-#: sudo.
+#: Seconds: for a host's facts, with the timed writes; for all connections from one. Each has room for a slow sudo.
 _FACTS = 150.0
 _WAYS = 90.0
 _LISTENING = 45.0
 _CONNECT = 3.0
 _PIECES = Path(__file__).with_name("check")
 
-#: Runs a script as root where that may be, and says as what. The user's rights are tried, not asked for: by the
-#: commands that a session and the installation of its script take. The piece of check/*.sh comes as the first word.
+#: Runs a script as root where possible, and reports the rights. The rights are tested, not queried: by the commands
+#: that a session and the installation of its script need. The part of check/*.sh comes as the first word.
 _TRY_RIGHTS = f"""\
 piece=$1; shift
 told() {{  # RIGHTS, WHAT SUDO SAID
@@ -80,7 +79,7 @@ case $serves:$root in
 esac
 exec $s /bin/sh -c 'command -v bash > /dev/null || exit 0; exec bash -c "$@"' sh "$piece" check "$@"
 """
-#: Runs another one by the rights that were found: ``sudo`` or none.
+#: Runs another script with the rights that were found: ``sudo`` or none.
 _RUN = """\
 piece=$1 rights=$2; shift 2
 s=; [ "$rights" != sudo ] || s="sudo -n"
@@ -91,7 +90,7 @@ exec $s bash -c "$piece" check "$@"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reached:
     """A host that answers. ``ours``: where it listens for this check; ``refused``: the ports at which it cannot listen,
-    each with its words.
+    each with its error.
     """
 
     host: SshHost
@@ -104,13 +103,13 @@ class _Reached:
 
     @property
     def open(self) -> frozenset[int]:
-        """Where something listens at its address."""
+        """The listening sockets at its address."""
         return self.facts.listening(self.host.address) | {*self.ours}
 
 
 async def checked(settings: SshSettings, here: Here, others: Sequence[SshSettings] = ()) -> Checked:
-    """All that stands in the way of planes on these hosts. Nothing is changed there. ``others``: further sites, none of
-    whose hosts may be the same machine as one of these.
+    """All problems of these hosts for planes. Nothing is changed there. ``others``: further sites, none of whose hosts
+    may be the same machine as one of these.
     """
     findings: list[HostFinding] = []
     async with AsyncExitStack() as stack:
@@ -141,7 +140,7 @@ async def checked(settings: SshSettings, here: Here, others: Sequence[SshSetting
 
 
 async def _reached(host: SshHost, settings: SshSettings, stack: AsyncExitStack) -> _Reached | HostFinding:
-    doing = f"looking at host {host.name}"
+    doing = f"checking host {host.name}"
     try:
         began = time.monotonic()
         link = await HostLink.made(host.login)
@@ -167,7 +166,7 @@ async def _reached(host: SshHost, settings: SshSettings, stack: AsyncExitStack) 
 
 
 def _shown_key(link: HostLink) -> str:
-    """The host key that the host showed, in base64."""
+    """The host key that the host presented, in base64."""
     key = link.connection.get_server_host_key()
     return key.export_public_key().decode().split()[1] if key is not None else ""
 
@@ -176,7 +175,7 @@ async def _identified_elsewhere(
     settings: SshSettings, others: Sequence[SshSettings]
 ) -> tuple[list[Identified], list[HostFinding]]:
     """The hosts of other sites with their identities; a finding for those that cannot be compared. A host that a site
-    declares as ``settings`` does is the same one, which is no news.
+    declares with the same ``settings`` is the same one, which is no finding.
     """
     declared = {each.address for each in settings.hosts} | {each.login for each in settings.hosts}
     wanted = [(each, site.name) for site in others for each in site.hosts if not {each.address, each.login} & declared]
@@ -185,7 +184,7 @@ async def _identified_elsewhere(
         try:
             link = await HostLink.made(host.login)
             try:
-                doing = f"looking at host {host.name} of site {site}"
+                doing = f"checking host {host.name} of site {site}"
                 script = (_piece("identity"), "none")  # any user may read it
                 done = await link.run(_RUN, script, doing=doing, deadline=_FACTS)
                 identity = read_identity(doing, done.stdout, _shown_key(link))
@@ -202,12 +201,12 @@ async def _identified_elsewhere(
 
 
 def _not_compared(site: str, unknown: Sequence[str]) -> HostFinding:
-    seen = f"not known to be other machines than these, which do not answer: {', '.join(unknown)}"
+    seen = f"it is not known whether these, which do not answer, are other machines: {', '.join(unknown)}"
     return HostFinding(f"site {site}", Finding("machine", Verdict.WARN, seen, "check again when they answer"))
 
 
 async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitStack) -> _Reached:
-    """The host, listening where planes will, and nobody does yet."""
+    """The host, listening at the ports of planes that are not in use yet."""
     root = reached.facts.rights in ("root", "sudo")
     wanted = {*ports_of_host(settings, reached.host)} - reached.open
     ports = sorted(each for each in wanted if root or each >= LOW_PORTS)
@@ -221,11 +220,11 @@ async def _listening(reached: _Reached, settings: SshSettings, stack: AsyncExitS
 async def _listener(
     reached: _Reached, ports: Sequence[int]
 ) -> AsyncIterator[tuple[tuple[int, ...], Mapping[int, str]]]:
-    """The ports at which it listens, and those at which it cannot, with its words. It ends with its standard input."""
+    """The ports at which it listens, and those at which it cannot, with its errors. It ends with its standard input."""
     words = (_piece("listen"), reached.facts.rights, reached.host.address, *map(str, ports))
     try:
         shell = await reached.link.start(_RUN, words)
-    except (Unavailable, PreconditionFailed):  # the connections that are tried next say that it is lost
+    except (Unavailable, PreconditionFailed):  # the connections that are tried next report that it is lost
         yield (), {}
         return
     said: list[str] = []
@@ -282,8 +281,8 @@ def _tried(settings: SshSettings, source: _Reached, target: _Reached) -> tuple[i
 async def _from_here(
     settings: SshSettings, reached: Sequence[_Reached], here: Here
 ) -> dict[tuple[str, str], Reachability]:
-    """From this host, which drives all planes, to each: all that they listen at. (How far it is from them is no matter
-    of the site's.)
+    """From this host, which drives all planes, to each: all its listening ports. (Their distance from here does not
+    matter to the site.)
     """
 
     async def way(target: _Reached) -> Reachability:
@@ -297,7 +296,7 @@ async def _from_here(
 
 
 async def _at(target: _Reached, port: int) -> str:
-    """What comes of connecting from here: see ``Reachability``."""
+    """The result of connecting from here: see ``Reachability``."""
     try:
         async with asyncio.timeout(_CONNECT):
             _, writer = await asyncio.open_connection(target.host.address, port)
@@ -314,7 +313,7 @@ def _open_to_us(settings: SshSettings, target: _Reached) -> tuple[int, ...]:
 
 
 def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> dict[tuple[str, str], tuple[int, ...]]:
-    """The ports that were tried between each two of what was reached, and from this host."""
+    """The ports that were tried between each two reachable hosts, and from this host."""
     found = {(here.name, each.host.name): _open_to_us(settings, each) for each in reached}
     for source, target in permutations(reached, 2):
         if ports := _tried(settings, source, target):
@@ -325,6 +324,6 @@ def _wanted(settings: SshSettings, reached: Sequence[_Reached], here: Here) -> d
 @cache
 def _piece(*names: str) -> str:
     """Scripts that run one after the other, in one session. They set the locale themselves, since sudo may reset the
-    environment: what programs print is parsed.
+    environment: the output of programs is parsed.
     """
     return "\n".join(("export LC_ALL=C", *((_PIECES / f"{name}.sh").read_text() for name in names)))

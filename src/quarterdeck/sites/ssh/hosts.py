@@ -1,4 +1,4 @@
-"""What an ssh site is made of: hosts, how each is reached, and where volumes are."""
+"""The parts of an ssh site: hosts, their logins, and the folders of volumes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from quarterdeck.model.endpoints import ExternalLoadBalancer
 from quarterdeck.model.units import Machine, MachineRole, MachineState
 from quarterdeck.runner import run, start
 
-# The commands that attach volumes of people's own storage: what they promise is in docs/how-to/storage.md.
+# The commands that attach volumes of users' own storage: docs/how-to/storage.md has their contract.
 
-#: What a command ends with that was asked for a volume which there is not.
+#: The exit code of a command for a volume that does not exist.
 NO_SUCH_VOLUME = 3
 #: Seconds that a command may take.
 DEADLINE = 120.0
@@ -33,8 +33,8 @@ class VolumeCommands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeRequest:
-    """What a command is asked about. ``path``: where the volume is to be on that host; ``make``: whether one that there
-    is not is to be made.
+    """The parameters of a command. ``path``: where the volume must be on that host; ``make``: whether a missing one
+    must be created.
     """
 
     volume: str
@@ -47,7 +47,7 @@ class VolumeRequest:
 
 
 def filled(argv: Sequence[str], asked: VolumeRequest) -> tuple[str, ...]:
-    """A command about this volume. What stands in braces and means nothing stays."""
+    """A command about this volume. Unknown placeholders stay."""
     values: Mapping[str, str] = {
         "volume": asked.volume,
         "storageClass": asked.storage_class,
@@ -61,10 +61,10 @@ def filled(argv: Sequence[str], asked: VolumeRequest) -> tuple[str, ...]:
 
 
 async def run_command(doing: str, argv: Sequence[str], asked: VolumeRequest, *, deadline: float = DEADLINE) -> bool:
-    """Run a command of people's, in a process group of its own, and no shell. Whether there is such a volume.
+    """Run a user's command, in its own process group, without a shell. Whether the volume exists.
 
-    Raises Unavailable with the reason that it gave where it ended otherwise, TimedOut; all of its group is killed when
-    nobody waits for it any more.
+    Raises Unavailable with its error where it failed, TimedOut; its whole group is killed when the caller stops
+    waiting.
     """
     words = filled(argv, asked)
     try:
@@ -72,7 +72,7 @@ async def run_command(doing: str, argv: Sequence[str], asked: VolumeRequest, *, 
     except OSError as error:
         raise Unavailable(doing, f"{words[0]} cannot be run ({error.strerror or error})") from error
     if ended.code not in (0, NO_SUCH_VOLUME):
-        said = last_reason(ended.errors) or last_reason(ended.output) or "it said nothing"
+        said = last_reason(ended.errors) or last_reason(ended.output) or "it printed nothing"
         raise Unavailable(doing, f"{words[0]} {ended.how}: {said}")
     return ended.code == 0
 
@@ -82,8 +82,8 @@ VOLUMES = PurePosixPath("/var/lib/quarterdeck/volumes")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How a host is reached. ``host`` is what ``ssh`` would be given: a name of ~/.ssh/config, a DNS name, an address.
-    What is None or "" is as that file, and ssh's own defaults, say. ``identity``: a key's file.
+    """The login of a host. ``host`` is the argument of ``ssh``: a name of ~/.ssh/config, a DNS name, an address. None
+    or "" is the value of that file, or ssh's default. ``identity``: a key's file.
     """
 
     host: str
@@ -94,8 +94,8 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshHost:
-    """A host by its ``name``. ``address``: the IP address at which its programs listen, and are reached by clients and
-    peers. It may have several roles.
+    """A host by its ``name``. ``address``: the IP address on which its programs listen for clients and peers. It may
+    have several roles.
     """
 
     name: str
@@ -111,9 +111,9 @@ class SshHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshStorageClass:
-    """Where volumes are on each host: below ``path``, or below quarterdeck's own folder ("").
-    ``limit_bytes`` bounds what all volumes of the class on one host may hold, as far as ``free_bytes`` tells.
-    ``commands``: each volume is mounted there by itself, by these, and can be attached to another host.
+    """The volumes of a class on each host: below ``path``, or below quarterdeck's own folder (""). ``limit_bytes``
+    bounds the size of all volumes of the class on one host, as far as ``free_bytes`` reports it. ``commands``: they
+    mount each volume there separately, and can attach it to another host.
     """
 
     name: str
@@ -129,18 +129,19 @@ class SshStorageClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshSettings:
-    """A site. The first storage class is the default. ``fetch_on_host``: hosts download released programs by
-    themselves. ``floating_addresses``: those of all its planes, which its edges have by turns, and which go over when
-    one falls silent; none where clients are led to the edges' own. ``promoted_addresses``: each can be one plane's own,
-    and at any of the hosts. ``external``: the load balancer of the user's own, where there are no edges.
-    """
+    """A site. The first storage class is the default."""
 
     name: str
     hosts: tuple[SshHost, ...]
     storage_classes: tuple[SshStorageClass, ...] = field(default=(SshStorageClass(name="standard"),))
+    #: Whether hosts download released programs themselves.
     fetch_on_host: bool = False
+    #: Those of all its planes, which move between its edges when one fails; none where clients connect to the edges'
+    #: own.
     floating_addresses: tuple[str, ...] = ()
+    #: Each can be one plane's own, and at any of the hosts.
     promoted_addresses: tuple[str, ...] = ()
+    #: The user's own load balancer, where there are no edges.
     external: ExternalLoadBalancer | None = None
 
     @property
@@ -158,7 +159,7 @@ class SshSettings:
 
 
 def machine_of(settings: SshSettings, name: str, state: MachineState, why: str = "") -> Machine:
-    """A machine of a site as others see it."""
+    """A machine of a site in the model's form."""
     host, role = settings.stands()[name]
     return Machine(
         name=name,

@@ -1,4 +1,4 @@
-"""Which machine a host is: two hosts that are one machine fail together, and a quorum on them is none. Pure."""
+"""The identity of a host's machine: two hosts that are one machine fail together, and do not form a quorum. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from quarterdeck.sites.ssh.wire import parsing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What tells a machine from others. ``machine_id``: machine-id(5); ``boot_id``: of its running kernel, which
-    containers of one host share. ``host_keys``: the public keys of its sshd, in base64. ``addresses``: the IP addresses
-    of its interfaces. What the host does not say is empty.
-    """
+    """The identity of a machine; missing facts are empty."""
 
+    #: machine-id(5).
     machine_id: str = ""
+    #: That of its running kernel, which containers of one host share.
     boot_id: str = ""
+    #: The public keys of its sshd, in base64.
     host_keys: frozenset[str] = frozenset()
+    #: The IP addresses of its interfaces.
     addresses: frozenset[str] = frozenset()
 
 
@@ -40,7 +41,9 @@ class Identified:
 
 
 def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
-    """What a host said (check/identity.sh). ``shown_key``: the host key that it showed, in base64. Raises Corrupt."""
+    """The output of a host (check/identity.sh). ``shown_key``: the host key that it presented, in base64. Raises
+    Corrupt.
+    """
     lines = [line.partition("\t") for line in said.splitlines()]
 
     def of(key: str) -> list[str]:
@@ -58,7 +61,7 @@ def read_identity(doing: str, said: str, shown_key: str = "") -> Identity:
 
 
 def judge_address(host: SshHost, identity: Identity) -> Iterator[HostFinding]:
-    """Programs bind to the address of a host: it has to be on one of its interfaces."""
+    """Programs bind to the address of a host: it must be on one of its interfaces."""
     if not identity.addresses or host.address in identity.addresses or _is_loopback(host.address):
         return
     usable = sorted(each for each in identity.addresses if not _is_local(each))
@@ -87,8 +90,9 @@ def _judge_pair(one: Identified, other: Identified) -> Finding | None:
         why = f"machine id {shared_id}, one boot id" if shared_id else "one boot id, and addresses of each other"
         seen = f"{pair} are the same machine ({why}): they would fail together"
         step = (
-            "give each host a machine of its own; containers that are copies of one image: give each its own machine id"
-            " ('rm /etc/machine-id; systemd-machine-id-setup') and host keys ('rm /etc/ssh/ssh_host_*; ssh-keygen -A')"
+            "give each host its own machine; for containers that are copies of one image: give each its own "
+            "machine id ('rm /etc/machine-id; systemd-machine-id-setup') and host keys ('rm /etc/ssh/ssh_host_*; "
+            "ssh-keygen -A')"
         )
         return Finding("machine", Verdict.REFUSE, seen, step)
     if shared_id:
@@ -103,8 +107,8 @@ def _judge_pair(one: Identified, other: Identified) -> Finding | None:
 
 
 def _are_one(one: Identified, other: Identified) -> bool:
-    """A boot id is made at each boot: machines that differ in it are two, whatever was copied. Containers share that of
-    their host; they differ in network, and in machine id or host keys unless these were copied.
+    """A boot id is made at each boot: machines with different ones are two, whatever was copied. Containers share that
+    of their host; they differ in network, and in machine id or host keys unless these were copied.
     """
     first, second = one.identity, other.identity
     if _differ(first.boot_id, second.boot_id):
@@ -119,7 +123,7 @@ def _shares_addresses(one: Identified, other: Identified) -> bool:
 
 
 def _differ(one: str, other: str) -> bool:
-    """Whether both are known, and are not the same."""
+    """Whether both are known, and differ."""
     return bool(one) and bool(other) and one != other
 
 

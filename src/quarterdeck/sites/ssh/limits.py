@@ -1,7 +1,7 @@
-"""What the kernel of a host lets programs of planes open, as it is tried there.
+"""The limits of a host's kernel for programs of planes, as tested there.
 
-Units have user namespaces of their own, which systemd makes as root: what they open counts for root in the namespace of
-the host. So root tries it (host/5-limits.sh).
+Units have their own user namespaces, which systemd creates as root: their resources count for root in the namespace of
+the host. So root tests it (host/5-limits.sh).
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ MORE_INSTANCES = "raise the limit there: 'sysctl -w fs.inotify.max_user_instance
 
 
 def instances_needed(host: SshHost, replicas: int = 1) -> int:
-    """inotify instances that a plane takes on a host which gets so many of its replicas, the leader's among them."""
+    """The inotify instances that a plane needs on a host with that many of its replicas, the leader's among them."""
     control = PER_REPLICA * replicas + PER_LEADER if MachineRole.CONTROL in host.roles else 0
     return control + (PER_BALANCER if MachineRole.EDGE in host.roles else 0)
 
 
 def judge_limits(host: SshHost, facts: HostFacts) -> Iterator[HostFinding]:
-    """Limits that programs would meet. What was not tried, since only root may, is not judged."""
+    """Limits that programs would reach. What was not tested, since only root may, is not judged."""
     needed = instances_needed(host)
     if facts.instances is not None and facts.instances < needed:
         seen = f"{facts.instances} more inotify instances could be opened, about {needed} are needed"
         yield HostFinding(host.name, Finding("limits", Verdict.REFUSE, seen, MORE_INSTANCES))
     if facts.open_files is not None and facts.open_files < ENOUGH_FILES:
         seen = f"systemd gives a service {facts.open_files} open files at most; large planes take more"
-        step = "raise 'sysctl fs.nr_open', or what the container is given that this host is"
+        step = "raise 'sysctl fs.nr_open', or the limit of the container that this host is"
         yield HostFinding(host.name, Finding("limits", Verdict.WARN, seen, step))
 
 
 async def require_instances(site: SshHosts, settings: SshSettings, doing: str, replicas: int) -> str:
-    """What each host may still open, in words, if it is enough for its part of so many replicas. Raises
+    """The remaining limits of each host, as text, if they are enough for its part of that many replicas. Raises
     PreconditionFailed.
     """
     control = sum(MachineRole.CONTROL in each.roles for each in settings.hosts)
@@ -65,5 +65,5 @@ async def require_instances(site: SshHosts, settings: SshSettings, doing: str, r
         elif had < needed[host]:
             seen = f"{had} more inotify instances could be opened on host {host.name}, about {needed[host]} are needed"
             raise PreconditionFailed(doing, seen, MORE_INSTANCES)
-    unknown = f"; not known of {', '.join(silent)}" if silent else ""
-    return f"{len(needed) - len(silent)} hosts can open as many inotify instances as programs take{unknown}"
+    unknown = f"; unknown for {', '.join(silent)}" if silent else ""
+    return f"{len(needed) - len(silent)} hosts can open as many inotify instances as programs need{unknown}"

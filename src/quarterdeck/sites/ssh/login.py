@@ -1,4 +1,4 @@
-"""Logging in to a host, and what exactly keeps one from it: each failure is another thing to mend."""
+"""Logging in to a host, and the exact reason of a failure: each needs another correction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from quarterdeck.sites.ssh.configuration import (
 )
 from quarterdeck.sites.ssh.hosts import Login
 
-#: Seconds until sshd must have sent its version; a host whose sshd has sent it is alive, and may take this long to let
+#: Seconds until sshd must have sent its version; a host whose sshd has sent it is alive, and may take this long to log
 #: the user in (reverse DNS look-ups and PAM modules of the host take their time).
 CONNECTING = 15.0
 LOGGING_IN = 60.0
@@ -32,9 +32,7 @@ LOGGING_IN = 60.0
 
 @dataclass(eq=False)
 class LoginClient(asyncssh.SSHClient):
-    """What sshd has said to this client. ``unknown``: host keys that are not those of ``known_hosts``; ``remarks``: its
-    debug messages, which name the restrictions of the key; ``tunnel``: the connection to the last jump host.
-    """
+    """The messages of sshd to this client."""
 
     unknown: list[tuple[str, str, int, asyncssh.SSHKey]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -43,7 +41,7 @@ class LoginClient(asyncssh.SSHClient):
 
     @property
     def greeted(self) -> bool:
-        """Whether sshd has sent its version: the host runs."""
+        """Whether sshd has sent its version: the host is running."""
         return self._connection is not None and bool(self._connection.get_extra_info("server_version"))
 
     @override
@@ -53,7 +51,7 @@ class LoginClient(asyncssh.SSHClient):
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncssh. A jump host serves this connection alone."""
+        """See asyncssh. A jump host is used for this connection alone."""
         if self.tunnel is not None:
             self.tunnel.abort()
 
@@ -64,14 +62,14 @@ class LoginClient(asyncssh.SSHClient):
 
     @override
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """See asyncssh: there is no person who could be asked."""
+        """See asyncssh: no person could be asked."""
         self.unknown.append((host, addr, port, key))
         return False
 
 
 async def logged_in(login: Login, client: LoginClient | None = None) -> asyncssh.SSHClientConnection:
-    """A connection to a host, whose ``client`` hears what sshd says. Raises Unavailable when it cannot be reached,
-    PreconditionFailed when it is not the host that is known, or lets nobody in.
+    """A connection to a host, whose ``client`` receives sshd's messages. Raises Unavailable when it cannot be reached,
+    PreconditionFailed when it is not the known host, or refuses the login.
     """
     client = client or LoginClient()
     configuration = await client_configuration(login)
@@ -144,10 +142,12 @@ async def _given_up(connecting: asyncio.Task[asyncssh.SSHClientConnection]) -> N
 
 def _too_slow(client: LoginClient) -> Unavailable:
     if client.greeted:
-        seen = f"its sshd answers, and has not let the user in within {LOGGING_IN:.0f} s"
-        return Unavailable("logging in", seen, "see why logins take so long there (UseDNS, PAM)")
+        seen = f"its sshd answers, and has not logged the user in within {LOGGING_IN:.0f} s"
+        return Unavailable("logging in", seen, "find out why logins take so long there (UseDNS, PAM)")
     return Unavailable(
-        "connecting", f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"
+        "connecting",
+        f"no answer within {CONNECTING:.0f} s",
+        "check that it is on, and whether a firewall filters its port",
     )
 
 
@@ -165,12 +165,16 @@ def _readable_keys(files: Sequence[Path]) -> list[asyncssh.SSHKeyPair]:
 def _unreached(login: Login, error: Exception) -> Unavailable:
     doing = "connecting"
     if isinstance(error, socket.gaierror):
-        return Unavailable(doing, f"the name {login.host} is not known", "see that it resolves, or is in ~/.ssh/config")
+        return Unavailable(
+            doing, f"the name {login.host} is not known", "make sure that it resolves, or is in ~/.ssh/config"
+        )
     if isinstance(error, ConnectionRefusedError):
-        return Unavailable(doing, "it refuses the connection", "see that sshd runs there, and at which port")
+        return Unavailable(doing, "it refuses the connection", "check that sshd runs there, and on which port")
     if isinstance(error, TimeoutError | asyncssh.ConnectionLost) and not str(error).strip():
         return Unavailable(
-            doing, f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"
+            doing,
+            f"no answer within {CONNECTING:.0f} s",
+            "check that it is on, and whether a firewall filters its port",
         )
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         seen = os.strerror(error.errno)  # not what asyncio makes of it
@@ -178,16 +182,18 @@ def _unreached(login: Login, error: Exception) -> Unavailable:
         seen = str(error) or type(error).__name__
     if "timeout" in seen.lower() or "timed out" in seen.lower():
         return Unavailable(
-            doing, f"no answer within {CONNECTING:.0f} s", "see that it is on, and what filters its port"
+            doing,
+            f"no answer within {CONNECTING:.0f} s",
+            "check that it is on, and whether a firewall filters its port",
         )
-    return Unavailable(doing, seen, f"see what 'ssh {login.host}' says")
+    return Unavailable(doing, seen, f"check the output of 'ssh {login.host}'")
 
 
 def _strange(login: Login, configuration: ClientConfiguration, client: LoginClient, said: str) -> PreconditionFailed:
-    """A host whose key is not the one that is known, or of which none is."""
+    """The error for a host whose key is not the known one, or is unknown."""
     doing = "connecting"
     if not client.unknown:
-        return PreconditionFailed(doing, said, f"see what 'ssh {login.host}' says")
+        return PreconditionFailed(doing, said, f"check the output of 'ssh {login.host}'")
     host, addr, port, key = client.unknown[-1]
     print_of = key.get_fingerprint()
     named = host if port == 22 else f"[{host}]:{port}"  # as known_hosts writes it
@@ -197,11 +203,11 @@ def _strange(login: Login, configuration: ClientConfiguration, client: LoginClie
             where = "" if file == Path("~/.ssh/known_hosts").expanduser() else f"-f {file} "
             return PreconditionFailed(
                 doing,
-                f"its host key has CHANGED: it shows {print_of}, and {file} has another one",
-                f"if it was installed anew, run 'ssh-keygen {where}-R {named}' and compare the new one with its"
-                " console; else somebody stands in between",
+                f"its host key has CHANGED: it presents {print_of}, and {file} has another one",
+                f"if it was reinstalled, run 'ssh-keygen {where}-R {named}' and compare the new one with its "
+                "console; otherwise another machine intercepts the connection",
             )
-    seen = f"its host key is not known: it shows {print_of}"
+    seen = f"its host key is not known: it presents {print_of}"
     if configuration.known_hosts_command:
         seen += f"; KnownHostsCommand ({configuration.known_hosts_command}) is set, and quarterdeck does not run it"
         return PreconditionFailed(doing, seen, f"compare it with its console, and add it to {first}")
@@ -219,10 +225,10 @@ def _denied(login: Login, configuration: ClientConfiguration, said: str) -> Prec
     locked = [str(each) for each in _own_keys(configuration) if _is_locked(each)]
     agent = bool(os.environ.get("SSH_AUTH_SOCK"))
     if locked and not agent:
-        return _locked(locked[0], "there is no agent that has it")
+        return _locked(locked[0], "no agent has it")
     user = login.user or configuration.options.get("username") or ""
     who = f"user {user}" if user else "the user"
-    step = f"see that 'ssh {login.host}' asks for nothing; the agent, or a key without a passphrase, must be let in"
+    step = f"check that 'ssh {login.host}' prompts for nothing; it must accept the agent, or a key without a passphrase"
     return PreconditionFailed("logging in", f"no key of {who} is accepted ({said})", step)
 
 
@@ -235,7 +241,7 @@ def _own_keys(configuration: ClientConfiguration) -> Iterator[Path]:
 
 
 def _is_locked(file: Path) -> bool:
-    """Whether a key's file asks for a passphrase."""
+    """Whether a key's file needs a passphrase."""
     if not file.is_file():
         return False
     try:

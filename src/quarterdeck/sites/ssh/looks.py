@@ -1,4 +1,4 @@
-"""What a host's script tells in one look, read. Pure."""
+"""Parsing the observation of a host by its script. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from quarterdeck.sites.ssh.wire import not_parsed, parsing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLook:
-    """One look at a host: the units of all machines that it is, each with its machine's name; its volumes; the storage
-    classes of which nothing is known. A host on which a fault is made may say no more than that it is not up.
-    ``claims``: of volumes that can be attached elsewhere, since when each is to be that host's (a number that grows).
+    """One observation of a host: the units of all its machines, each with its machine's name; its volumes; the storage
+    classes that are unknown. A host with a fault may report only that it is not up. ``claims``: of re-attachable
+    volumes, the start of each of the host's claims (a number that grows).
     """
 
     units: tuple[tuple[str, UnitStatus], ...]
@@ -30,7 +30,7 @@ class HostLook:
 
 
 def read_look(doing: str, said: bytes) -> HostLook:
-    """What a host said. Raises Corrupt."""
+    """The output of a host. Raises Corrupt."""
     units: list[tuple[str, UnitStatus]] = []
     volumes: list[VolumeFacts] = []
     away: list[str] = []
@@ -64,7 +64,7 @@ def read_look(doing: str, said: bytes) -> HostLook:
 
 
 def _volume_facts(fields: Sequence[str]) -> tuple[VolumeFacts, int | None]:
-    """A volume, and since when it is to be that host's."""
+    """A volume, and the start of the host's claim."""
     storage_class, name, stand, *entries = fields
     arriving, _, since = stand.partition(":")
     facts = VolumeFacts(
@@ -89,7 +89,7 @@ def _unit(fields: Sequence[str]) -> tuple[str, UnitStatus]:
 
 
 def read_volumes(doing: str, said: bytes) -> tuple[Volume, ...]:
-    """Volumes with what they take. Raises Corrupt."""
+    """Volumes with their sizes. Raises Corrupt."""
     with parsing(doing, said) as text:
         return tuple(map(_volume, text.splitlines()))
 

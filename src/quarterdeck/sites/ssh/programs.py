@@ -1,4 +1,4 @@
-"""Having a program on a host: sent once, packed, from where the last try ended, and checked there."""
+"""Installing a program on a host: sent once, compressed, resumed where the last attempt ended, and verified there."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from quarterdeck.progress import Progress, Telling
 from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.wire import parsing
 
-# What is told of programs on their way to hosts: one task for each host, as long as any is on its way there.
+# Progress of programs on their way to hosts: one task for each host, as long as any is on its way there.
 
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """One program. ``size``: bytes on the way, None where nobody knows; ``come``: how many of them are there."""
+    """One program. ``size``: bytes to send, None if unknown; ``come``: how many of them have arrived."""
 
     program: str
     size: int | None
@@ -39,11 +39,11 @@ class Delivery:
 
     @property
     def moved(self) -> int:
-        """Bytes that were sent by this process: it may have gone on where another one ended."""
+        """Bytes that were sent by this process: it may have resumed another one's transfer."""
         return self.come - self._before
 
     def advance(self, come: int) -> None:
-        """So many bytes are there by now."""
+        """That many bytes have arrived."""
         self.come = come
         self._task.advance()
 
@@ -103,7 +103,7 @@ class Deliveries:
 
     @contextmanager
     def on_the_way(self, task: str, program: str, size: int | None, come: int = 0) -> Iterator[Delivery]:
-        """A program is on its way for the block. ``task``: what is done to which host, in words."""
+        """A program is on its way for the block. ``task``: a description with the host."""
         current = self._tasks.setdefault(task, _Task(task, self._progress))
         delivery = current.begin(program, size, come)
         well = False
@@ -116,13 +116,13 @@ class Deliveries:
 
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
-#: Bytes that are sent at once, to begin with, and within which bounds. Each part waits for its answer, and what else is
-#: asked of the host waits behind it: it is to take about so many seconds.
+#: Bytes that are sent at once, at first, and their bounds. Each part waits for its answer, and other requests to the
+#: host wait behind it: it should take about that many seconds.
 _PART, _LEAST, _MOST = 2**19, 2**17, 8 * 2**20
 _ABOUT = 1.0
-_DEADLINE = 120.0  # seconds, for one part and for the unpacking
+_DEADLINE = 120.0  # seconds, for one part and for decompressing
 _FETCHING = 1800.0
-_NO_FETCHING = "let it reach that address, or have programs sent from here: fetchOnHost: false"
+_NO_FETCHING = "let it reach that address, or send programs from here: fetchOnHost: false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ class _Packed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """What is to be on which host. ``doing``: in words; ``host``: its name for people; ``plane``: who needs it ("" for
-    nobody).
+    """A program and its target host. ``doing``: the action, as text; ``host``: its name for people; ``plane``: the
+    plane that needs it ("" for none).
     """
 
     doing: str
@@ -147,8 +147,8 @@ class Errand:
 
 @dataclass(slots=True, eq=False)
 class Sender:
-    """Sends programs to hosts, or has them fetch what ``origins`` says where to have. What a program is, and what it is
-    packed, is found out once.
+    """Sends programs to hosts, or makes them download from ``origins``. The digest of a program, and its compressed
+    form, are computed once.
     """
 
     origins: Callable[[Path], Origin | None] = lambda _file: None
@@ -163,7 +163,7 @@ class Sender:
         self._deliveries = Deliveries(self.telling.progress)
 
     async def install(self, errand: Errand, *, fetch: bool = False) -> PurePosixPath:
-        """Have a file of this host on that one; ``fetch``: it downloads what is released. Raises Unavailable."""
+        """Install a file of this host on that one; ``fetch``: it downloads released ones. Raises Unavailable."""
         digest, to = await self._digest(errand.doing, errand.file), errand.to
         async with to.locks[f"program {digest}"]:
             if f"program {digest}" not in to.known:
@@ -176,7 +176,7 @@ class Sender:
         return PROGRAMS / digest / errand.program.name
 
     async def _fetched(self, errand: Errand, digest: str, origin: Origin) -> None:
-        """The host has it from where it is released. Whatever comes must be the file that this host has."""
+        """The host downloads the release. The result must be the file that this host has."""
         doing, name = errand.doing, errand.program.name
         if await self._come(errand, (digest, name, digest)) is None:
             return
@@ -193,8 +193,8 @@ class Sender:
     async def _sent(self, errand: Errand, digest: str) -> None:
         doing, to, name = errand.doing, errand.to, errand.program.name
         if await self._come(errand, (digest, name, digest)) is None:
-            return  # without packing it, which takes longer than all else
-        # How it is packed depends on what the host can unpack, which it has said by now.
+            return  # without compressing it, which takes longer than all else
+        # The compression depends on what the host supports, which it has reported by now.
         packed = await self._pack(doing, errand.file, digest, to.packing)
         words, whole = (digest, name, packed.digest), len(packed.content)
         come = await self._come(errand, words)
@@ -206,12 +206,12 @@ class Sender:
             )
         await self._announce(errand, f"sending {name} to host {errand.host} ({whole / 1e6:.1f} MB)")
         with self._deliveries.on_the_way(f"sending to {errand.host}", name, whole, come) as delivery:
-            async with to.locks["sending"]:  # one after the other: they share the way there
+            async with to.locks["sending"]:  # one after the other: they share the connection
                 if await self._sent_parts(errand, words, packed, delivery):
                     await to.ask("program-whole", *words, to.packing, doing=doing, deadline=_DEADLINE)
 
     async def _sent_parts(self, errand: Errand, words: tuple[str, ...], packed: _Packed, delivery: Delivery) -> bool:
-        """Whether all parts have come; not where another process was quicker to have the program there."""
+        """Whether all parts have arrived; not where another process was faster."""
         size = _PART
         while (come := delivery.come) < len(packed.content):
             part, since = packed.content[come : come + size], self.clock()
@@ -230,7 +230,7 @@ class Sender:
         return True
 
     async def _come(self, errand: Errand, words: tuple[str, ...]) -> int | None:
-        """How many bytes of a packed program have come; None where it is there."""
+        """How many bytes of a compressed program have arrived; None where it is complete."""
         said = await errand.to.ask("program", *words, doing=errand.doing, deadline=_DEADLINE)
         with parsing(errand.doing, said) as text:
             return None if text.strip() == "there" else int(text)
@@ -260,7 +260,7 @@ class Sender:
 
 
 def _pack(file: Path, packing: str) -> _Packed:
-    """The same bytes each time, so that what was begun can be gone on with."""
+    """The same bytes each time, so that a transfer can be resumed."""
     content = file.read_bytes()
     if packing == "zstd":
         packed = zstandard.ZstdCompressor(level=3).compress(content)
@@ -278,5 +278,5 @@ def _sha256(file: Path) -> str:
 
 
 def is_program(file: PurePosixPath) -> bool:
-    """Whether a file of this host can be run."""
+    """Whether a file of this host can be executed."""
     return os.access(file, os.X_OK)

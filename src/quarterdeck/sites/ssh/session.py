@@ -1,4 +1,4 @@
-"""A session with a host's script: requests and answers over one channel of a connection of ssh."""
+"""A session with a host's script: requests and answers over one channel of an ssh connection."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from quarterdeck.model.units import Fence
 from quarterdeck.sites.ssh import wire
 from quarterdeck.sites.ssh.shells import last_words
 
-#: Seconds: who has not answered a heartbeat for so long is not there any more.
+#: Seconds without an answer to a heartbeat after which the host counts as lost.
 _SILENCE = 3 * wire.HEARTBEAT
 #: Bytes of a line that is not an answer which are kept for people.
 _KEPT = 400
 
 
 class OutputReader(Protocol):
-    """What a host says."""
+    """The output of a host."""
 
     async def readuntil(self, separator: bytes) -> bytes:
         """Up to and with the separator; raises asyncio.IncompleteReadError at the end."""
@@ -31,8 +31,8 @@ class OutputReader(Protocol):
 
 
 class Session:
-    """One session. ``name``: the host, for people. It ends by itself when the host falls silent; then all that is asked
-    raises Unavailable. ``uptime``: seconds since the host's boot, as it was said first.
+    """One session. ``name``: the host, for people. It ends by itself when the host falls silent; then all requests
+    raise Unavailable. ``uptime``: seconds since the host's boot, as first reported.
     """
 
     def __init__(
@@ -54,12 +54,12 @@ class Session:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was heard since somebody waited in vain."""
+        """Whether nothing was received since a caller timed out."""
         return self._missed > self._heard
 
     @property
     def ended(self) -> bool:
-        """Whether nothing can be asked any more."""
+        """Whether no request is possible any more."""
         return bool(self._ended)
 
     async def ask(
@@ -71,10 +71,10 @@ class Session:
         body: bytes = b"",
         cancels: bool = False,
     ) -> bytes:
-        """What the host answers to a request. ``cancels``: it is told when nobody waits any more.
+        """The host's answer to a request. ``cancels``: it is cancelled there when the caller stops waiting.
 
-        Raises Unavailable after ``deadline`` seconds (TimedOut for what is told then to end) and when the session ends,
-        and what wire.py says of answers.
+        Raises Unavailable after ``deadline`` seconds (TimedOut for a request that is cancelled then) and when the
+        session ends, and the errors of answers in wire.py.
         """
         if self._ended:
             raise Unavailable(doing, self._ended)
@@ -119,7 +119,7 @@ class Session:
             self._end(f"the connection to {self._name} broke ({error})")
 
     async def close(self) -> None:
-        """End it; whoever waits is told."""
+        """Close it; waiting callers get an error."""
         self._end(f"the connection to {self._name} was closed")
         for task in self._tasks:
             task.cancel()
@@ -158,7 +158,7 @@ class Session:
             self._end(f"the connection to {self._name} broke ({error})")
 
     async def _beat(self) -> None:
-        """Say something now and then, which the host answers at once: who does not is not there any more."""
+        """Send a heartbeat now and then, which the host answers at once: a host that does not is lost."""
         while not self._ended:
             await asyncio.sleep(wire.HEARTBEAT)
             if time.monotonic() - self._heard > _SILENCE:

@@ -1,9 +1,9 @@
 """Running scripts on a host, whatever its login shell is, and whatever it prints besides.
 
-sshd hands every command to the login shell of the user, after ``/etc/ssh/sshrc`` and the shell's own files have run.
+sshd passes every command to the login shell of the user, after ``/etc/ssh/sshrc`` and the shell's own files have run.
 They may print something, end, or run another command (``ForceCommand``, ``command=`` in authorized_keys). So the
-command has no character that any shell treats specially, and what the host says counts from a marker on that the script
-prints. A host that never prints the marker did not run the script, and what it said instead is the reason.
+command has no character that any shell treats specially, and output counts from a marker on that the script prints. A
+host that never prints the marker did not run the script, and its output is the reason.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ STARTING = 60.0
 MOST_NOISE = 2**24
 _MOST_LINE = 2**20
 _PIECE = 2**16
-#: Bytes of what a host said that are kept for people, and characters that they are shown.
+#: Bytes of a host's output that are kept for people, and characters that they are shown.
 _KEPT = 8192
 _SHOWN = 400
-#: Characters of a word of the command: csh has bounds.
+#: Characters of a word of the command: csh has limits.
 _WORD = 400
 
 
 def command_of(script: str, words: Sequence[str], marker: str) -> str:
-    """A command that has /bin/sh print the marker, and run a script with these words, in any login shell.
+    """A command that makes /bin/sh print the marker, and run a script with these words, in any login shell.
 
     csh replaces ``!`` and ends at newlines also within quotes, fish reads backslashes there: the script is in base64.
     """
@@ -50,7 +50,7 @@ def command_of(script: str, words: Sequence[str], marker: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptResult:
-    """A script that has ended: its exit code, and what it printed. Never without a code (see ``HostLink.run``)."""
+    """A script that has ended: its exit code, and its output. Never without a code (see ``HostLink.run``)."""
 
     code: int
     stdout: str
@@ -71,7 +71,7 @@ class Shell:
     _draining: asyncio.Task[None] = field(init=False)
 
     def __post_init__(self) -> None:
-        # Both streams share the channel's window: who does not read one of them stops the other.
+        # Both streams share the channel's window: leaving one of them unread stops the other.
         self._draining = asyncio.create_task(self._drain())
 
     async def started(self) -> None:
@@ -88,7 +88,7 @@ class Shell:
         except TimeoutError:
             self._keep_noise(self._ahead)
             seen = f"user {self.who} is logged in, but the shell has not run a command within {STARTING:.0f} s"
-            raise Unavailable(doing, f"{seen}{self.said()}", "see what its login shell waits for") from None
+            raise Unavailable(doing, f"{seen}{self.said()}", "find out what its login shell waits for") from None
         code = self.process.returncode
         if was_cut(code):
             raise Unavailable(doing, f"the session was cut before it ran a command{self.said()}")
@@ -96,7 +96,10 @@ class Shell:
             seen = f"sshd runs a forced command for this key in place of quarterdeck's ({self.forced}){self.said()}"
             raise PreconditionFailed(doing, seen, "use a key whose line in authorized_keys has no command=")
         seen = f"the login shell of user {self.who}, or a ForceCommand, ended with {code} and ran no command"
-        step = f"see 'getent passwd {self.who}' and ForceCommand in sshd_config there; it takes a shell such as /bin/sh"
+        step = (
+            f"see 'getent passwd {self.who}' and ForceCommand in sshd_config there; the user needs a shell such as "
+            "/bin/sh"
+        )
         raise PreconditionFailed(doing, f"{seen}{self.said()}", step)
 
     async def _marked(self) -> bool:
@@ -136,7 +139,7 @@ class Shell:
                 del self._errors[: max(0, len(self._errors) - _KEPT)]
 
     def said(self) -> str:
-        """The last that it printed besides the answers of the script, as the end of a sentence."""
+        """Its last output besides the answers of the script, as the end of a sentence."""
         return last_words(self._noise.decode(errors="replace"), self._errors.decode(errors="replace"))
 
     async def readuntil(self, separator: bytes) -> bytes:
@@ -157,7 +160,7 @@ class Shell:
             self._ahead += piece
 
     async def rest(self) -> bytes:
-        """All that it prints from here on, until it ends."""
+        """All its output from here on, until it ends."""
         pieces = [bytes(self._ahead)]
         self._ahead.clear()
         while piece := await self.process.stdout.read(_PIECE):
@@ -166,18 +169,18 @@ class Shell:
         return b"".join(pieces)
 
     async def complaint(self) -> str:
-        """What it printed on its standard error until it ended, without what the login shell did."""
+        """Its standard error until it ended, without that of the login shell."""
         await self.process.wait_closed()
         await asyncio.wait((self._draining,))
         return self._errors.decode(errors="replace").removeprefix(self.marker.decode()).strip()
 
     @property
     def code(self) -> int | None:
-        """What it ended with; None or negative where it was cut (asyncssh: returncode)."""
+        """Its exit code; None or negative where it was cut (asyncssh: returncode)."""
         return self.process.returncode
 
     def write(self, data: bytes) -> None:
-        """Say something to it."""
+        """Write to its standard input."""
         self.process.stdin.write(data)
 
     def close(self) -> None:
@@ -191,22 +194,22 @@ def was_cut(code: int | None) -> bool:
 
 
 def last_words(*texts: str) -> str:
-    """The last that a host said, as the end of a sentence about what it did."""
+    """The last output of a host, as the end of a sentence about its action."""
     for text in texts:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         if lines:
-            return f"; it said: {printable('; '.join(lines[-3:]))}"
-    return "; it said nothing"
+            return f"; its output: {printable('; '.join(lines[-3:]))}"
+    return "; it printed nothing"
 
 
 def printable(text: str) -> str:
-    """The end of what a host said, in characters that a terminal shows."""
+    """The end of a host's output, in characters that a terminal shows."""
     return "".join(each if each.isprintable() else "?" for each in text[-_SHOWN:])
 
 
 @dataclass(eq=False)
 class HostLink:
-    """The way to a host: a connection, and another one whenever its sshd grants no further session on one
+    """The link to a host: a connection, and another one whenever its sshd grants no further session on one
     (``MaxSessions``).
     """
 
@@ -268,30 +271,34 @@ class HostLink:
         shell = await self.start(script, words)
         try:
             async with asyncio.timeout(deadline):
-                with suppress(asyncssh.Error, OSError):  # what ended without reading it says why by its exit code
+                with suppress(
+                    asyncssh.Error, OSError
+                ):  # a script that ended without reading it reports the reason by its exit code
                     shell.write(body)
                     shell.process.stdin.write_eof()
                 stdout = await shell.rest()
                 stderr = await shell.complaint()
         except TimeoutError:
-            raise TimedOut(doing, f"not done within {deadline:.0f} s{shell.said()}", "see why it is slow") from None
+            raise TimedOut(
+                doing, f"not done within {deadline:.0f} s{shell.said()}", "find out why it is slow"
+            ) from None
         except (asyncssh.Error, OSError) as error:
             raise broke(doing, error) from None
         finally:
             shell.close()
         if (code := shell.code) is None or was_cut(code):
-            raise Unavailable(doing, "the session was cut", "do it again")
+            raise Unavailable(doing, "the session was cut", "try again")
         return ScriptResult(code=code, stdout=stdout.decode(errors="replace"), stderr=stderr)
 
     def abort(self) -> None:
-        """End all connections."""
+        """Abort all connections."""
         for each in (*self._further, self.connection):
             each.abort()
 
 
 def _forced(remarks: Sequence[str]) -> str:
-    """The line of authorized_keys that has a forced command, as sshd tells it ("" for none): it lists the options of
-    the key that was accepted (``auth_log_authopts`` of OpenSSH's auth.c).
+    """The line of authorized_keys that has a forced command, as sshd reports it ("" for none): it lists the options of
+    the accepted key (``auth_log_authopts`` of OpenSSH's auth.c).
     """
     for each in remarks:
         where, found, options = each.partition(": key options:")

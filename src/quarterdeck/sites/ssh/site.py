@@ -1,4 +1,4 @@
-"""The ssh driver: machines that people have, each with the script of quarterdeck's and systemd."""
+"""The ssh driver: the user's own machines, each with quarterdeck's script and systemd."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ T = TypeVar("T")
 _START = 90.0
 _DELETE = 300.0
 _SEARCH = 120.0
-#: zlib's word for gzip's format.
+#: zlib's parameter for gzip's format.
 _GZIP = 31
-#: Writes that a measurement of a disk makes; the median counts.
+#: Writes of a disk measurement; the median counts.
 _SYNCS = 9
-#: Tries to change who sits where, while others do.
+#: Attempts to change seats, while other processes do.
 _TRIES = 5
 
 
 class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
-    """A site of hosts; offers the ports Site, Holds, Floats, Leads and Faults. What is known of units and volumes is on
+    """A site of hosts; implements the ports Site, Holds, Floats, Leads and Faults. The state of units and volumes is on
     the hosts.
     """
 
@@ -84,11 +84,11 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     async def units(self, machine: str) -> tuple[UnitStatus, ...]:
-        doing = f"looking at the units of machine {machine}"
+        doing = f"reading the units of machine {machine}"
         said = await self._ask(self.host(machine), "look", "-", doing=doing, deadline=QUICK)
         look = read_look(doing, said)
         if look.state is not MachineState.UP:
-            raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'standing still'}")
+            raise Unavailable(doing, f"it is {'off' if look.state is MachineState.DOWN else 'frozen'}")
         return look.units_of(machine)
 
     @override
@@ -98,7 +98,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         host = self.host(machine)
         path = self._file_of(doing, program)
         if not await asyncio.to_thread(is_program, path):
-            raise Unavailable(doing, f"{path} is no program")
+            raise Unavailable(doing, f"{path} is not a program")
         errand = Errand(
             doing=doing,
             to=self._hosts.at(host.login),
@@ -130,7 +130,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         async with self._unit_locks[machine, spec.name]:
             kept = await self._kept(host, spec.name, doing)
             if kept is None:
-                raise Conflict(doing, "it does not run as the one that is given")
+                raise Conflict(doing, "its running unit has another specification")
             body = unit_archive(machine, role, UnitRecord.of(spec).as_started(kept), spec.files)
             await self._ask(host, "reload", spec.name, doing=doing, deadline=QUICK, body=body)
 
@@ -142,20 +142,20 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     async def set_priority(self, machine: str, unit: str, priority: Priority) -> None:
-        doing = f"giving {unit} on machine {machine} another share"
+        doing = f"changing the priority of {unit} on machine {machine}"
         weight = str(WEIGHT[priority])
         await self._ask(self.host(machine), "priority", unit, weight, doing=doing, deadline=QUICK)
 
     @override
     async def hold_unit(self, machine: str, unit: str, seconds: float) -> None:
-        """See Holds: a timer of the host lets it go on."""
-        doing = f"holding {unit} on machine {machine}"
+        """See Holds: a timer of the host resumes it."""
+        doing = f"pausing {unit} on machine {machine}"
         await self._ask(self.host(machine), "hold", unit, f"{seconds:.3f}", doing=doing, deadline=QUICK)
 
     @override
     async def let_go_unit(self, machine: str, unit: str) -> None:
-        doing = f"letting {unit} on machine {machine} go on"
-        with suppress(LeaseLost):  # an older driver may let go as well: it helps whoever waits
+        doing = f"resuming {unit} on machine {machine}"
+        with suppress(LeaseLost):  # an older driver may resume it as well: that helps the waiting clients
             await self._ask(self.host(machine), "let-go", unit, doing=doing, deadline=QUICK)
 
     @override
@@ -179,7 +179,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     async def run_job(self, machine: str, job: Job) -> JobResult:
-        """See Site: as the user that members of etcd run as."""
+        """See Site: as the user of etcd members."""
         host, doing = self.host(machine), f"running job {job.name} on machine {machine}"
         words = (*(f"{key}={value}" for key, value in job.env), *job.argv)
         body = b"".join(each.encode() + b"\0" for each in words)
@@ -227,7 +227,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     async def create_volume(self, machine: str, name: str, storage_class: str) -> Volume:
-        host, doing = self.host(machine), f"making volume {name} on machine {machine}"
+        host, doing = self.host(machine), f"creating volume {name} on machine {machine}"
         wanted = self.storage_class(doing, storage_class)
         there = next((each for each in await self.volumes(machine) if each.name == name), None)
         if there is not None and there.storage_class != storage_class:
@@ -277,25 +277,25 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     async def require_room(self, doing: str, replicas: int) -> str:
-        """See Site: each host has its own limits, which are tried there."""
+        """See Site: each host has its own limits, which are tested there."""
         return await require_instances(self, self._settings, doing, replicas)
 
     @override
     async def _listening(self, machine: str, hosts: tuple[str, ...]) -> frozenset[HostPort]:
-        doing = f"looking what listens on machine {machine}"
+        doing = f"reading the listening ports of machine {machine}"
         said = await self._ask(self.host(machine), "listening", doing=doing, deadline=QUICK)
         with parsing(doing, said) as text:
             return listening_ends(text, hosts)
 
     @override
     async def _ledger(self, machine: str) -> SeatLedger:
-        doing = f"looking who sits where on machine {machine}"
+        doing = f"reading the seats of machine {machine}"
         said = await self._ask(self.host(machine), "ledger", doing=doing, deadline=QUICK)
         return ledger_of(doing, machine, said) if said else SeatLedger()
 
     @override
     async def _changed(self, machine: str, doing: str, change: Callable[[SeatLedger], tuple[SeatLedger, T]]) -> T:
-        """The ledger knows the fences as well; the host writes it only in place of the one that was changed."""
+        """The ledger keeps the fences as well; the host writes it only in place of the version that was changed."""
         host = self.host(machine)
         for _ in range(_TRIES):
             said = await self._ask(host, "ledger", doing=doing, deadline=QUICK)
@@ -311,7 +311,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             except Conflict:
                 continue
             return result
-        raise TimedOut(doing, f"others have changed it {_TRIES} times meanwhile")
+        raise TimedOut(doing, f"other processes changed it {_TRIES} times in the meantime")
 
     @override
     async def measure(self, machine: str, what: Measure) -> float:
@@ -341,13 +341,13 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
 
     @override
     def check_storage(self, storage_class: str, volume: str, first: str, second: str) -> AsyncIterator[Promise]:
-        from quarterdeck.sites.ssh.storage_check import check_storage  # few ever do
+        from quarterdeck.sites.ssh.storage_check import check_storage  # rarely used
 
         return check_storage(self, self, storage_class, volume, first, second)
 
     @override
     async def destroy(self) -> None:
-        """See Site: what its machines have; of a host that is another site's machine as well the rest stays."""
+        """See Site: everything on its machines; on a host that is another site's machine as well the rest stays."""
         await asyncio.gather(*(self._destroyed(each) for each in self._settings.hosts))
 
     async def _destroyed(self, host: SshHost) -> None:
@@ -356,7 +356,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         await self._ask(host, "destroy", machines, *self._local_roots(host), doing=doing, deadline=_DELETE)
         if self.reattachable:
             await self._destroy_attached(host)
-        await self._hosts.at(host.login).close()  # its script takes no further request of a session from before
+        await self._hosts.at(host.login).close()  # its script accepts no further request of an earlier session
 
 
 def open_ssh_site(settings: SshSettings, hosts: HostConnections, sender: Sender | None = None) -> SshSite:

@@ -1,6 +1,6 @@
-"""Trying the commands that attach volumes: whether each keeps what docs/how-to/storage.md has it promise.
+"""Testing the commands that attach volumes: whether each keeps its contract in docs/how-to/storage.md.
 
-That nothing on a host which does not answer can write any more is not tried: no host is turned off for it.
+It is not tested that nothing on a host which does not answer can write any more: no host is turned off for it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from quarterdeck.sites.ssh.hosts import SshHost, SshStorageClass
 
 _TEXT = "what was written"
 _JOB = 20.0
-#: A claim that is to be nobody's as soon as it is seen that another host has the volume.
+#: A claim that becomes void as soon as another host is seen to have the volume.
 _FIRST = "0"
 _SNAPSHOT = "check"
-#: Goes on writing, for longer than a detach may take.
+#: Keeps writing, for longer than a detach may take.
 _WRITER = 'while echo x; do sleep 0.05; done >> "$0"'
-#: Says twice how much there is, with time in between in which the above would write.
+#: Prints the size twice, with time in between in which the above would write.
 _SIZES = 'stat -c %s "$0"; sleep 1; stat -c %s "$0"'
 _GROWS = 'for n in 1 2 3 4 5 6 7 8 9 10; do [ ! -s "$0" ] || exit 0; sleep 0.5; done; exit 1'
 
@@ -34,13 +34,13 @@ _GROWS = 'for n in 1 2 3 4 5 6 7 8 9 10; do [ ! -s "$0" ] || exit 0; sleep 0.5; 
 async def check_storage(
     site: SitePort, storage: SshAttaching, storage_class: str, volume: str, first: str, second: str
 ) -> AsyncIterator[Promise]:
-    """Try the commands of a storage class with a volume that there is not yet, on two machines, and delete it. ``site``
-    and ``storage`` are the same site: as all may use it, and as the one who attaches.
+    """Test the commands of a storage class with a new volume, on two machines, and delete it. ``site`` and ``storage``
+    are the same site: as everybody may use it, and as its attaching driver.
 
-    Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tried, Unavailable where a host does not
+    Raises InvalidInput, NotFound, PreconditionFailed for what cannot be tested, Unavailable where a host does not
     answer.
     """
-    doing = f"trying storage class {storage_class} of site {site.name}"
+    doing = f"testing storage class {storage_class} of site {site.name}"
     found = storage.storage_class(doing, storage_class)
     if found.commands is None:
         raise PreconditionFailed(doing, "its volumes are local: no command attaches them")
@@ -56,7 +56,7 @@ async def check_storage(
 
 
 class _Broken(Exception):
-    """A promise was not kept without which nothing else can be tried."""
+    """A promise was broken without which nothing else can be tested."""
 
     def __init__(self, promise: Promise) -> None:
         super().__init__(promise.words)
@@ -82,19 +82,19 @@ class _Check:
         return self.storage_class.folder / self.volume
 
     async def promises(self) -> AsyncGenerator[Promise, None]:
-        """All of them, one after the other, up to one without which nothing else can be tried."""
+        """All of them, one after the other, up to one without which nothing else can be tested."""
         try:
             yield await self._no_such_volume()
-            yield await self._needed("attach makes a volume, and mounts it", self._make())
-            yield await self._needed("attach can be asked for again", self._again("attach"))
-            yield await self._needed("what runs on the host can write to it", self._write())
+            yield await self._needed("attach creates a volume, and mounts it", self._make())
+            yield await self._needed("attach can be repeated", self._again("attach"))
+            yield await self._needed("programs on the host can write to it", self._write())
             yield await self._one_host_at_a_time()
             assert self.storage_class.commands is not None
             if self.storage_class.commands.snapshot:
-                yield await self._tried("snapshot copies it, however often it is asked for", self._snapshot())
+                yield await self._tried("snapshot copies it, and can be repeated", self._snapshot())
             words = "detach refuses, or leaves nothing on the host that can write to it"
             yield await self._needed(words, self._nothing_writes())
-            yield await self._needed("detach can be asked for again", self._again("detach"))
+            yield await self._needed("detach can be repeated", self._again("detach"))
             yield await self._needed("attach mounts it on another host", self._move())
             yield await self._tried("what was written is there", self._read())
             yield await self._tried("it is deleted, and detached", self._delete())
@@ -107,7 +107,7 @@ class _Check:
             await self.site.delete_volume(host.name, self.volume)
 
     async def _no_such_volume(self) -> Promise:
-        words = "attach ends with 3 when there is no such volume, and it is to make none"
+        words = "attach ends with 3 when there is no such volume, and it must create none"
         await self._ask(self.first, "claim", _FIRST)
         try:
             seen = "it ended with 0" if await self._run("attach", self.first) else ""
@@ -149,7 +149,7 @@ class _Check:
         return ""
 
     async def _nothing_writes(self) -> str:
-        """A detach may refuse while something uses the volume; it may not go by and leave that."""
+        """A detach may refuse while something uses the volume; it must not succeed and leave that."""
         writer = asyncio.create_task(self._job(self.first, _WRITER, "log", deadline=300.0))
         try:
             if (await self._job(self.first, _GROWS, "log")).exit_code != 0:
@@ -171,15 +171,15 @@ class _Check:
     async def _move(self) -> str:
         await self.site.attach_volume(self.second.name, self.volume, self.first.name)
         held = await self.storage.stands_at(self.doing, self.volume, self.first)
-        return "it is mounted on the former one still" if VolumeState.ATTACHED in held.values() else ""
+        return "it is still mounted on the former one" if VolumeState.ATTACHED in held.values() else ""
 
     async def _read(self) -> str:
         said = (await self._job(self.second, 'cat "$0"', "written")).output.strip()
-        return "" if said == _TEXT else f"there is {said[:60]!r}"
+        return "" if said == _TEXT else f"it contains {said[:60]!r}"
 
     async def _delete(self) -> str:
         await self.site.delete_volume(self.second.name, self.volume)
-        return "" if not await self.storage.stands_at(self.doing, self.volume, self.second) else "it is there still"
+        return "" if not await self.storage.stands_at(self.doing, self.volume, self.second) else "it still exists"
 
     async def _tried(self, words: str, doing: Awaitable[str]) -> Promise:
         try:

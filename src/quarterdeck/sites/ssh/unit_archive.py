@@ -1,4 +1,6 @@
-"""A unit as a host's script takes it: an archive with its record, its program, its environment and its files. Pure."""
+"""A unit in the form of a host's script: an archive with its record, its program, its environment and its
+files. Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.ssh.wire import parsing
 
 UNITS = PurePosixPath("/var/lib/quarterdeck/units")
-#: cgroup v2's CPUWeight, of which 100 is usual: controllers give way, and keep their leases on a busy host.
+#: cgroup v2's CPUWeight, of which 100 is the default: controllers yield, and keep their leases on a busy host.
 WEIGHT: Mapping[Priority, int] = {Priority.SERVING: 100, Priority.BACKGROUND: 33}
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@+-]+")
-#: Seconds before a unit that ended by itself is started again, at least.
+#: Seconds before an ended unit is restarted, at least.
 _PAUSE = 0.25
 
 
@@ -39,14 +41,14 @@ def unit_archive(machine: str, role: MachineRole, record: UnitRecord, files: Ite
 
 
 def kept_record(doing: str, said: bytes) -> UnitRecord:
-    """What a host kept of a unit. Raises Corrupt."""
+    """A host's record of a unit. Raises Corrupt."""
     with parsing(doing, said, "start the unit again") as text:
         return UnitRecord.from_fields(json.loads(text))
 
 
 def account_of(role: MachineRole, record: UnitRecord) -> str:
-    """The user that a unit runs as: one for members of etcd, one for the rest of control planes, one for edges, and one
-    for what may change the host's network.
+    """The user of a unit: one for etcd members, one for the rest of control planes, one for edges, and one for units
+    that may change the host's network.
     """
     if is_keepalived(record.name):
         return "quarterdeck-vrrp"
@@ -82,7 +84,7 @@ def files_archive(files: Iterable[UnitFile]) -> bytes:
 
 
 def whose(path: PurePosixPath) -> tuple[str, PurePosixPath]:
-    """The unit whose file that is, and where below that one's folder. Raises InvalidInput."""
+    """The unit of a file, and the file's path below that unit's folder. Raises InvalidInput."""
     inside = path.relative_to(UNITS).parts if path.is_relative_to(UNITS) else ()
     if len(inside) < 3 or inside[1] != "files" or ".." in path.parts:
         raise InvalidInput("writing the files of a unit", f"{path} is not below the folder of a unit")
@@ -107,10 +109,10 @@ def _tar(members: Iterable[tuple[PurePosixPath, bytes, int]]) -> bytes:
 
 def quoted(argument: str) -> str:
     """An argument as systemd reads it in ExecStart (systemd.service: COMMAND LINES). Raises InvalidInput for one that
-    no unit file can have.
+    is invalid in a unit file.
     """
     if "\0" in argument:
-        raise InvalidInput("starting a unit", "an argument has a zero in it")
+        raise InvalidInput("starting a unit", "an argument contains a zero byte")
     plain = (
         argument.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("%", "%%").replace("$", "$$")
     )
@@ -120,5 +122,5 @@ def quoted(argument: str) -> str:
 def _value(text: str) -> str:
     """A value as systemd reads it in a file of an environment (systemd.exec: EnvironmentFile)."""
     if "\0" in text:
-        raise InvalidInput("starting a unit", "a variable has a zero in it")
+        raise InvalidInput("starting a unit", "a variable contains a zero byte")
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`") + '"'

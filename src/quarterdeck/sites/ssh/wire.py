@@ -1,10 +1,10 @@
-"""What is said to a host's script (host/*.sh), and what it answers. Pure.
+"""The protocol of a host's script (host/*.sh). Pure.
 
 A request is a line and a body: ``ID EXPIRES PLANE TOKEN SIZE VERB ARGUMENTS...``, then SIZE bytes. EXPIRES is a time of
-the host's own clock since its boot, in whole seconds: what comes later is refused. PLANE and TOKEN are the fence ("-"
+the host's own clock since its boot, in whole seconds: a later arrival is refused. PLANE and TOKEN are the fence ("-"
 and 0: none). An answer is one line or several, ``ID CODE UPTIME TEXT``: CODE is "-" in all but the last, and there it
-is 0, or says what went wrong, and then the text is a sentence. A newline in the text is written as backslash n, a
-backslash as two. Lines of several answers may come by turns.
+is 0, or names the error, and then the text is a sentence. A newline in the text is written as backslash n, a backslash
+as two. Lines of several answers may be interleaved.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from quarterdeck.errors import (
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.vrrp import PIECE
 
-#: Of the script that this quarterdeck has; it replaces an older one, and leaves alone a newer one.
+#: Of this quarterdeck's script; it replaces an older one, and leaves a newer one alone.
 PROTOCOL = 1
-#: Seconds between two words to a host, which ends a session from which it hears nothing for 20 s.
+#: Seconds between two heartbeats to a host, which ends a session without any for 20 s.
 HEARTBEAT = 5.0
 
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
@@ -51,7 +51,7 @@ _CODES: dict[int, type[QuarterdeckError]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyLine:
     """A line of an answer. ``code`` is None where more of it follows. ``uptime``: seconds since the host's boot.
-    ``text``: as it is written (see ``text_of``).
+    ``text``: escaped (see ``text_of``).
     """
 
     id: int
@@ -61,11 +61,11 @@ class ReplyLine:
 
 
 def request(number: int, expires: float, fence: Fence | None, words: tuple[str, ...], body: bytes) -> bytes:
-    """A request as it is sent. Raises InvalidInput for a word that is none."""
+    """A request in wire format. Raises InvalidInput for an invalid word."""
     for word in words:
         if not word or any(each.isspace() or not each.isprintable() for each in word):
             raise InvalidInput(
-                f"asking a host to {words[0]}", f"{word!r} has a space in it, or is empty", "name another"
+                f"sending the request {words[0]} to a host", f"{word!r} has a space in it, or is empty", "name another"
             )
     plane, token = (fence.plane, fence.token) if fence is not None else ("-", 0)
     head = f"{number} {int(expires)} {plane} {token} {len(body)} {' '.join(words)}\n"
@@ -73,18 +73,18 @@ def request(number: int, expires: float, fence: Fence | None, words: tuple[str, 
 
 
 def answer(line: bytes) -> ReplyLine:
-    """A line of an answer. Raises ValueError for what is none."""
+    """A line of an answer. Raises ValueError for an invalid one."""
     number, code, uptime, text = line.rstrip(b"\n").split(b" ", 3)
     return ReplyLine(id=int(number), code=None if code == b"-" else int(code), uptime=float(uptime), text=text)
 
 
 def text_of(written: bytes) -> bytes:
-    """The text of an answer whose lines were put together."""
+    """The text of an answer whose lines were joined."""
     return _ESCAPED.sub(lambda found: b"\n" if found[1] == b"n" else found[1], written)
 
 
 def refusal(doing: str, code: int, said: str) -> QuarterdeckError:
-    """What a host answered, as an error."""
+    """A host's answer, as an error."""
     kind = _CODES.get(code, Unavailable)
     seen = said.strip() or f"its script ended with {code}"
     return kind(doing, seen.splitlines()[-1])
@@ -92,15 +92,15 @@ def refusal(doing: str, code: int, said: str) -> QuarterdeckError:
 
 # Output of a host that cannot be parsed: the error shows it as the host printed it, bounded. Pure.
 
-#: Characters of the output which are shown.
+#: Characters of the output that are shown.
 _SHOWN = 200
 
 
 def not_parsed(doing: str, line: str, error: Exception, next_step: str = "") -> Corrupt:
     """The error for a line that a host printed. ``error``: why it cannot be parsed."""
     shown = f"{line[:_SHOWN]!r}{'...' if len(line) > _SHOWN else ''}"
-    why = f"there is no {error}" if isinstance(error, KeyError) else str(error)
-    return Corrupt(doing, f"the host said {shown}, which cannot be parsed ({why[:_SHOWN]})", next_step)
+    why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return Corrupt(doing, f"the host's output {shown} cannot be parsed ({why[:_SHOWN]})", next_step)
 
 
 @contextmanager
@@ -113,28 +113,28 @@ def parsing(doing: str, said: bytes, next_step: str = "") -> Iterator[str]:
         raise not_parsed(doing, text.strip(), error, next_step) from error
 
 
-# The script that is quarterdeck's part of a host, and what makes faults there for as long as there is one.
+# The script that is quarterdeck's part of a host, and the fault code that is there only during a fault.
 
 _HERE = Path(__file__).parent
 _PIECES = (*(_HERE / "host").glob("*.sh"), PIECE)
-#: Where the script has the digest of the only faults that it takes.
+#: Where the script has the digest of the only fault code that it accepts.
 _FAULTS_DIGEST = b"@FAULTS_DIGEST@"
 
 
 @cache
 def script() -> bytes:
-    """The script, put together from its pieces. May block for a moment the first time."""
+    """The script, assembled from its pieces. May block for a moment the first time."""
     pieces = b"\n".join(piece.read_bytes() for piece in sorted(_PIECES, key=lambda each: each.name))
     return pieces.replace(_FAULTS_DIGEST, hashlib.sha256(faults()).hexdigest().encode())
 
 
 @cache
 def script_digest() -> str:
-    """By which a host's own is compared with it."""
+    """The digest that is compared with that of a host's script."""
     return hashlib.sha256(script()).hexdigest()
 
 
 @cache
 def faults() -> bytes:
-    """What makes faults on a host: sent with each request that needs it. May block for a moment the first time."""
+    """The fault code of a host: sent with each request that needs it. May block for a moment the first time."""
     return (_HERE / "drill" / "faults.sh").read_bytes()

@@ -1,4 +1,4 @@
-"""What runs keepalived on machines of all kinds, as a script."""
+"""The script that runs keepalived on machines of all kinds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 from quarterdeck.components.traffic.keepalived import Routing
 from quarterdeck.model.units import UnitFile
 
-#: Its place among the pieces of a host's script is by its name.
+#: Its name determines its place among the pieces of a host's script.
 PIECE = Path(__file__).with_name("8-vrrp.sh")
-#: The program of the distribution, and where it may have the one that changes addresses and routes.
+#: The program of the distribution, and where that may have the one that changes addresses and routes.
 _KEEPALIVED = Path("/usr/sbin/keepalived")
 _IP = tuple(Path(folder, "ip") for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
-#: What a person does about it where one of them is missing.
+#: The remedy where one of them is missing.
 INSTALL_BOTH = "install keepalived and iproute2 from this host's distribution; keepalived's own service need not run"
 
 _HEAD = """\
@@ -39,10 +39,10 @@ run_vrrp "$FOLDER/state/keepalived.conf" "$FOLDER" "$FOLDER/state"
 
 
 def why_not_here() -> str:
-    """Why machines of this host cannot have addresses that go over; "" if they can."""
+    """Why machines of this host cannot have addresses that move; "" if they can."""
     there = {"keepalived": _KEEPALIVED.exists(), "iproute2": any(each.exists() for each in _IP)}
     missing = [name for name, found in there.items() if not found]
-    return f"{' and '.join(missing)} must be installed on this host: addresses that go over need it" if missing else ""
+    return f"{' and '.join(missing)} must be installed on this host: addresses that move need it" if missing else ""
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Which faults are made on the machines of a local site: written down before they are made, one for each machine, so
-that whoever comes later can undo what its owner did not.
+"""The faults on the machines of a local site: recorded before they are made, one for each machine, so that a later
+process can undo what its owner did not.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from pathlib import Path
 
 from quarterdeck import clocks
 from quarterdeck.errors import Conflict, Corrupt
-from quarterdeck.files import on_disk, sync_folder, written_beside
+from quarterdeck.files import on_disk, sync_folder, write_temporary
 from quarterdeck.model.faults import Fault, FaultKind
 from quarterdeck.sites.local.fault.strace import let_go
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.volumes import put_back
 
-#: Seconds that whoever is to undo a fault has for it before others take it for dead.
+#: Seconds that the process which must undo a fault has before others consider it dead.
 _GRACE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFault:
-    """A fault that is made, or about to be. ``until``: when its time is over, on the clock of ``boot``. ``volume`` and
-    ``aside`` are where the volume is whose data is lost, and what was in it.
+    """A fault that is made, or about to be. ``until``: when it must end, on the clock of ``boot``. ``volume`` and
+    ``aside``: the path of the volume whose data is lost, and that of its former content.
     """
 
     fault: Fault
@@ -42,22 +42,22 @@ class MadeFault:
 
     @property
     def forgotten(self) -> bool:
-        """Whether nobody undid it though its time was over a while ago, or the host has booted since."""
+        """Whether its time was over a while ago and it was not undone, or the host has booted since."""
         return self.boot != clocks.boot() or self.left < -_GRACE
 
     def to_json(self) -> bytes:
-        """It for its file."""
+        """Its file's content."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, content: bytes, source: Path) -> MadeFault:
-        """It from its file. Raises Corrupt."""
+        """The fault in a file. Raises Corrupt."""
         try:
             read = json.loads(content)
             fault = read.pop("fault")
             return cls(fault=Fault(**{**fault, "kind": FaultKind(fault["kind"])}), **read)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            seen = f"no fault is written there ({error!r})"
+            seen = f"it contains no fault ({error!r})"
             raise Corrupt(f"reading {source}", seen, "boot that machine, then delete the file") from error
 
 
@@ -68,7 +68,7 @@ class FaultBook:
     folder: Path
 
     def all(self) -> tuple[MadeFault, ...]:
-        """Those that are made now. Raises Corrupt."""
+        """The current faults. Raises Corrupt."""
         try:
             names = sorted(os.listdir(self.folder))  # noqa: PTH208 - asked with each look: there hardly ever is one
         except (FileNotFoundError, NotADirectoryError):
@@ -85,31 +85,33 @@ class FaultBook:
             return None
 
     def begin(self, made: MadeFault) -> None:
-        """Write one down. Raises Conflict when its machine has one."""
+        """Record one. Raises Conflict when its machine has one."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self.folder / made.fault.machine
-        temporary = written_beside(path, made.to_json(), mode=0o600)
+        temporary = write_temporary(path, made.to_json(), mode=0o600)
         try:
             os.link(temporary, path)
         except FileExistsError as error:
             known = self.of(made.fault.machine)
             seen = known.fault.words if known is not None else "another fault was just undone there"
-            raise Conflict(f"having {made.fault.words}", seen, "one fault at a time on each machine") from error
+            raise Conflict(
+                f"making a fault ({made.fault.words})", seen, "one fault at a time on each machine"
+            ) from error
         finally:
             temporary.unlink()
         sync_folder(self.folder)
 
     def end(self, machine: str) -> None:
-        """It is undone. Fine if that was told before."""
+        """It is undone. No error if that was recorded before."""
         (self.folder / machine).unlink(missing_ok=True)
 
 
 async def undo(machine: LocalMachine, made: MadeFault) -> str:
-    """Undo a fault, once or again. What is left of it, in words ("": nothing)."""
+    """Undo a fault, once or again. Returns what is left of it, as text ("": nothing)."""
     match made.fault.kind:
         case FaultKind.POWER_OFF:
             await machine.boot()
-            await machine.rest()  # one that nobody used needs no supervisor
+            await machine.rest()  # an unused machine needs no supervisor
         case FaultKind.FREEZE:
             await machine.thaw()
             await machine.rest()
@@ -121,12 +123,12 @@ async def undo(machine: LocalMachine, made: MadeFault) -> str:
             await asyncio.to_thread(let_go, machine.mark)
         case FaultKind.LOSE_DATA:
             kept = await on_disk(machine.name, put_back, Path(made.volume), Path(made.aside))
-            return f"what volume {made.fault.volume} had is kept in {kept}" if kept is not None else ""
+            return f"the former content of volume {made.fault.volume} is kept in {kept}" if kept is not None else ""
         case _:
             raise NotImplementedError(made.fault.kind)
     return ""
 
 
 def aside_of(volume: Path) -> Path:
-    """Where what a volume holds is to be kept when it is lost: beside it, where nobody takes it for a volume."""
+    """The path for the content of a volume that is lost: next to it, with a name that no volume has."""
     return volume.with_name(f".aside-{volume.name}-{secrets.token_hex(4)}")

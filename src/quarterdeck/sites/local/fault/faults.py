@@ -1,4 +1,4 @@
-"""What labs and drills do to the machines of a local site. Each fault that is made has a guard: see ``fault_guard``."""
+"""Faults of labs and drills on the machines of a local site. Each fault has a guard: see ``fault_guard``."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from quarterdeck.sites.local.volumes import set_aside
 from quarterdeck.sites.port import Switches
 
 _ONE_CLOCK = (
-    "all its machines share this host's one wall clock, which programs read without a call that could be answered"
-    " otherwise (vDSO), and which no time namespace moves"
+    "all its machines share this host's wall clock, which programs read without a system call (vDSO), and which "
+    "no time namespace changes"
 )
 
-#: Seconds for which a unit stands still at most while a file of it is altered, and for it to do so.
+#: Longest time in seconds for which a unit is stopped while a file of it is altered, and for it to stop.
 _STANDING = 10.0
 _STOPPING = 3.0
 
 
 async def _until_still(pid: int) -> bool:
-    """Whether all threads of a process have stopped before long."""
+    """Whether all threads of a process have stopped in time."""
     clock = asyncio.get_running_loop().time
     end = clock() + _STOPPING
     while not all_stopped(pid):
@@ -52,7 +52,7 @@ async def _until_still(pid: int) -> bool:
 
 
 def _keep(folder: Path, stand: MachineEntry) -> None:
-    """Write down where a machine stands, also one that was never used: its guard finds it by that alone."""
+    """Record the place of a machine, also of an unused one: its guard finds it only by that."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     keep_stand(folder, stand)
 
@@ -62,16 +62,18 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
 
     @cached_property
     def _book(self) -> FaultBook:
-        """All faults that are made at the site, whoever made them."""
+        """All faults at the site, whoever made them."""
         return FaultBook(self._site_folder / "faults")
 
     @override
     async def facts(self, below: str = "") -> SiteFacts:
-        """See Site. What nobody undid though its time is over, is undone by whoever looks."""
+        """See Site. A fault whose time is over is undone by the next observer."""
         if self._book.folder.is_dir():
             for made in await on_disk(self.name, self._book.all):
                 if made.forgotten and made.fault.machine in self._machines:
-                    with suppress(Unavailable):  # then the machine is seen as it is, and the next look tries again
+                    with suppress(
+                        Unavailable
+                    ):  # then the machine's current state is reported, and the next observation tries again
                         await self._undo(made)
         return await super().facts(below)
 
@@ -117,7 +119,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
         fault = made.fault
         try:
             left = await made.hold.end()
-        except Unavailable:  # somebody killed it: then it is for us
+        except Unavailable:  # it was killed: then this process undoes it
             left = ""
         written = await on_disk(fault.machine, self._book.of, fault.machine)
         if written is not None and written.fault == fault:
@@ -170,19 +172,19 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
             case FaultKind.DEAFEN:
                 await where.deafen()
             case FaultKind.LOSE_DATA:
-                # Its program must not come to start in between: then it would find its data.
+                # Its program must not start in between: then it would find its data.
                 await on_disk(where.name, set_aside, Path(made.volume), Path(made.aside))
                 if unit:
-                    await self._kill_unit(where, unit, f"having {made.fault.words}")
+                    await self._kill_unit(where, unit, f"making a fault ({made.fault.words})")
             case FaultKind.SLOW_DISK | FaultKind.FILL_DISK:
-                pass  # its guard has made it: the tracers are to be its children
+                pass  # its guard has made it: the tracers must be its children
             case _:
                 raise NotImplementedError(made.fault.kind)
 
     @override
     async def _corrupt(self, fault: Fault, doing: str) -> None:
-        """Alter a text while its unit stands still: it is mapped into memory (bbolt), so that the unit has it altered
-        then as well. Should nobody live to let the unit go, its machine does.
+        """Alter a text while its unit is stopped: the file is mapped into memory (bbolt), so that the unit has it
+        altered then as well. If this process dies, the machine resumes the unit.
         """
         where = self._machine(fault.machine)
         written = await on_disk(where.name, self._book.of, where.name)
@@ -195,7 +197,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
         await where.ask(lambda client: client.hold(fault.unit, _STANDING))
         try:
             if not await _until_still(pid) or await self._pid(where, fault.unit, doing) != pid:
-                raise Conflict(doing, "it does not stand still")
+                raise Conflict(doing, "it does not stop")
             await on_disk(where.name, alter_text, volume / fault.path, fault.text)
         finally:
             await where.ask(lambda client: client.let_go(fault.unit))
@@ -211,7 +213,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
         await self._kill_unit(self._machine(fault.machine), fault.unit, doing)
 
     async def _kill_unit(self, where: LocalMachine, unit: str, doing: str) -> None:
-        """Kill its process behind its supervisor's back, and no other that may have its number by now."""
+        """Kill its process without its supervisor, and no other process that may have its number by now."""
         pid = await self._pid(where, unit, doing)
         try:
             process = os.pidfd_open(pid)
@@ -219,7 +221,7 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
             raise Conflict(doing, "it has just ended by itself") from error
         try:
             if await self._pid(where, unit, doing) != pid:
-                raise Conflict(doing, "it was just started anew")
+                raise Conflict(doing, "it was just restarted")
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(process, signal.SIGKILL)
         finally:
@@ -232,9 +234,9 @@ class LocalFaults(LocalMachines, FaultySite[LocalMachine, LocalStorageClass, Fau
         return pid
 
 
-# A text in a file becomes another one of its length, while whoever uses the file stands still. Calls may block.
+# Replacing a text in a file by another one of its length, while its user is stopped. Calls may block.
 
-#: What is written in place of each of its characters; of all others one of the two.
+#: The replacement of each of its characters; of all others one of the two.
 _OTHER = (b"-", b"+")
 
 
@@ -243,12 +245,12 @@ def has_text(path: Path, text: str) -> bool:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return content.find(text.encode()) >= 0
-    except (FileNotFoundError, ValueError):  # it is not there, or empty
+    except (FileNotFoundError, ValueError):  # it does not exist, or is empty
         return False
 
 
 def alter_text(path: Path, text: str) -> None:
-    """Write something else of its length over each occurrence, and have that on the disk. Raises OSError."""
+    """Replace each occurrence by another text of its length, and sync it to the disk. Raises OSError."""
     wanted = text.encode()
     other = bytes(_OTHER[each == _OTHER[0][0]][0] for each in wanted)
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:

@@ -1,9 +1,9 @@
-"""Whoever sees to it that a fault ends: ``python -m quarterdeck.sites.local.fault.guard HOME ISOLATION SITE MACHINE``.
+"""The guard that ends a fault: ``python -m quarterdeck.sites.local.fault.guard HOME ISOLATION SITE MACHINE``.
 
-A process of its own for each fault, started before the fault is made. It undoes the fault when its standard input
-ends, which its owner closes, also by dying, or when the fault's time is over. It says ``ready`` when it is there, and
-at the end what is left of the fault, if anything is. A fault that is there only as long as somebody traces programs
-is made by the guard itself, before it is ready.
+A separate process for each fault, started before the fault is made. It undoes the fault when its standard input ends,
+which its owner closes, also by dying, or when the fault's time is over. It prints ``ready`` when it has started, and at
+the end what is left of the fault, if anything is. A fault that needs a running tracer is made by the guard itself,
+before it is ready.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quarterdeck.sites.local.site_files import kept_stands, site_number
 from quarterdeck.sites.netns.lab import NetnsIsolation
 
 _READY = b"ready\n"
-#: Seconds: for it to be there, for it to undo a fault, and between two tries of it.
+#: Seconds for it to start, for it to undo a fault, and between two attempts of that.
 _STARTING = 20.0
 _UNDOING = 60.0
 _AGAIN = 1.0
@@ -43,7 +43,7 @@ class FaultGuard:
 
     @classmethod
     async def start(cls, home: Path, isolation: str, site: str, machine: str, doing: str) -> Self:
-        """Have one there for the fault that is written down for a machine. Raises Unavailable, ``doing`` that."""
+        """Start one for the recorded fault of a machine. Raises Unavailable with ``doing``."""
         argv = (sys.executable, "-P", "-m", "quarterdeck.sites.local.fault.guard", str(home), isolation, site, machine)
         begin, pipe = start(environment={**os.environ, "PYTHONPATH": python_path()}), asyncio.subprocess.PIPE
         process = await begin(*argv, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -56,19 +56,21 @@ class FaultGuard:
             process.kill()
             await process.wait()
             if isinstance(error, TimeoutError):
-                raise TimedOut(doing, f"who is to undo it is not there after {_STARTING:.0f} s") from error
+                raise TimedOut(doing, f"the process that undoes it has not started after {_STARTING:.0f} s") from error
             raise
         if said != _READY:
-            await guard.end(doing)  # which has its last words
-            raise Unavailable(doing, "who is to undo it ended at once")
+            await guard.end(doing)  # which has its last output
+            raise Unavailable(doing, "the process that undoes it ended at once")
         return guard
 
     async def end(self, doing: str = "undoing a fault") -> str:
-        """Have the fault undone, unless it is. What is left of it, in words. Raises Unavailable when it was not."""
+        """Undo the fault, unless it is undone. Returns what is left of it, as text. Raises Unavailable when that
+        failed.
+        """
         process = self._process
         try:
             async with asyncio.timeout(_UNDOING):
-                said, complaint = await process.communicate(b"")  # which closes its standard input
+                said, complaint = await process.communicate(b"")  # this closes its standard input
         except TimeoutError as error:
             process.kill()
             await process.wait()
@@ -118,7 +120,7 @@ async def _until_it_ends(book: FaultBook, machine: str) -> None:
 
 
 async def watch(home: Path, isolation: str, site: str, name: str) -> int:
-    """Be there for a fault until it is undone; the exit code."""
+    """Guard a fault until it is undone; returns the exit code."""
     machine, book = _machine(home, isolation, site, name), FaultBook(home / "sites" / site / "faults")
     async with _made_here(machine, book.of(name)):
         sys.stdout.buffer.write(_READY)
@@ -143,7 +145,7 @@ def _say(left: str) -> None:
     try:
         sys.stdout.write(f"{left}\n")
         sys.stdout.flush()
-    except BrokenPipeError:  # its owner has died: the fault is undone all the same
+    except BrokenPipeError:  # its owner has died: the fault is undone nevertheless
         sys.stdout = None
 
 

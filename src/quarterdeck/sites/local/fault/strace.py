@@ -1,8 +1,8 @@
-"""System calls of a machine's programs are answered as those on a disk that is slow, or full: by strace.
+"""Faults by strace: a machine's programs get the answers of a slow, or full, disk to their system calls.
 
-It is attached to each program that has a volume. What these get is an answer to real calls, and they do what they do
-about such a one. The tracers are children of the guard that has the fault, and end with it; a program that a tracer
-lets go of, also by its death, goes on as if there had been none. While it is traced all of its calls take longer.
+It is attached to each program that has a volume. The calls are real ones, so the programs react as they would to such a
+disk. The tracers are children of the guard of the fault, and end with it; a program that a tracer releases, also by its
+death, continues normally. While it is traced all of its calls take longer.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from quarterdeck.sites.local.processes import processes_of
 from quarterdeck.sites.local.supervisor.own_user import has_rights
 from quarterdeck.sites.local.supervisor.records import read_record
 
-#: What marks the tracers of a machine, in their environment.
+#: The mark of a machine's tracers, in their environment.
 TRACER = "QUARTERDECK_TRACER"
 _STRACE = "strace"
 #: Calls that wait for the disk.
 _SYNCS = "fsync,fdatasync"
-#: Calls that need room on the disk, and that nothing but a file can be given: sockets, pipes and logs are written with
-#: write(2), as are etcd's logs into room that they were allotted before.
+#: Calls that need space on the disk, and that only files get: sockets, pipes and logs are written with write(2), as are
+#: etcd's logs into space that was allocated before.
 _ROOM = "pwrite64,pwritev,pwritev2,fallocate,ftruncate,truncate"
-#: How each fault has which calls answered (strace(1): "Tampering").
+#: The tampered calls of each fault (strace(1): "Tampering").
 _ANSWERS: Mapping[FaultKind, tuple[str, str]] = {
     FaultKind.SLOW_DISK: (_SYNCS, f"delay_enter={SLOW_SYNC * 1e6:.0f}"),
     FaultKind.FILL_DISK: (_ROOM, "error=ENOSPC"),
 }
-#: The faults that are made so.
+#: The faults that strace makes.
 TRACED = frozenset(_ANSWERS)
 _PTRACE = 19  # CAP_SYS_PTRACE (capability.h)
 _YAMA = Path("/proc/sys/kernel/yama/ptrace_scope")
 _NOBODY = 3  # Documentation/admin-guide/LSM/Yama.rst
-#: Seconds for a tracer to be attached; between two looks for programs that were started since, and while one is to
-#: start; for a tracer to let go by itself, and to be gone.
+#: Seconds for a tracer to attach; between two searches for programs that were started since, and while one is starting;
+#: for a tracer to detach by itself, and to end.
 _ATTACHING = 10.0
 _PACE = 0.5
 _SOON = 0.1
@@ -56,16 +56,20 @@ _LEAVING = 10.0
 
 
 def cannot_trace() -> str:
-    """Why programs cannot be traced here, and what to do about it; "" if they can, as far as that is known before."""
+    """Why programs cannot be traced here, and what to do about it; "" if they can, as far as that is known in
+    advance.
+    """
     if shutil.which(_STRACE) is None:
-        return "strace, which has programs' calls answered so, is not on the path: install it (apt-get install strace)"
+        return "strace, which this fault needs, is not on the path: install it (apt-get install strace)"
     return why_forbidden(int(_YAMA.read_text()) if _YAMA.exists() else 0, privileged=has_rights(_PTRACE))
 
 
 def why_forbidden(scope: int, *, privileged: bool) -> str:
-    """Why Yama forbids it to attach to what runs already, by kernel.yama.ptrace_scope; "" if it does not."""
+    """Why Yama forbids attaching to running programs, by kernel.yama.ptrace_scope; "" if it does not."""
     if scope >= _NOBODY:
-        return f"nobody may attach strace to a program on this host: kernel.yama.ptrace_scope is {scope} until it boots"
+        return (
+            f"no user may attach strace to a program on this host: kernel.yama.ptrace_scope is {scope} until it boots"
+        )
     if scope and not privileged:
         return (
             f"this user may not attach strace to programs (kernel.yama.ptrace_scope is {scope}): be root, or allow it"
@@ -76,8 +80,8 @@ def why_forbidden(scope: int, *, privileged: bool) -> str:
 
 @asynccontextmanager
 async def traced(machine: LocalMachine, kind: FaultKind) -> AsyncIterator[None]:
-    """Have all programs of a machine that have a volume answered so until the block ends, also those that are started
-    meanwhile. Raises Unavailable when one that runs cannot be traced: then none is.
+    """Trace all programs of a machine that have a volume until the block ends, also those that are started later.
+    Raises Unavailable when a running one cannot be traced: then none is.
     """
     tracing = _Tracing(machine, kind)
     following: asyncio.Task[None] | None = None
@@ -93,16 +97,16 @@ async def traced(machine: LocalMachine, kind: FaultKind) -> AsyncIterator[None]:
 
 
 def let_go(mark: str) -> None:
-    """Have all tracers of a machine end, whoever started them. Raises TimedOut. May block.
+    """End all tracers of a machine, whichever process started them. Raises TimedOut. May block.
 
-    One that is told to end lets its programs finish the call that they are at; one that is killed may not.
+    One that is told to end lets its programs finish the current call; one that is killed may not.
     """
     since = time.monotonic()
     while found := processes_of(mark, TRACER):
         took = time.monotonic() - since
         if took > _LEAVING:
             pids = ", ".join(str(each.pid) for each in found)
-            raise TimedOut("letting traced programs go", f"strace is still there after {_LEAVING:.0f} s: {pids}")
+            raise TimedOut("releasing traced programs", f"strace is still running after {_LEAVING:.0f} s: {pids}")
         for each in found:
             with suppress(ProcessLookupError):
                 os.kill(each.pid, signal.SIGTERM if took < _GENTLY else signal.SIGKILL)
@@ -119,7 +123,7 @@ class _Tracing:
         self._spared: set[int] = set()
 
     async def strike(self) -> bool:
-        """Attach to all that have a volume and are not traced yet. Whether there is none that is still to start."""
+        """Attach to all that have a volume and are not traced yet. Whether none is still starting."""
         try:
             units = await self._machine.client.units()
         except Unavailable:
@@ -138,7 +142,7 @@ class _Tracing:
         return calm
 
     async def follow(self) -> None:
-        """Attach to what is started, for ever."""
+        """Attach to newly started ones, for ever."""
         while True:
             calm = False
             with suppress(QuarterdeckError):  # it has just ended, or the machine is no longer there
@@ -166,7 +170,7 @@ class _Tracing:
         while not _is_traced(pid, tracer.pid):
             if tracer.returncode is not None:
                 if not Path("/proc", str(pid)).exists():
-                    return  # who starts it again is looked for soon
+                    return  # its restart is looked for soon
                 assert tracer.stderr is not None
                 said = last_line((await tracer.stderr.read()).decode(errors="replace"))
                 raise Unavailable(doing, said or f"it ended with {tracer.returncode}")

@@ -16,8 +16,8 @@ from quarterdeck.model.units import Fence, UnitState, UnitStatus
 from quarterdeck.sites.local.supervisor.fences import FENCED, on_the_wire
 
 SOCKET = "supervisor.sock"
-_PASSED_ON = "another process drives the plane, run the command again to go on from what is there"
-KILL_GRACE = 10.0  # seconds that a process may take to be gone after SIGKILL
+_PASSED_ON = "another process drives the plane; run the command again to continue"
+KILL_GRACE = 10.0  # seconds that a process may take to end after SIGKILL
 
 
 _HEAD = b"POST /RPC2 HTTP/1.0\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n"
@@ -25,7 +25,7 @@ _PIECE = 65_536
 
 
 class NotRunning(Unavailable):
-    """There is no supervisord, or no longer: nobody listens on the socket, or the call broke off."""
+    """There is no supervisord, or no longer: nothing listens on the socket, or the call broke off."""
 
 
 class SupervisorClient:
@@ -39,7 +39,7 @@ class SupervisorClient:
         self._patience = patience
 
     async def units(self) -> tuple[UnitStatus, ...]:
-        """Every unit as supervisord sees it."""
+        """Every unit in supervisord's state."""
         answer = await self._call("units", (), self._patience)
         return tuple(
             UnitStatus(
@@ -57,15 +57,15 @@ class SupervisorClient:
         )
 
     async def admit(self, fence: Fence) -> None:
-        """Raise LeaseLost for a fence that is older than one that the machine has taken; else it is taken."""
+        """Raise LeaseLost for a fence that is older than one that the machine has accepted; else accept it."""
         await self._call("admit", (self._expires(), on_the_wire(fence)), self._patience)
 
     async def start(self, unit: str, fence: Fence | None = None) -> None:
-        """Run the unit as its record says."""
+        """Start the unit from its record."""
         await self._change("start", (unit,), fence)
 
     async def stop(self, unit: str, fence: Fence | None = None, *, kill: bool, stop_timeout: float) -> None:
-        """Stop the unit and wait until its process is gone."""
+        """Stop the unit and wait until its process has ended."""
         await self._change("stop", (unit, kill), fence, longer=stop_timeout + KILL_GRACE)
 
     async def put(self, staged: str, fence: Fence) -> None:
@@ -77,15 +77,15 @@ class SupervisorClient:
         await self._call("take", (paths, self._expires(), on_the_wire(fence)), self._patience)
 
     async def prioritize(self, unit: str, nice: int) -> None:
-        """Have the unit give way so much, and no more since it has just started."""
+        """Set the unit's priority, which ends the special one of its start."""
         await self._call("prioritize", (unit, nice, self._expires()), self._patience)
 
     async def hold(self, unit: str, seconds: float, fence: Fence | None = None) -> None:
-        """Stop the unit's process where it stands, for at most that long."""
+        """Stop the unit's process (SIGSTOP), for at most that long."""
         await self._change("hold", (unit, seconds), fence)
 
     async def let_go(self, unit: str) -> None:
-        """Let it go on."""
+        """Resume it."""
         await self._call("let_go", (unit, self._expires()), self._patience)
 
     async def forget(self, unit: str, fence: Fence | None = None) -> None:
@@ -93,7 +93,7 @@ class SupervisorClient:
         await self._change("forget", (unit,), fence)
 
     async def read_again(self, unit: str, fence: Fence | None = None) -> None:
-        """Have the unit known as its record says by now."""
+        """Reload the unit's record."""
         await self._change("read_again", (unit,), fence)
 
     def _expires(self) -> float:
@@ -102,12 +102,12 @@ class SupervisorClient:
     async def _change(
         self, method: str, given: tuple[str | bool | float, ...], fence: Fence | None, *, longer: float = 0.0
     ) -> None:
-        """Change something, under a fence if there is one. ``longer``: seconds that it may take besides."""
+        """Make a change, under a fence if there is one. ``longer``: additional seconds that it may take."""
         fenced = () if fence is None else (on_the_wire(fence),)
         await self._call(method, (*given, self._expires(), *fenced), self._patience + longer)
 
     async def _call(self, method: str, arguments: tuple[str | bool | float, ...], patience: float) -> object:
-        doing = f"asking machine {self._machine} to {method}"
+        doing = f"calling {method} on machine {self._machine}"
         try:
             call = xmlrpc.client.dumps(arguments, f"quarterdeck.{method}").encode() if arguments else _bare(method)
             async with asyncio.timeout(patience):
@@ -115,13 +115,13 @@ class SupervisorClient:
         except (FileNotFoundError, ConnectionRefusedError) as error:
             raise NotRunning(doing, "its supervisord is not running") from error
         except (ConnectionResetError, BrokenPipeError) as error:
-            raise NotRunning(doing, "its supervisord ended meanwhile") from error
+            raise NotRunning(doing, "its supervisord ended in the meantime") from error
         except TimeoutError as error:
             raise Unavailable(doing, f"no answer within {patience:.1f} s") from error
         except OSError as error:
             raise Unavailable(doing, f"the connection broke ({error})") from error
         if not reply:
-            raise NotRunning(doing, "its supervisord ended meanwhile")
+            raise NotRunning(doing, "its supervisord ended in the meantime")
         head, _, body = reply.partition(b"\r\n\r\n")
         if b" 200 " not in head.split(b"\r\n", 1)[0]:
             raise Unavailable(doing, f"its supervisord failed ({head[:80]!r})")
@@ -129,13 +129,13 @@ class SupervisorClient:
             (result,), _ = xmlrpc.client.loads(body.decode())
         except xmlrpc.client.Fault as fault:
             if fault.faultCode == FENCED:
-                seen = fault.faultString.removeprefix("UNKNOWN: ")  # what supervisor calls a fault of ours
+                seen = fault.faultString.removeprefix("UNKNOWN: ")  # supervisor's own fault code of an error of ours
                 raise LeaseLost(doing, f"it refused: {seen}", _PASSED_ON) from fault
             raise Unavailable(doing, f"it refused: {fault.faultString}") from fault
         return result
 
     async def _exchange(self, body: bytes) -> bytes:
-        """All that is answered. A plain socket: an observation asks each machine several times a second."""
+        """The complete answer. A plain socket: an observation calls each machine several times a second."""
         loop = asyncio.get_running_loop()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.setblocking(False)

@@ -1,4 +1,4 @@
-"""Units that have just started give way to all others of the host. Part of what runs inside supervisord."""
+"""Low priority of starting units, so that they do not slow down the host's other units. Runs inside supervisord."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-#: How much a start gives way: a nice value.
+#: The nice value of a start.
 NICE = 10
-#: Seconds between two looks at how much processor time a unit has asked for (got, or waited for); it is up once that
-#: was less than this share of a core in between, and counts as up after a while in any case.
+#: Seconds between two checks of how much processor time a unit has asked for (got, or waited for); its start is
+#: complete once that was less than this share of a core in between, and in any case after a while.
 LOOK = 0.5
 CALM = 0.3
 LONGEST = 15.0
-#: Seconds between two tries: the kernel takes one change in 0.1 s, from all of the host.
+#: Seconds between two attempts: the kernel accepts one change in 0.1 s, from the whole host.
 AGAIN = 0.03
 
 
@@ -31,17 +31,17 @@ class _Start:
 
     @property
     def wanted(self) -> int:
-        """The nice value that it is to have now."""
+        """The desired nice value."""
         return self.after if self.over else NICE
 
 
 class Courtesy:
-    """Lowers the share of the processor that starting units get, for as long as their start takes, or until they
-    are told to serve; and that of units which always give way.
+    """Lowers the share of the processor of starting units, for as long as their start takes, or until they must serve;
+    and that of units which always yield.
 
-    A start takes all the processor that it can get, from those that serve on the same host. Each unit is a session of
-    its own and so an autogroup (sched(7)), whose nice value can be raised and lowered again without any rights.
-    Where the kernel has no autogroups nothing happens.
+    A start takes all the processor time that it can get, from running units on the same host. Each unit is a session of
+    its own and so an autogroup (sched(7)), whose nice value can be raised and lowered again without any rights. Where
+    the kernel has no autogroups nothing happens.
     """
 
     def __init__(self) -> None:
@@ -49,24 +49,24 @@ class Courtesy:
         self._settled: dict[int, int] = {}
 
     def begins(self, pid: int, after: int = 0) -> None:
-        """The process of a unit has just been made. ``after``: how much it gives way when it has started."""
+        """The process of a unit has just been created. ``after``: its nice value after the start."""
         self._settled = {each: nice for each, nice in self._settled.items() if Path("/proc", str(each)).exists()}
         self._settled.pop(pid, None)  # that was another process
         now = time.monotonic()
         self._starts[pid] = _Start(began=now, looked=now, after=after)
 
     def settles(self, pid: int, nice: int) -> None:
-        """It gives way so much from now on, whether its start is calm or not."""
+        """It has this nice value from now on, whether its start is complete or not."""
         if pid not in self._starts:
             if self._settled.get(pid) == nice:
-                return  # the kernel takes few changes
+                return  # the kernel accepts few changes
             now = time.monotonic()
             self._starts[pid] = _Start(began=now, looked=now, after=nice, set=self._settled.get(pid))
         self._starts[pid].after, self._starts[pid].over = nice, True
         self.look()
 
     def look(self) -> float | None:
-        """Do what is due; seconds until the next look (None: there is nothing to look at)."""
+        """Make the due changes; returns seconds until the next call (None: nothing to do)."""
         now = time.monotonic()
         for pid, start in tuple(self._starts.items()):
             if not start.over and now - start.looked >= LOOK:
@@ -86,7 +86,7 @@ class Courtesy:
 
 
 def _set_nice(pid: int, nice: int) -> bool:
-    """Whether it is set, or never can be; else it is to be tried again."""
+    """Whether it is set, or never can be; else it must be tried again."""
     try:
         Path("/proc", str(pid), "autogroup").write_text(str(nice))
     except OSError as error:

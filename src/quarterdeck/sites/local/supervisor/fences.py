@@ -1,4 +1,4 @@
-"""The fences of a machine: whose word it takes. It is asked by the machine's supervisor, one call after another."""
+"""The fences of a machine: which drivers it accepts. The machine's supervisor calls it, one call after another."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from quarterdeck.model.units import Fence
 from quarterdeck.sites.local.settings import require_entry_name
 
-#: The fault of a call whose fence is older than one that the machine has taken. Supervisor's own are below 100.
+#: The fault of a call whose fence is older than one that the machine has accepted. Supervisor's own are below 100.
 FENCED = 1_000
 
 
 def on_the_wire(fence: Fence) -> str:
-    """A fence as calls carry it."""
+    """A fence in calls."""
     return f"{fence.plane} {fence.token}"
 
 
 def off_the_wire(text: str) -> Fence:
-    """The opposite. Raises ValueError."""
+    """The fence of a call. Raises ValueError."""
     plane, token = text.split(" ")
     return Fence(plane, int(token))
 
 
 class Fences:
-    """The highest token that a machine has taken for each plane, in a file for each below ``folder``.
+    """The highest token that a machine has accepted for each plane, in a file for each below ``folder``.
 
     They outlive the supervisor, but need not outlive the host: no driver on it does.
     """
@@ -42,7 +42,7 @@ class Fences:
     def admit(self, fence: Fence) -> bool:
         """Whether a driver with this fence may still change something: none has come with a higher token.
 
-        Raises OSError, ValueError for a file that holds no token, InvalidInput for a name that cannot be a plane's.
+        Raises OSError, ValueError for a file without a token, InvalidInput for an invalid plane name.
         """
         require_entry_name("fencing a machine", fence.plane)
         newest = self.newest(fence.plane)

@@ -1,7 +1,7 @@
-"""The parent of a job: runs it to its end, and takes along all that it started.
+"""The parent of a job: runs it to its end, and then kills all that it started.
 
-Run by ``package.isolated`` with the job's argv. Ends as the job does. When its standard input is closed, nobody waits
-for the job any more, or whoever did is dead: then the job is killed.
+Run by ``package.isolated`` with the job's argv. Ends as the job does. When its standard input is closed, no process
+waits for the job any more: then the job is killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def _end_children() -> None:
-    """Kill until there is none: those of the killed become ours."""
+    """Kill children until there are none: those of killed ones become ours."""
     while True:
         for pid in children():
             os.kill(pid, signal.SIGKILL)  # ours until we have waited for it
@@ -47,7 +47,7 @@ def _end_children() -> None:
 
 
 def run() -> None:
-    """What ``package.isolated`` runs: ends as the job does."""
+    """The entry point for ``package.isolated``: ends as the job does."""
     ended_with = main()
     if ended_with < 0:
         if -ended_with != signal.SIGKILL:

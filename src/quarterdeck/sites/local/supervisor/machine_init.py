@@ -54,7 +54,7 @@ def _leave_streams() -> None:
 
 
 def _run(search_path: list[str], ready: int) -> None:
-    """Keep one supervisord running. When it dies, whatever it left behind dies too, before the next one starts:
+    """Keep one supervisord running. When it dies, whatever it left behind is killed, too, before the next one starts:
     nothing of the old one is adopted.
     """
     pause = 0.1
@@ -105,5 +105,5 @@ def _kill_children() -> None:
 
 
 def run() -> None:
-    """What ``package.isolated`` runs."""
+    """The entry point for ``package.isolated``."""
     sys.exit(main())

@@ -1,8 +1,9 @@
-"""A user of its own for units that have data of their own (CIS 1.1.12), where root is there to give it.
+"""A separate user for units with data (CIS 1.1.12), where root can assign it.
 
-The user is a number that nobody else has, one for each home: no entry in /etc/passwd is needed. It owns the unit's
-files and its volume, and may pass through the folders above them, and read nothing there. That cannot be where it could
-not even reach them (a home below /root, say): the unit then runs as whoever runs quarterdeck, as it does without root.
+The user is a number that no other process has, one for each home: no entry in /etc/passwd is needed. It owns the unit's
+files and its volume, and may pass through the folders above them, without reading there. That is impossible where it
+could not even reach them (a home below /root, for example): the unit then runs as the user of quarterdeck, as it does
+without root.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from quarterdeck.model.units import UnitSpec
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.records import FILES
 
-#: The first of the numbers that neither people nor containers are given (systemd: docs/UIDS-GIDS.md), and how many of
-#: them are used.
+#: The first of the ids that neither people nor containers get (systemd: docs/UIDS-GIDS.md), and how many of them are
+#: used.
 FIRST = 1_900_000_000
 COUNT = 2**24
 
@@ -32,7 +33,7 @@ def user_of(home: Path) -> int:
 
 
 def may_give_users() -> bool:
-    """Whether this process may run others as any user: it is root, and not only of a user namespace."""
+    """Whether this process may start others as any user: it is root, and not only of a user namespace."""
     if os.geteuid() != 0 or " ".join(Path("/proc/self/uid_map").read_text().split()) != _EVERYBODY:
         return False
     return has_rights(*_NEEDED)
@@ -46,7 +47,8 @@ def has_rights(*bits: int) -> bool:
 
 
 def give_user(home: Path, folder: Path, spec: UnitSpec) -> int | None:
-    """Give a unit's files and all that it ``owns`` to the user of the home, and return that; None where it cannot be.
+    """Give a unit's files and all that it ``owns`` to the user of the home, and return that; None where it is
+    impossible.
 
     ``folder`` is the unit's, written already. May block; raises OSError.
     """
@@ -76,19 +78,19 @@ def _above(path: Path) -> Sequence[Path]:
 
 
 def _may_pass(path: Path) -> bool:
-    """Whether anybody may execute it, or pass through it; what is not there is for the unit's start to tell."""
+    """Whether any user may execute it, or pass through it; a missing one is reported by the unit's start."""
     return path.exists() and bool(path.stat().st_mode & stat.S_IXOTH)
 
 
 def give_again(record: UnitRecord) -> None:
-    """Give a unit what it ``owns`` once more: data that a person put back is often root's. Raises OSError."""
+    """Give a unit what it ``owns`` once more: data that a person restored is often root's. Raises OSError."""
     if record.uid is not None:
         for path in record.owns:
             _give(Path(path), record.uid)
 
 
 def _give(path: Path, user: int) -> None:
-    """All that is there and is not the user's yet, but no link's target."""
+    """Everything that exists and is not the user's yet, but no link's target."""
     _give_one(path, user)
     for parent, folders, files in os.walk(path):
         for name in (*folders, *files):

@@ -1,9 +1,9 @@
 """The part of quarterdeck that runs inside supervisord, as an RPC interface (supervisor's own extension point).
 
-It reads units from their records instead of a configuration file, so that a change of one never touches another,
-tries crashing units again for ever with a bounded back-off, and makes a unit die with its supervisord. Methods
-that change something take ``expires`` (seconds, CLOCK_MONOTONIC, which all processes of a host share): a call
-that a frozen machine reads long after its caller gave up must not be carried out.
+It reads units from their records instead of a configuration file, so that a change of one never affects another,
+restarts crashing units for ever with a bounded back-off, and makes a unit die with its supervisord. Methods that change
+something take ``expires`` (seconds, CLOCK_MONOTONIC, which all processes of a host share): a call that a frozen machine
+reads long after its caller gave up must not be carried out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from supervisor.states import STOPPED_STATES, ProcessStates
 from supervisor.xmlrpc import Faults, RPCError
 
 from quarterdeck.errors import Corrupt, QuarterdeckError
-from quarterdeck.linux.turns import take_short_turns
+from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.sites.base.records import UnitRecord
 from quarterdeck.sites.local.supervisor.courtesy import Courtesy
 from quarterdeck.sites.local.supervisor.fences import FENCED, Fences, off_the_wire
@@ -32,7 +32,7 @@ from quarterdeck.sites.local.supervisor.records import read_record, unit_folders
 from quarterdeck.sites.local.supervisor.unit import UnitConfig, UnitProcess
 from quarterdeck.sites.local.supervisor.unit_files import owner_of, put_staged, remove_watched
 
-PROMPT = 0.02  # seconds; supervisord by itself looks once a second
+PROMPT = 0.02  # seconds; supervisord by itself checks once a second
 PASSING = frozenset((ProcessStates.STARTING, ProcessStates.BACKOFF, ProcessStates.STOPPING, ProcessStates.EXITED))
 
 
@@ -64,12 +64,12 @@ class PromptPoller:
         return self._inner.poll(timeout if due is None else min(timeout, due))
 
     def hold(self, pid: int, until: float) -> None:
-        """Stop a process where it stands until then (CLOCK_MONOTONIC), whatever becomes of whoever asked for it."""
+        """Stop a process until then (CLOCK_MONOTONIC), even if the caller dies."""
         os.kill(pid, signal.SIGSTOP)
         self.held[pid] = until
 
     def let_go(self, pid: int) -> None:
-        """Let it go on; one that has ended meanwhile is fine."""
+        """Resume it; no error if it has ended since."""
         if self.held.pop(pid, None) is not None:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -85,9 +85,10 @@ class MachineInterface:
         self._fences = Fences(Path.cwd() / "fences")
         self._courtesy = Courtesy()
         self._poller = self._options.poller = PromptPoller(supervisord, self._options.poller, self._courtesy)
-        # A unit is a session, which is more than supervisor's process group, and what the kernel shares fairly.
+        # A unit is a session, which is more than supervisor's process group, and the unit of the kernel's fair
+        # scheduling.
         self._options.setpgrp = os.setsid
-        take_short_turns()  # all units with it
+        use_short_time_slices()  # all units with it
         for folder in unit_folders(self._units):
             try:
                 record = read_record(folder)
@@ -102,8 +103,8 @@ class MachineInterface:
         return json.dumps([_status(process) for process in self._processes()])
 
     def admit(self, expires: float, fence: str = "") -> bool:
-        """Refuse whoever comes with an older fence than somebody else did before: asked by all calls that change
-        something. Without a fence nobody is refused.
+        """Refuse a caller with an older fence than an earlier one: checked by all calls that change something. Without
+        a fence no caller is refused.
         """
         _refuse_late(expires)
         if fence:
@@ -111,14 +112,14 @@ class MachineInterface:
                 asked = off_the_wire(fence)
                 good = self._fences.admit(asked)
             except (QuarterdeckError, OSError, ValueError) as error:
-                raise RPCError(Faults.FAILED, f"looking at fence {fence}: {error}") from error
+                raise RPCError(Faults.FAILED, f"checking fence {fence}: {error}") from error
             if not good:
                 seen = f"a driver of plane {asked.plane} with token {self._fences.newest(asked.plane)} has been here"
                 raise RPCError(FENCED, f"{seen}, not {asked.token}")
         return True
 
     def put(self, staged: str, expires: float, fence: str) -> bool:
-        """Put files that units watch in their places: a JSON list of [from, to], below the folders of units."""
+        """Move files that units watch to their places: a JSON list of [from, to], below the folders of units."""
         self.admit(expires, fence)
         pairs = tuple((Path(new), Path(old)) for new, old in json.loads(staged))
         try:
@@ -140,8 +141,8 @@ class MachineInterface:
         return True
 
     def start(self, name: str, expires: float, fence: str = "") -> bool:
-        """Run the unit as its record says, which may ask for a fresh start. One that runs must have been stopped
-        before. Fails when it must not start without its data (it is tried again all the same).
+        """Start the unit from its record, which may allow a fresh start. A running one must have been stopped before.
+        Fails when it must not start without its data (it is retried nevertheless).
         """
         self.admit(expires, fence)
         folder = self._units / name
@@ -160,7 +161,7 @@ class MachineInterface:
         return True
 
     def read_again(self, name: str, expires: float, fence: str = "") -> bool:
-        """Know a unit that runs as its record says by now: its files were changed. Fine if there is none."""
+        """Reload the record of a running unit: its files were changed. No error if there is none."""
         self.admit(expires, fence)
         process = self._find(name)
         try:
@@ -172,7 +173,7 @@ class MachineInterface:
         return True
 
     def stop(self, name: str, kill: bool, expires: float, fence: str = "") -> bool | Callable[[], Any]:
-        """Stop the unit; the answer comes when its process is gone."""
+        """Stop the unit; the answer comes when its process has ended."""
         self.admit(expires, fence)
         process = self._find(name)
         if process is None or process.get_state() in STOPPED_STATES:
@@ -190,14 +191,14 @@ class MachineInterface:
         return gone
 
     def prioritize(self, name: str, nice: int, expires: float) -> bool:
-        """Have the unit give way so much from now on, be its start over or not. Fine if it does not run."""
+        """Set the unit's priority from now on, whether its start is complete or not. No error if it does not run."""
         _refuse_late(expires)
         if pid := self._pid(name):
             self._courtesy.settles(pid, nice)
         return True
 
     def hold(self, name: str, seconds: float, expires: float, fence: str = "") -> bool:
-        """Stop the unit's process where it stands, for at most ``seconds``. Whether it runs at all."""
+        """Stop the unit's process (SIGSTOP), for at most ``seconds``. Whether it runs at all."""
         self.admit(expires, fence)
         pid = self._pid(name)
         if pid:
@@ -205,14 +206,14 @@ class MachineInterface:
         return pid is not None
 
     def let_go(self, name: str, expires: float) -> bool:
-        """Let it go on; fine if nothing held it."""
+        """Resume it; no error if it was not stopped."""
         _refuse_late(expires)
         if pid := self._pid(name):
             self._poller.let_go(pid)
         return True
 
     def forget(self, name: str, expires: float, fence: str = "") -> bool:
-        """Know nothing of the unit any more; it must have been stopped before."""
+        """Remove the unit; it must have been stopped before."""
         self.admit(expires, fence)
         self._drop(name)
         return True
@@ -270,7 +271,7 @@ def _status(process: UnitProcess) -> dict[str, str | int | None]:
 
 
 def make(supervisord: Any) -> MachineInterface:
-    """What supervisord's configuration names as the factory; tells machine_init's starter that it answers."""
+    """The factory in supervisord's configuration; tells machine_init's starter that it answers."""
     interface = MachineInterface(supervisord)
     ready = os.environ.pop(READY_FD, None)
     if ready is not None:

@@ -1,4 +1,4 @@
-"""The record of a unit in its folder, with a seal that shows whether somebody else has changed it."""
+"""The record of a unit in its folder, with a hash that shows whether another program has changed it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from quarterdeck.files import write_secret
 from quarterdeck.model.units import Priority
 from quarterdeck.sites.base.records import UnitRecord
 
-#: What a priority is on a host whose processors all units share. Controllers keep their leases on a busy one: they have
-#: a third of the weight of a unit that does not give way.
+#: The nice values of priorities on a host whose processors all units share. Controllers keep their leases on a busy
+#: one: they have a third of the weight of a unit with the normal priority.
 NICE: Mapping[Priority, int] = {Priority.SERVING: 0, Priority.BACKGROUND: 5}
 RECORD = "unit.json"
 SEAL = "seal"
@@ -30,7 +30,7 @@ def write_record(folder: Path, record: UnitRecord) -> None:
 
 
 def is_altered(folder: Path) -> bool:
-    """Whether somebody else has changed the record of the unit in ``folder``, or a file that it was started with.
+    """Whether another program has changed the record of the unit in ``folder``, or a file that it was started with.
     Raises OSError.
     """
     try:
@@ -69,7 +69,7 @@ def read_record(folder: Path) -> UnitRecord | None:
 
 
 def folder_names(units: Path) -> tuple[str, ...]:
-    """The names of all units of which anything is below ``units``, also of those whose deletion was cut short."""
+    """The names of all units with anything below ``units``, also of those whose deletion was interrupted."""
     try:
         found = (each.name for each in units.iterdir() if each.is_dir())
         return tuple(sorted({each.removeprefix(REMOVED) for each in found}))

@@ -1,4 +1,4 @@
-"""A unit as supervisord runs it: from its record, with a bounded back-off, as the user whose data it has, and dead when
+"""A unit as supervisord runs it: from its record, with a bounded back-off, as the owner of its data, and dead when
 supervisord is.
 """
 
@@ -31,7 +31,7 @@ from quarterdeck.sites.local.supervisor.unit_files import note_data, refused
 FIRST_PAUSE = 0.25  # seconds before the second start of a unit that exits at once; doubles each time
 LONGEST_PAUSE = 5  # seconds
 #: Seconds. A start that may begin without data, and ends before it has any, has failed, and so the next one may as
-#: well. One that lasts longer uses the permission up: it may have had data that is gone.
+#: well. One that lasts longer uses up the permission: it may have had data that is lost.
 BEGINS_WITHIN = 30.0
 SETTLED_AFTER = 1  # seconds that a unit must stay up to count as running
 HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD, signal.SIGUSR2)
@@ -57,8 +57,8 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     _looked_at: tuple[tuple[int, int, int], ...] | None = None
 
     def get_execv_args(self) -> Any:
-        """The program to execute; supervisor asks for it before each start. Raises ProcessException when the unit must
-        not start without its data: supervisor tries again, and a unit whose data is back starts by itself.
+        """The program to execute; supervisor calls it before each start. Raises ProcessException when the unit must not
+        start without its data: supervisor tries again, and a unit whose data is back starts by itself.
         """
         self.config.read_again()
         self.refused = refused(self.config.folder, self.config.record, fresh=self.fresh) or _not_given(
@@ -74,9 +74,9 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         return found
 
     def note_data(self) -> None:
-        """Remember that the unit has data, as soon as it has."""
+        """Record that the unit has data, as soon as it has."""
         if not self.config.marked:
-            # What cannot be read or written now is tried again at the next look.
+            # What cannot be read or written now is tried again at the next check.
             with suppress(OSError):
                 self.config.marked = note_data(self.config.folder, self.config.record)
 
@@ -85,7 +85,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self.fresh = self.fresh and not self.config.marked and now - self._began < BEGINS_WITHIN
 
     def is_altered(self) -> bool:
-        """Whether somebody else has changed the unit's record or files. They are only read when one was touched."""
+        """Whether another program has changed the unit's record or files. They are read only after a modification."""
         try:
             paths = [self.config.folder / RECORD, *(Path(path) for path, _ in self.config.record.files)]
             touched = tuple(_touched(path) for path in paths)
@@ -112,13 +112,13 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
     def _spawn_as_child(self, filename: str, argv: list[str]) -> Any:
         supervisord = os.getppid()
         if self.config.record.uid is not None:
-            _become(self.config.record.uid)  # before the next: a change of user takes that back
+            _become(self.config.record.uid)  # before the next: a change of user undoes it
         end_with_parent(supervisord, signal.SIGKILL)
         for number in (*HANDLED, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         if self._ended_by_itself:
-            time.sleep(self.config.record.restart_pause)  # here: supervisord has others to look after
+            time.sleep(self.config.record.restart_pause)  # here: supervisord has others to take care of
         return super()._spawn_as_child(filename, argv)
 
     def change_state(self, new_state: int, expected: bool = True) -> Any:
@@ -131,9 +131,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         return result
 
     def finish(self, pid: int, sts: int) -> None:
-        """The process has ended: take along what it left of its process group, and start it again at once if it
-        had settled.
-        """
+        """The process has ended: kill the rest of its process group, and restart it at once if it had settled."""
         self.exit_code = os.waitstatus_to_exitcode(sts)
         self.note_data()
         self.use_up_fresh(time.monotonic())
@@ -146,7 +144,7 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
             self.spawn()
 
     def record_spawnerr(self, msg: str) -> None:
-        """Put the reason why it cannot start where people look for it, once for as long as it stays the same."""
+        """Write the reason why it cannot start into its log, once for as long as it stays the same."""
         super().record_spawnerr(msg)
         if msg == self._told:
             return
@@ -154,13 +152,13 @@ class UnitProcess(Subprocess):  # type: ignore[misc]
         self._note(f"{CANNOT_START}: {msg}")
 
     def _note(self, line: str) -> None:
-        """Put a line into what the unit writes, if its disk has room: it is looked after in any case."""
+        """Add a line to the unit's log, if its disk has room: the unit is managed in any case."""
         with suppress(OSError), Path(self.config.stdout_logfile).open("a") as log:
             log.write(f"{line}\n")
 
 
 def _touched(path: Path) -> tuple[int, int, int]:
-    """What changes whenever a file does; of one that is not there, nothing."""
+    """A value that changes with every modification of a file; constant for a missing one."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -169,7 +167,7 @@ def _touched(path: Path) -> tuple[int, int, int]:
 
 
 def _not_given(record: UnitRecord) -> str:
-    """Why the unit's user cannot be given its data; "" when it has it."""
+    """Why the unit's user cannot own its data; "" when it does."""
     try:
         give_again(record)
     except OSError as error:
@@ -178,7 +176,7 @@ def _not_given(record: UnitRecord) -> str:
 
 
 def _become(user: int) -> None:
-    """Be that user and its group, and nobody else; a fork that cannot must not go on as root."""
+    """Become that user and its group, and no other; a fork that cannot must not continue as root."""
     try:
         os.setgroups([])
         os.setgid(user)
@@ -189,7 +187,7 @@ def _become(user: int) -> None:
 
 
 class UnitConfig(ProcessConfig):  # type: ignore[misc]
-    """A unit as supervisor wants it."""
+    """A unit in the form that supervisor needs."""
 
     def __init__(self, options: Any, folder: Path, record: UnitRecord, courtesy: Courtesy) -> None:
         self.folder = folder
@@ -220,11 +218,11 @@ class UnitConfig(ProcessConfig):  # type: ignore[misc]
         super().__init__(options, **(nothing | settings))
 
     def read_again(self) -> None:
-        """Take what was written since about how the unit starts (what it needs, its arguments at boot)."""
+        """Reload the stored settings of the unit's start (the data that it needs, its arguments at boot)."""
         try:
             found = read_record(self.folder)
         except (Corrupt, OSError):
-            return  # what was known before is as strict
+            return  # the previous ones are as strict
         if found is not None:
             same = found.digest == self.record.digest
             self.record = found if same else replace(self.record, needs=found.needs)

@@ -1,4 +1,4 @@
-"""The folder of a unit: its record, its log, and the files that it reads. Plain calls; run them in a thread."""
+"""The folder of a unit: its record, its log, and its input files. Plain calls; run them in a thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from quarterdeck.errors import Corrupt, InvalidInput
-from quarterdeck.files import remove_folder, sync_folder, write_atomic, written_beside
+from quarterdeck.files import remove_folder, sync_folder, write_atomic, write_temporary
 from quarterdeck.model.units import UnitFile, UnitSpec
 from quarterdeck.sites.base.records import UnitRecord, refusal
 from quarterdeck.sites.local.supervisor.own_user import give_user
@@ -18,7 +18,7 @@ from quarterdeck.sites.local.supervisor.records import FILES, REMOVED, read_reco
 
 
 def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
-    """Write a unit's files, then its record, so that what the record starts is complete."""
+    """Write a unit's files, then its record, so that the record starts something complete."""
     for each in spec.files:
         _require_plain(each.path)
     _make_folder(folder)
@@ -27,12 +27,12 @@ def write_unit(home: Path, folder: Path, spec: UnitSpec) -> None:
     write_record(folder, replace(UnitRecord.of(spec), uid=give_user(home, folder, spec)))
 
 
-#: Files written beside those that they are to take the place of: (new, old).
+#: Files next to those that they will replace: (new, old).
 Staged = tuple[tuple[Path, Path], ...]
 
 
 def stage_watched(units: Path, files: tuple[UnitFile, ...]) -> Staged:
-    """Have files ready for ``put_staged``; ``units`` holds the folders of all units of the machine."""
+    """Prepare files for ``put_staged``; ``units`` holds the folders of all units of the machine."""
     owners = {owner_of(units, each.path) for each in files}
     for owner in owners:
         _make_folder(owner)
@@ -40,7 +40,7 @@ def stage_watched(units: Path, files: tuple[UnitFile, ...]) -> Staged:
     try:
         for each in files:
             path = Path(each.path)
-            staged.append((written_beside(path, each.content, mode=each.mode), path))
+            staged.append((write_temporary(path, each.content, mode=each.mode), path))
     except BaseException:
         drop_staged(tuple(staged))
         raise
@@ -54,7 +54,7 @@ def put_staged(staged: Staged) -> None:
 
 
 def changed_files(files: tuple[UnitFile, ...]) -> tuple[UnitFile, ...]:
-    """Those that are not there as they are wanted."""
+    """Those that are missing or different."""
     return tuple(each for each in files if not _is_there(each))
 
 
@@ -67,13 +67,13 @@ def _is_there(file: UnitFile) -> bool:
 
 
 def settle_staged(staged: Staged) -> None:
-    """Make what was put durable."""
+    """Sync the moved files to the disk."""
     for folder in {old.parent for _, old in staged}:
         sync_folder(folder)
 
 
 def drop_staged(staged: Staged) -> None:
-    """Remove what was not put."""
+    """Remove files that were not moved."""
     for new, _ in staged:
         new.unlink(missing_ok=True)
 
@@ -92,7 +92,7 @@ def check_watched(units: Path, paths: tuple[PurePosixPath, ...]) -> None:
 
 
 def remove_unit_folder(folder: Path) -> None:
-    """Out of the way at once, then gone, even if the deleting is cut short."""
+    """Rename it at once, then delete it, even if the deletion is interrupted."""
     gone = folder.with_name(f"{REMOVED}{folder.name}")
     remove_folder(gone)
     if folder.exists():
@@ -120,36 +120,35 @@ def _require_plain(path: PurePosixPath) -> None:
 
 
 def known_record(folder: Path) -> UnitRecord | None:
-    """The record of a unit; None where there is none, or none that can be read."""
+    """The record of a unit; None where there is none, or it cannot be read."""
     try:
         return read_record(folder)
     except Corrupt:
-        return None  # the machine skips it too; a start writes it anew
+        return None  # the machine skips it too; a start writes it again
 
 
-def want_no_longer(folder: Path, known: UnitRecord | None) -> None:
-    """Have the machine not start it again."""
+def disable_start(folder: Path, known: UnitRecord | None) -> None:
+    """Keep the machine from starting it again."""
     if known is not None and known.wanted:
         write_record(folder, replace(known, wanted=False))
 
 
 def keep_record(folder: Path, known: UnitRecord | None, wanted: UnitRecord) -> None:
-    """What is to be so from the unit's next start on, whoever makes it."""
+    """Store settings that are valid from the unit's next start on, whoever starts it."""
     if known != wanted:
         write_record(folder, wanted)
     note_data(folder, wanted)
 
 
-# Data that a unit must not start without, and the marker that says that there was some.
-#
-# Why that matters: see ``sites.base.records.refusal``. The marker is in the unit's own folder, which is the
-# machine's: the volume that it speaks of may be another disk, and may be gone.
+# Data that a unit must not start without, and the marker that there was some. Why that matters: see
+# ``sites.base.records.refusal``. The marker is in the unit's own folder, which is the machine's: the volume may be on
+# another disk, and may be lost.
 
 MARKER = "had-data"
 
 
 def refused(folder: Path, record: UnitRecord, *, fresh: bool) -> str:
-    """Why the unit in ``folder`` must not be started now; "" when it may be. ``fresh``: it is to begin without data."""
+    """Why the unit in ``folder`` must not be started now; "" when it may be. ``fresh``: it may begin without data."""
     if record.needs is None:
         return ""
     try:
@@ -157,7 +156,7 @@ def refused(folder: Path, record: UnitRecord, *, fresh: bool) -> str:
     except OSError as error:
         return f"it is not known whether its data {record.needs} is there ({error.strerror or error})"
     if there:
-        # A full disk must not keep it from its data: the marker is tried again at each look.
+        # A full disk must not keep it from its data: the marker is tried again at each check.
         with suppress(OSError):
             mark(folder)
     return refusal(record.needs, there=there, had_data=there or is_marked(folder), fresh=fresh)
@@ -179,7 +178,7 @@ def is_marked(folder: Path) -> bool:
 
 
 def mark(folder: Path) -> None:
-    """Remember that the unit has data, for good. Raises OSError."""
+    """Record that the unit has data, for good. Raises OSError."""
     if not is_marked(folder):
         write_atomic(folder / MARKER, b"", mode=0o600)
 

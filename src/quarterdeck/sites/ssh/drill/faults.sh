@@ -23,7 +23,7 @@ suffering() {  # $1: what is asked: whether the host does not answer it, by a fa
     power-off/look) echo "off"; return 1 ;;
     freeze/look) echo "still"; return 1 ;;
     power-off/*) fail $UNAVAILABLE "it is off" ;;
-    freeze/*) fail $UNAVAILABLE "it stands still" ;;
+    freeze/*) fail $UNAVAILABLE "it is frozen" ;;
   esac
 }
 
@@ -38,7 +38,7 @@ kill_unit() {  # UNIT: its process, behind systemd's back
 make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker calls it. "-": no unit, no volume
   local kind=$1 seconds=$2 unit=$3 volume=$4 pid=0 aside=- mine; shift 4
   [[ $seconds =~ ^[0-9]{1,6}$ ]] || fail $INVALID "$seconds seconds"
-  [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"
+  [ ! -e "$FAULT/about" ] || fail $CONFLICT "it has another fault: one at a time on each machine"
   if [ "$unit" != - ]; then
     require_name "$unit"
     pid=$(main_pid "$unit")
@@ -46,7 +46,7 @@ make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker ca
   fi
   if [ "$volume" != - ]; then
     find_volume "$volume" "$@"
-    [ -n "$FOUND" ] || fail $NOT_FOUND "there is no volume $volume"
+    [ -n "$FOUND" ] || fail $NOT_FOUND "volume $volume does not exist"
     [ "$kind" != lose-data ] || ! mounted "$FOUND" || fail $PRECONDITION "$FOUND is mounted by itself: it cannot be set aside"
     volume=$FOUND aside=${FOUND%/*}/.aside-${FOUND##*/}-$RANDOM
   fi
@@ -54,13 +54,13 @@ make_fault() {  # KIND SECONDS UNIT VOLUME CLASS=PATH...; with what its maker ca
     power-off | freeze | cut | deafen) command -v nft > /dev/null || fail $PRECONDITION "it has no nft: install nftables there" ;;
     slow-disk | fill-disk) command -v strace > /dev/null || fail $PRECONDITION "it has no strace: install it there" ;;
     hang-unit | lose-data) ;;
-    *) fail $INVALID "there is no fault $kind" ;;
+    *) fail $INVALID "fault $kind is unknown" ;;
   esac
   uptime_now
   { mkdir -p "$FAULT" && cp "$BODY" "$FAULT/said"; } || full
   put "$FAULT/about" 600 <<< "$kind $unit $((${UPTIME%.*} + seconds)) $(boot_id) $volume $aside"
   systemd-run --quiet --collect --unit=quarterdeck-undo-fault --on-active="$seconds" --timer-property=AccuracySec=10ms \
-    "$SELF" undo-fault || { rm -rf "$FAULT"; fail $UNAVAILABLE "systemd makes no timer that would undo it"; }
+    "$SELF" undo-fault || { rm -rf "$FAULT"; fail $UNAVAILABLE "systemd cannot start the timer that would undo it"; }
   # whoever made it may end in whatever way: its pipe is closed then. It is left alone once it is undone
   mine=$(< "$FAULT/about")
   (
@@ -140,7 +140,7 @@ undo_fault() {  # says what is left of it
     hang-unit) pid=$(main_pid "$F_UNIT"); [ "${pid:-0}" = 0 ] || kill -CONT "$pid" ;;
     lose-data)
       if [ -d "$F_ASIDE" ]; then
-        if rmdir "$F_VOLUME" 2> /dev/null; then mv -T "$F_ASIDE" "$F_VOLUME"; else echo "what volume ${F_VOLUME##*/} had is kept in $F_ASIDE"; fi
+        if rmdir "$F_VOLUME" 2> /dev/null; then mv -T "$F_ASIDE" "$F_VOLUME"; else echo "the former content of volume ${F_VOLUME##*/} is kept in $F_ASIDE"; fi
       fi ;;
     slow-disk | fill-disk)
       while read -r pid; do kill -TERM "$pid"; done < "$FAULT/tracers" 2> /dev/null ;;
@@ -159,7 +159,7 @@ as_etcd() { setpriv --reuid=quarterdeck-etcd --regid=quarterdeck-etcd --clear-gr
 corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its length is in the file from then on
   local unit=$1 volume=$2 file=$3 pid at text other; shift 3
   require_name "$unit"; require_path "/$file"
-  [ ! -e "$FAULT/about" ] || fail $CONFLICT "another fault is made there: one at a time on each machine"
+  [ ! -e "$FAULT/about" ] || fail $CONFLICT "it has another fault: one at a time on each machine"
   find_volume "$volume" "$@"
   file=$FOUND/$file text=$(< "$BODY")
   { [ -n "$FOUND" ] && [ -n "$text" ] && as_etcd grep -qUaF -- "$text" "$file" 2> /dev/null; } ||
@@ -172,7 +172,7 @@ corrupt() {  # UNIT VOLUME FILE CLASS=PATH...; with a text: another one of its l
     ! grep -q '^State:.[^Tt]' "/proc/$pid"/task/*/status || { sleep 0.02; continue; }
     break
   done
-  ! grep -q '^State:.[^Tt]' "/proc/$pid"/task/*/status || { ask_let_go "$unit"; fail $CONFLICT "it does not stand still"; }
+  ! grep -q '^State:.[^Tt]' "/proc/$pid"/task/*/status || { ask_let_go "$unit"; fail $CONFLICT "it does not stop"; }
   other=$(tr -- '-' '\001' <<< "$text" | tr -c '\001\n' '-' | tr '\001' '+')
   while IFS=: read -r at _; do
     printf '%s' "$other" | as_etcd dd of="$file" bs=64k seek="$at" oflag=seek_bytes conv=notrunc,fsync 2> /dev/null ||

@@ -45,7 +45,7 @@ uptime_now() { read -r UPTIME _ < /proc/uptime; }
 
 locked() {  # one change of a plane's after the other, or of what $1 names
   exec {LOCK}>> "$LIB/locks/${1:-plane$PLANE}"
-  flock -w 20 "$LOCK" || fail $UNAVAILABLE "another change of this host has been under way for 20 s"
+  flock -w 20 "$LOCK" || fail $UNAVAILABLE "another change of this host has been in progress for 20 s"
 }
 
 unlocked() { exec {LOCK}>&-; }
@@ -65,7 +65,7 @@ full() {  # what could not write has said why; how much is used is a reason only
 
 why_not_executable() {  # $1: a file: says why it cannot be executed; nothing where it can
   local target options
-  [ -e "$1" ] || { printf 'the program %s is not there' "$1"; return; }
+  [ -e "$1" ] || { printf 'the program %s does not exist' "$1"; return; }
   [ ! -x "$1" ] || return 0
   read -r target options < <(findmnt -n -o TARGET,OPTIONS -T "$1")
   case ,$options, in
@@ -110,8 +110,8 @@ check_record() {  # $1: unit. What a caller wrote there is what a record may say
   require_name "$R_MACHINE"
   [[ " $ACCOUNTS " == *" $R_ACCOUNT "* ]] || fail $INVALID "'$R_ACCOUNT' is no user of quarterdeck's"
   require_routing "$1"
-  [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "a unit without a digest"
-  [[ $R_NOTE =~ ^[A-Za-z0-9.,:/\ -]*$ ]] || fail $INVALID "a note is a line of plain words"
+  [[ $R_DIGEST =~ ^[0-9a-f]{8,64}$ && $R_PROGRAM =~ ^[0-9a-f]{64}$ ]] || fail $INVALID "the unit has no digest"
+  [[ $R_NOTE =~ ^[A-Za-z0-9.,:/\ -]*$ ]] || fail $INVALID "the note is not a line of plain words"
   [[ $R_STOP =~ ^[0-9.]{1,12}$ && $R_PAUSE =~ ^[0-9.]{1,12}$ && $R_WEIGHT =~ ^[0-9]{1,5}$ ]] || fail $INVALID "a unit's times"
   if [ -n "$R_NEEDS" ]; then
     require_path "${R_NEEDS%/*}"
@@ -168,8 +168,8 @@ refusal() {  # $1: unit, $2: fresh|again; says why it must not be started
   [ -n "$R_NEEDS" ] || return 0
   if unknown=$(there "$R_NEEDS"); then note_data "$1"; return 0; fi
   if [ -n "$unknown" ] || away_disk "$R_NEEDS"; then printf 'it is not known whether its data %s is there' "$R_NEEDS"
-  elif [ -e "$UNITS/$1/had-data" ]; then printf 'its data %s was there and is gone: put it back' "$R_NEEDS"
-  elif [ "$2" != fresh ]; then printf 'it has no data yet at %s, and nobody asked it to begin without' "$R_NEEDS"
+  elif [ -e "$UNITS/$1/had-data" ]; then printf 'its data %s existed and is missing: restore it' "$R_NEEDS"
+  elif [ "$2" != fresh ]; then printf 'it has no data yet at %s, and was not started as new' "$R_NEEDS"
   fi
 }
 

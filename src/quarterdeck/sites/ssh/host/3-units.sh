@@ -38,7 +38,7 @@ plain_folder() {  # $1: a folder, $2: a path below it, $3: whose files are in it
 
 keep_record() {  # $1: unit; NEW has record, spec.json, exec, env: what is to be so from its next start on
   local exec
-  read_record "$NEW/record" || fail $INVALID "a unit without a record"
+  read_record "$NEW/record" || fail $INVALID "the unit has no record"
   check_record "$1"
   exec=$(< "$NEW/exec")
   [[ $exec == /* && $exec != *$'\n'* ]] || fail $INVALID "a unit's program is an absolute path, in one line"
@@ -158,7 +158,7 @@ ask_start() {  # UNIT fresh|again; with record, spec.json, exec, env and files
   now=$(active_state "$1")
   exec=$(< "$NEW/exec")
   require_executable "${exec%% *}"
-  read_record "$NEW/record" || fail $INVALID "a unit without a record"
+  read_record "$NEW/record" || fail $INVALID "the unit has no record"
   make_unit_folder "$1" "$R_MACHINE"
   if is_at_it "$1" "$now" "$2"; then
     keep_record "$1"
@@ -210,9 +210,9 @@ ask_reload() {  # UNIT; with record, spec.json, exec, env and files. The record 
   unpack
   locked; admit
   [ "$1" != $VRRP ] || locked "unit-$1"
-  record_of "$1" && [ "$(active_state "$1")" = active ] || fail $CONFLICT "it does not run as the one that is given"
+  record_of "$1" && [ "$(active_state "$1")" = active ] || fail $CONFLICT "its running unit has another specification"
   program=$R_PROGRAM
-  grep -qxF "program $program" "$NEW/record" || fail $CONFLICT "it does not run as the one that is given"
+  grep -qxF "program $program" "$NEW/record" || fail $CONFLICT "its running unit has another specification"
   put_files "$1" "$NEW/files"
   cp "$UNITS/$1/exec" "$NEW/exec"
   keep_record "$1"
@@ -247,7 +247,7 @@ ask_hold() {  # UNIT SECONDS: where it stands; the timer that lets it go is ther
   timer=quarterdeck-let-go-$1-$pid
   systemctl stop "$timer.timer" 2> /dev/null
   systemd-run --quiet --collect --unit="$timer" --on-active="$2" --timer-property=AccuracySec=1ms \
-    "$SELF" let-go "$1" "$pid" || fail $UNAVAILABLE "it cannot be held: systemd makes no timer that would let it go"
+    "$SELF" let-go "$1" "$pid" || fail $UNAVAILABLE "it cannot be paused: systemd cannot start the timer that would resume it"
   kill -STOP "$pid"
 }
 

@@ -93,7 +93,7 @@ ask_settle() {  # CLASS=@PATH NAME: it has been attached; prints what ask_volume
   attachable "$1" "$2"
   is_attached "$2" || fail $UNAVAILABLE "nothing is mounted at $ROOT/$2"
   { chmod 700 "$ROOT/$2" && give quarterdeck-etcd "$ROOT/$2"; } ||
-    fail $UNAVAILABLE "what is in $ROOT/$2 cannot be given to others"
+    fail $UNAVAILABLE "the owner of $ROOT/$2 cannot be changed"
   measure_volume "$2"
 }
 
@@ -125,9 +125,9 @@ user_of() {  # $1: a volume: a unit that has a process, or is about to, and may 
 ask_disclaim() {  # CLASS=@PATH NAME: it is not to be here any more
   locked; admit
   attachable "$1" "$2"
-  ! mounted "$ROOT/$2" || fail $CONFLICT "$ROOT/$2 is mounted still"
+  ! mounted "$ROOT/$2" || fail $CONFLICT "$ROOT/$2 is still mounted"
   rm -f "$LIB/attached/$CLASS/$2"
-  [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || fail $CONFLICT "there is something in $ROOT/$2, below what was mounted there"
+  [ ! -d "$ROOT/$2" ] || rmdir "$ROOT/$2" || fail $CONFLICT "$ROOT/$2 is not empty below the mount"
 }
 
 ask_drop() {  # CLASS=@PATH NAME SINCE: another host has it by a later claim. What is mounted here cannot be written to

@@ -4,7 +4,7 @@ ask_keep_ledger() {  # SHA-256 of the ledger that the caller has changed ("-": t
   local now=-
   locked; admit; locked ledger
   [ ! -e "$LIB/ledger.json" ] || now=$(sha256sum < "$LIB/ledger.json")
-  [ "${now%% *}" = "$1" ] || fail $CONFLICT "somebody else has changed who sits where"
+  [ "${now%% *}" = "$1" ] || fail $CONFLICT "another process has changed the seats"
   put "$LIB/ledger.json" 600 < "$BODY"
 }
 

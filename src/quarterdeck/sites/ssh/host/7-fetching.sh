@@ -20,23 +20,23 @@ ask_fetch() {  # SHA-256 NAME BYTES SHA-256-OF-ARCHIVE ("-": not known); with li
   local folder=$LIB/programs/$1 url='' member='' whole=$LIB/programs/.part-$1-whole new
   [ ! -e "$folder/$2" ] || return 0
   { read -r url; read -r member; } < "$BODY"
-  [[ $url =~ $ADDRESS ]] || fail $INVALID "that is no address of http or https"
+  [[ $url =~ $ADDRESS ]] || fail $INVALID "that is not an http or https address"
   [[ $member == '' || ($member =~ ^[A-Za-z0-9._+/-]+$ && $member != -* && $member != *..*) ]] || fail $INVALID "$member is no file"
   locked "fetch-${1:0:16}"
   [ -e "$whole" ] || download "$url" "$LIB/programs/.part-$1-fetched" "$whole"
   if [ "$4" != - ] && [ "$(sha256sum < "$whole")" != "$4  -" ]; then
     rm -f "$whole"
-    fail $UNAVAILABLE "what is at $(shown "$url") is not what was released"
+    fail $UNAVAILABLE "the file at $(shown "$url") is not the released one"
   fi
   mkdir -p "$folder" && chmod 755 "$folder"
   new=$(mktemp "$folder/.new.XXXXXX") || full
   if [ -n "$member" ]; then
     unpacked "$member" "$3" < "$whole" > "$new" || unpacked "./$member" "$3" < "$whole" > "$new" ||
-      { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at $(shown "$url") is no archive with $member in it"; }
+      { rm -f "$new" "$whole"; fail $UNAVAILABLE "the file at $(shown "$url") is not an archive with $member in it"; }
   else
     head -c "$3" < "$whole" > "$new" || { rm -f "$new"; full; }
   fi
-  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$whole"; fail $UNAVAILABLE "what is at $(shown "$url") is not the program that is meant"; }
+  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$whole"; fail $UNAVAILABLE "the file at $(shown "$url") is not the requested program"; }
   label "$new"
   { chmod 755 "$new" && sync "$new" && mv -fT "$new" "$folder/$2"; } || full
   rm -f "$whole"

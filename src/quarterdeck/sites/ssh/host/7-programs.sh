@@ -17,7 +17,7 @@ ask_program_part() {  # SHA-256 NAME PACKED OFFSET; with the bytes from there on
   local part=$LIB/programs/.part-$3 has=0
   locked
   [ ! -e "$part" ] || has=$(stat -c %s "$part")
-  [ "$has" = "$4" ] || fail $CONFLICT "somebody else sends it as well: $has bytes have come"
+  [ "$has" = "$4" ] || fail $CONFLICT "another process sends it as well: $has bytes have come"
   cat "$BODY" >> "$part" || { truncate -s "$4" "$part"; full; }
 }
 
@@ -25,11 +25,11 @@ ask_program_whole() {  # SHA-256 NAME PACKED zstd|gzip: unpacks it, and has it b
   require_program "$1" "$2" "$3"
   local part=$LIB/programs/.part-$3 folder=$LIB/programs/$1 new
   [ ! -e "$folder/$2" ] || { rm -f "$part"; return 0; }
-  [ "$(sha256sum < "$part")" = "$3  -" ] || { rm -f "$part"; fail $UNAVAILABLE "what came is not what was sent"; }
+  [ "$(sha256sum < "$part")" = "$3  -" ] || { rm -f "$part"; fail $UNAVAILABLE "the received bytes differ from those that were sent"; }
   mkdir -p "$folder" && chmod 755 "$folder"
   new=$(mktemp "$folder/.new.XXXXXX") || full
   case $4 in zstd) zstd -dcq < "$part" > "$new" ;; gzip) gzip -dc < "$part" > "$new" ;; esac || { rm -f "$new"; full; }
-  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$part"; fail $UNAVAILABLE "what came is not the program"; }
+  [ "$(sha256sum < "$new")" = "$1  -" ] || { rm -f "$new" "$part"; fail $UNAVAILABLE "the received file is not the program"; }
   label "$new"
   { chmod 755 "$new" && sync "$new" && mv -fT "$new" "$folder/$2"; } || full
   rm -f "$part"

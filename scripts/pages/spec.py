@@ -1,0 +1,221 @@
+"""Pages of docs/reference about the fields of resources, made from their models."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import PurePath
+from typing import Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import AwareDatetime, BaseModel
+from pydantic.fields import FieldInfo
+
+from pages.declared import comments, table
+from quarterdeck.api import schema
+from quarterdeck.api.base import Condition, Metadata
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.memory import MemoryStatus
+from quarterdeck.api.site import Site
+
+_VALUES = """Fields with a default may be left out. Unknown fields are refused. Bytes are a number, or a quantity such
+as `8Gi`. Durations are a number of seconds, or text such as `500ms`, `5s`, `2m`, `1h` or `7d`."""
+_DOCUMENT = f"""# {{kind}}
+
+A document of kind `{{kind}}` for `quarterdeck apply -f FILE`.
+{_VALUES}
+
+[Metadata and conditions](metadata.md) are the same for all kinds. {{more}}
+"""
+_PLANE = _DOCUMENT.format(
+    kind="ControlPlane",
+    more="""[Authentication](authentication.md) has a page of its own, and so has the [site](site.md).
+`quarterdeck get NAME -o yaml` prints the resource of a plane.""",
+)
+_SITE = _DOCUMENT.format(kind="Site", more="The field `driver` decides which of the two specs a site has.")
+_METADATA = """# Metadata and conditions
+
+These parts are the same for all kinds of resources, and have the meaning that they have in Kubernetes. The types and
+reasons of conditions are in [conditions and events](conditions-and-events.md).
+"""
+_AUTHENTICATION = """# Authentication
+
+The field `spec.authentication` of a [ControlPlane](spec.md). The fields have the meaning that Kubernetes gives
+them in its [structured authentication configuration][kubernetes].
+
+[kubernetes]: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#using-authentication-configuration
+"""
+#: The models that pages begin with, and the path of each; models below them are on the same page.
+_ROOTS: Mapping[str, Mapping[type[BaseModel], str]] = {
+    "spec.md": {ControlPlane: ""},
+    "site.md": {Site: ""},
+    "metadata.md": {Metadata: "metadata", Condition: "status.conditions[]"},
+    "authentication.md": {Authentication: "spec.authentication"},
+}
+_OPENINGS = {"spec.md": _PLANE, "site.md": _SITE, "metadata.md": _METADATA, "authentication.md": _AUTHENTICATION}
+_PAGE_OF = {model: page for page, roots in _ROOTS.items() for model in roots}
+#: What a field is, by what its annotation puts into the schema.
+_KINDS: Mapping[int, str] = {
+    id(schema.BYTES): "bytes",
+    id(schema.SECONDS): "duration",
+    id(schema.VERSION): "version",
+    id(schema.ABSOLUTE): "absolute path",
+    id(schema.HTTPS): "https URL",
+    id(schema.NETWORK): "network",
+    id(schema.NAME): "DNS name",
+    id(schema.ADDRESS): "IP address",
+    id(schema.HOST): "host",
+    id(schema.FLAGS): "object of flags by name",
+}
+_PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+
+
+def pages() -> Mapping[str, Callable[[], str]]:
+    """The pages, by their names below ``reference``."""
+    return {name: partial(_page, name) for name in _ROOTS}
+
+
+def models() -> tuple[type[BaseModel], ...]:
+    """All models that the pages describe."""
+    return tuple(dict.fromkeys(model for name in _ROOTS for model in _below(name)))
+
+
+def _page(name: str) -> str:
+    sections = (_section(model, path) for model, path in _below(name).items())
+    return "\n".join((_OPENINGS[name], *sections))
+
+
+def _below(page: str) -> Mapping[type[BaseModel], str]:
+    """The models of a page, each with the path of its first use. The planner's memory is internal."""
+    found: dict[type[BaseModel], str] = {}
+
+    def add(model: type[BaseModel], path: str) -> None:
+        if model in found or model is MemoryStatus or _PAGE_OF.get(model, page) != page:
+            return
+        found[model] = path
+        for name, field in model.model_fields.items():
+            inner = f"{path}.{field.alias or name}" if path else field.alias or name
+            for each in _models(field.annotation):
+                add(each, inner + ("[]" if "list of" in _type(field.annotation, field.metadata) else ""))
+
+    for model, path in _ROOTS[page].items():
+        add(model, path)
+    return found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from _models(each)
+
+
+def _section(model: type[BaseModel], path: str) -> str:
+    said = comments(model)
+    rows = [
+        (
+            f"`{field.alias or name}`",
+            _type(field.annotation, field.metadata),
+            _default(field),
+            said.get(name, "") + _values(field.annotation),
+        )
+        for name, field in model.model_fields.items()
+    ]
+    summary = " ".join((inspect.getdoc(model) or "").split())
+    heading = f"## {model.__name__}\n" + (f"`{path}`: {summary}" if path else summary)
+    return f"{heading}\n\n{table(('field', 'type', 'default', 'meaning'), rows)}"
+
+
+def _type(annotation: Any, metadata: list[Any]) -> str:
+    """The type of a field in words, with its bounds."""
+    named = next((_KINDS[id(each)] for each in metadata if id(each) in _KINDS), "")
+    text = named or _shape(annotation)
+    least = next((each.ge for each in metadata if isinstance(each, annotated_types.Ge)), None)
+    most = next((each.le for each in metadata if isinstance(each, annotated_types.Le)), None)
+    if least is None and most is None:
+        return text
+    low, high = (_quantity(each) if named == "bytes" else f"{each}" for each in (least, most))
+    return f"{text}, {low} - {high}" if most is not None else f"{text}, {low} or more"
+
+
+def _quantity(size: Any) -> str:
+    """Bytes as people write them."""
+    found = ((size // 2**power, unit) for power, unit in ((30, "Gi"), (20, "Mi")) if size and size % 2**power == 0)
+    return "".join(map(str, next(found, (size, ""))))
+
+
+def _shape(annotation: Any) -> str:
+    if hasattr(annotation, "__metadata__"):
+        return _type(annotation.__origin__, _flat(annotation.__metadata__))
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_shape(each) for each in arguments if each is not type(None))
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in arguments)
+    if origin is tuple:
+        return f"list of {_shape(arguments[0])}"
+    if inspect.isclass(annotation):
+        return _class(annotation)
+    return "object" if origin is dict else "any value"
+
+
+def _class(of: type) -> str:
+    if issubclass(of, BaseModel):
+        if of is MemoryStatus:
+            return "object"
+        return f"[{of.__name__}]({_PAGE_OF.get(of, '')}#{of.__name__.lower()})"
+    if issubclass(of, enum.Enum):
+        return ", ".join(f"`{each.value}`" for each in of) if len(of) <= 4 else "string"
+    if of is AwareDatetime:
+        return "RFC 3339 time"
+    return _PLAIN.get(of) or ("path" if issubclass(of, PurePath) else "object")
+
+
+def _flat(metadata: tuple[Any, ...]) -> list[Any]:
+    """Metadata, with that of pydantic's own ``Field`` taken apart."""
+    return [part for each in metadata for part in (each.metadata if isinstance(each, FieldInfo) else (each,))]
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    if field.default_factory is not None:
+        return "`{}`"
+    if any(each is schema.BYTES for each in field.metadata) and field.default is not None:
+        return f"`{_quantity(field.default)}`"
+    return _value(field.default)
+
+
+def _value(value: object) -> str:
+    match value:
+        case None | "":
+            return ""
+        case BaseModel():
+            return "its defaults"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case enum.Enum():
+            return f"`{value.value}`"
+        case tuple() if any(isinstance(each, BaseModel) for each in value):
+            return f"one named `{getattr(value[0], 'name', '')}`"
+        case tuple():
+            return f"`[{', '.join(map(str, value))}]`"
+        case _:
+            return f"`{value}`"
+
+
+def _values(annotation: Any) -> str:
+    """What each value of an enum means, as the end of a sentence; all values of a long one."""
+    enums = [each for each in (annotation, *get_args(annotation)) if inspect.isclass(each)]
+    for each in enums:
+        if issubclass(each, enum.Enum):
+            said = comments(each)
+            if said:
+                return " " + " ".join(f"`{one.value}`: {said[one.name]}" for one in each if one.name in said)
+            if len(each) > 4:
+                return f" One of {', '.join(f'`{one.value}`' for one in each)}."
+    return ""
