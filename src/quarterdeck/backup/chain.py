@@ -1,0 +1,265 @@
+"""The chain of a plane's backups: numbered links, each created once, that alone make stored objects a backup.
+
+A link says which objects were added and which are no longer used. Its name is its number, so that of two writers one
+succeeds and the other one learns that it was overtaken. It has the hash of the link before it: links of another chain,
+or changed ones, are found. Objects that no link names are no backup; a writer that died has left them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pydantic import AwareDatetime, ValidationError
+
+from quarterdeck.api.base import Model
+from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
+from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
+
+_LINKS: Final = "links"
+
+
+class ObjectReference(Model):
+    """A stored object."""
+
+    name: str
+    #: SHA-256 of its stored bytes, hexadecimal.
+    sha256: str
+    size_bytes: int
+
+
+class KeyHash(Model):
+    """etcd's hash of all keys at a revision. Comparable only with the same compact revision (etcd: mvcc/hash.go)."""
+
+    value: int
+    revision: int
+    compact_revision: int
+
+
+class Full(Model):
+    """A database of etcd as of one revision."""
+
+    #: ``main`` or ``events``.
+    cluster: str
+    #: How often the cluster has begun from a survivor or a backup.
+    epoch: int
+    revision: int
+    at: AwareDatetime
+    etcd_version: str
+    hash: KeyHash
+    stored: ObjectReference
+
+
+class Increments(Model):
+    """What a cluster did from one revision to another one, without a gap."""
+
+    cluster: str
+    epoch: int
+    first: int
+    last: int
+    first_at: AwareDatetime
+    last_at: AwareDatetime
+    stored: ObjectReference
+
+
+class Link(Model):
+    """One step of a chain."""
+
+    number: int
+    #: SHA-256 of the link before it; "" for the first one.
+    previous: str
+    #: The uid of the plane.
+    plane: str
+    #: The process that wrote it.
+    writer: str
+    at: AwareDatetime
+    fulls: tuple[Full, ...] = ()
+    increments: tuple[Increments, ...] = ()
+    #: The names of objects that are no longer used, and are deleted afterwards.
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """How a moment is restored: a full backup, the increments behind it in order, and the revision to stop at."""
+
+    full: Full
+    increments: tuple[Increments, ...]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All links of a plane, joined."""
+
+    plane: str
+    length: int = 0
+    #: The hash of the last link.
+    head: str = ""
+    fulls: tuple[Full, ...] = ()
+    increments: tuple[Increments, ...] = ()
+    dropped: frozenset[str] = field(default_factory=frozenset)
+
+    def with_link(self, link: Link, head: str) -> Chain:
+        """The chain with one more link, whose hash is ``head``."""
+        dropped = self.dropped | set(link.dropped)
+        return replace(
+            self,
+            length=link.number,
+            head=head,
+            fulls=tuple(each for each in (*self.fulls, *link.fulls) if each.stored.name not in dropped),
+            increments=tuple(each for each in (*self.increments, *link.increments) if each.stored.name not in dropped),
+            dropped=dropped,
+        )
+
+    def at_revision(self, cluster: str, revision: int, epoch: int) -> Moment:
+        """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
+        be restored.
+        """
+        fulls = [each for each in self._fulls(cluster, epoch) if each.revision <= revision]
+        for full in sorted(fulls, key=lambda each: -each.revision):
+            steps = self._steps(full, revision)
+            if (steps[-1].last if steps else full.revision) >= revision:
+                return Moment(full, steps, revision)
+        raise self._not_covered(f"revision {revision:,}", cluster, epoch)
+
+    def latest(self, cluster: str, epoch: int) -> Moment:
+        """The newest moment. Raises NotFound where there is no full backup."""
+        fulls = sorted(self._fulls(cluster, epoch), key=lambda each: each.revision)
+        if not fulls:
+            raise self._not_covered("the newest moment", cluster, epoch)
+        reached = [(full, self._steps(full, None)) for full in fulls]
+        full, steps = max(
+            reached, key=lambda each: (each[1][-1].last if each[1] else each[0].revision, each[0].revision)
+        )
+        return Moment(full, steps, steps[-1].last if steps else full.revision)
+
+    def ranges(self, cluster: str, epoch: int) -> tuple[tuple[int, int], ...]:
+        """The first and last revision of each stretch of revisions that can be restored, in order."""
+        found: list[tuple[int, int]] = []
+        for full in sorted(self._fulls(cluster, epoch), key=lambda each: each.revision):
+            steps = self._steps(full, None)
+            last = steps[-1].last if steps else full.revision
+            if found and full.revision <= found[-1][1] + 1:
+                found[-1] = (found[-1][0], max(found[-1][1], last))
+            else:
+                found.append((full.revision, last))
+        return tuple(found)
+
+    def _fulls(self, cluster: str, epoch: int) -> list[Full]:
+        return [each for each in self.fulls if (each.cluster, each.epoch) == (cluster, epoch)]
+
+    def _steps(self, full: Full, to: int | None) -> tuple[Increments, ...]:
+        """The increments that continue a full backup without a gap, up to a revision. Of two that begin early enough
+        the one that goes further is used.
+        """
+        its = [each for each in self.increments if (each.cluster, each.epoch) == (full.cluster, full.epoch)]
+        steps: list[Increments] = []
+        reached = full.revision
+        while to is None or reached < to:
+            nexts = [each for each in its if each.first <= reached + 1 and each.last > reached]
+            if not nexts:
+                break
+            steps.append(max(nexts, key=lambda each: each.last))
+            reached = steps[-1].last
+        return tuple(steps)
+
+    def _not_covered(self, what: str, cluster: str, epoch: int) -> NotFound:
+        ranges = self.ranges(cluster, epoch)
+        stretches = ", ".join(f"{first:,} to {last:,}" for first, last in ranges)
+        seen = f"no backup has it; revisions that can be restored: {stretches or 'none'}"
+        return NotFound(f"looking for {what} of cluster {cluster}", seen, "choose one of these" if ranges else "")
+
+
+class ChainStore:
+    """The chain of one plane in a backup store."""
+
+    def __init__(self, store: ObjectStore, plane: str, prefix: str) -> None:
+        """``plane``: the uid that its links must have; ``prefix``: the folder of the plane in the store."""
+        self._store = store
+        self._plane = plane
+        self._prefix = prefix
+
+    async def read(self, known: Chain | None = None) -> Chain:
+        """The chain as it is stored, from the links that ``known`` has not got. Raises Corrupt where a link is missing,
+        changed, or of another chain. A listing may be stale: the next link is asked for until there is none.
+        """
+        chain = known or Chain(self._plane)
+        listed = await self._store.names(f"{self._prefix}/{_LINKS}")
+        newest = max((_number(each.name) for each in listed), default=0)
+        while True:
+            name = self._name(chain.length + 1)
+            try:
+                content = await self._store.read(name)
+            except NotFound:
+                if chain.length < newest:
+                    raise Corrupt(
+                        f"reading {name} at {self._store.address}",
+                        f"this link of the chain is missing, and link {newest} exists",
+                        "restore it, or start another chain with a full backup to another place",
+                    ) from None
+                return chain
+            chain = chain.with_link(self._checked(name, content, chain), _hash(content))
+
+    async def append(self, chain: Chain, link: Link) -> Chain:
+        """Add a link, and with it make its objects part of the backup. Raises LeaseLost where another writer was first,
+        and PreconditionFailed for a link that drops what a kept backup needs.
+        """
+        link = link.model_copy(update={"number": chain.length + 1, "previous": chain.head, "plane": self._plane})
+        unknown = set(link.dropped) - {each.stored.name for each in (*chain.fulls, *chain.increments)}
+        if unknown:
+            raise PreconditionFailed("dropping objects of a backup", f"the chain does not have {min(unknown)}")
+        content = link.model_dump_json().encode()
+        try:
+            await self._store.create(self._name(link.number), content)
+        except ObjectExists as error:
+            if await self._store.read(self._name(link.number)) != content:  # an answer may be lost, and tried again
+                seen = f"another process has written link {link.number}"
+                raise LeaseLost(f"adding to the backup at {self._store.address}", seen) from error
+        return chain.with_link(link, _hash(content))
+
+    def _name(self, number: int) -> str:
+        return f"{self._prefix}/{_LINKS}/{number:020d}.json"
+
+    def _checked(self, name: str, content: bytes, chain: Chain) -> Link:
+        doing = f"reading {name} at {self._store.address}"
+        try:
+            link = Link.model_validate_json(content)
+        except ValidationError as error:
+            raise Corrupt(doing, f"this is no link of a chain: {error.errors()[0]['msg']}", "restore it") from error
+        if link.plane != self._plane:
+            raise Corrupt(doing, f"it is of plane {link.plane}, not of {self._plane}", "use another store")
+        if (link.number, link.previous) != (chain.length + 1, chain.head):
+            raise Corrupt(
+                doing, "it does not continue the link before it", "restore the links from a copy of the store"
+            )
+        return link
+
+
+async def verified(content: AsyncGenerator[bytes, None], reference: ObjectReference) -> AsyncGenerator[bytes, None]:
+    """The stored bytes of an object. Raises Corrupt at their end where they are not those that were stored."""
+    digest, size = hashlib.sha256(), 0
+    async for part in content:
+        digest.update(part)
+        size += len(part)
+        yield part
+    if (digest.hexdigest(), size) != (reference.sha256, reference.size_bytes):
+        seen = f"its content has changed: {size} bytes, {reference.size_bytes} were stored"
+        raise Corrupt(f"reading {reference.name}", seen, "restore another moment, or from another backup")
+
+
+def unused(chain: Chain, stored: Sequence[str]) -> list[str]:
+    """The objects that no link names, or that one has dropped. New ones may still become part of the chain."""
+    used = {each.stored.name for each in (*chain.fulls, *chain.increments)}
+    return [name for name in stored if name not in used]
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _number(name: str) -> int:
+    digits = name.rsplit("/", 1)[-1].removesuffix(".json")
+    return int(digits) if digits.isdigit() else 0

@@ -1,0 +1,147 @@
+"""The chain of backups: who may add to it, what can be restored from it, and how damage is found."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fakes.objects import MemoryObjects
+
+from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, KeyHash, Link, ObjectReference, unused
+from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def at(revision: int) -> datetime:
+    return START + timedelta(seconds=revision)
+
+
+def stored(name: str) -> ObjectReference:
+    return ObjectReference(name=name, sha256="0", size_bytes=1)
+
+
+def full(revision: int, epoch: int = 0) -> Full:
+    return Full(
+        cluster="main",
+        epoch=epoch,
+        revision=revision,
+        at=at(revision),
+        etcd_version="3.6.16",
+        hash=KeyHash(value=1, revision=revision, compact_revision=0),
+        stored=stored(f"full-{epoch}-{revision}"),
+    )
+
+
+def steps(first: int, last: int, epoch: int = 0) -> Increments:
+    return Increments(
+        cluster="main",
+        epoch=epoch,
+        first=first,
+        last=last,
+        first_at=at(first),
+        last_at=at(last),
+        stored=stored(f"steps-{epoch}-{first}-{last}"),
+    )
+
+
+def link(*parts: Full | Increments, dropped: tuple[str, ...] = (), writer: str = "one") -> Link:
+    return Link(
+        number=0,
+        previous="",
+        plane="",
+        writer=writer,
+        at=START,
+        fulls=tuple(each for each in parts if isinstance(each, Full)),
+        increments=tuple(each for each in parts if isinstance(each, Increments)),
+        dropped=dropped,
+    )
+
+
+def chain_of(*parts: Full | Increments) -> Chain:
+    return Chain("uid").with_link(link(*parts), "")
+
+
+async def written(store: MemoryObjects, *links: Link, plane: str = "uid") -> Chain:
+    chains = ChainStore(store, plane, "alpha")
+    chain = await chains.read()
+    for each in links:
+        chain = await chains.append(chain, each)
+    return chain
+
+
+async def test_what_was_added_is_read_by_another_process() -> None:
+    store = MemoryObjects()
+    chain = await written(store, link(full(10)), link(steps(11, 20)), link(steps(21, 30)))
+    assert await ChainStore(store, "uid", "alpha").read() == chain
+    moment = chain.at_revision("main", 25, 0)
+    assert (moment.full.revision, [each.last for each in moment.increments], moment.revision) == (10, [20, 30], 25)
+
+
+async def test_of_two_writers_one_is_overtaken() -> None:
+    store = MemoryObjects()
+    chains = ChainStore(store, "uid", "alpha")
+    begun = await written(store, link(full(10)))
+    await chains.append(begun, link(steps(11, 20), writer="one"))
+    with pytest.raises(LeaseLost, match="link 2"):
+        await chains.append(begun, link(steps(11, 22), writer="two"))
+    assert (await chains.read()).latest("main", 0).revision == 20
+
+
+async def test_an_answer_that_was_lost_does_not_fence_its_own_writer() -> None:
+    store = MemoryObjects()
+    chains = ChainStore(store, "uid", "alpha")
+    begun = await written(store, link(full(10)))
+    again = link(steps(11, 20))
+    assert await chains.append(begun, again) == await chains.append(begun, again)
+
+
+def test_the_newest_full_backup_that_leads_there_is_used_and_a_gap_is_named() -> None:
+    chain = chain_of(full(10), steps(11, 20), full(30), steps(31, 40), steps(35, 60))
+    assert chain.ranges("main", 0) == ((10, 20), (30, 60))
+    assert chain.at_revision("main", 33, 0).full.revision == 30
+    assert chain.at_revision("main", 30, 0).increments == ()
+    assert [each.first for each in chain.at_revision("main", 45, 0).increments] == [31, 35]
+    with pytest.raises(NotFound, match="10 to 20, 30 to 60"):
+        chain.at_revision("main", 25, 0)
+    with pytest.raises(NotFound, match="none"):
+        chain.latest("events", 0)
+
+
+def test_epochs_are_not_mixed() -> None:
+    chain = chain_of(full(10), steps(11, 20, epoch=1), full(15, epoch=1))
+    assert chain.latest("main", 0).revision == 10
+    assert chain.latest("main", 1).revision == 20
+
+
+async def test_dropped_objects_are_no_longer_used_and_strangers_are_found() -> None:
+    store = MemoryObjects()
+    chain = await written(store, link(full(10), steps(11, 20)), link(full(20), dropped=("full-0-10", "steps-0-11-20")))
+    assert chain.ranges("main", 0) == ((20, 20),)
+    assert unused(chain, ["full-0-10", "full-0-20", "stranger"]) == ["full-0-10", "stranger"]
+    with pytest.raises(PreconditionFailed, match="stranger"):
+        await ChainStore(store, "uid", "alpha").append(chain, link(dropped=("stranger",)))
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed", "cut off", "of another plane", "swapped"])
+async def test_a_damaged_chain_is_one_clear_error(damage: str) -> None:
+    store = MemoryObjects()
+    await written(store, link(full(10)), link(steps(11, 20)), link(steps(21, 30)))
+    first, second, third = sorted(store.objects)
+    plane = "uid"
+    match damage:
+        case "missing":
+            del store.objects[second]
+        case "changed":
+            content, when = store.objects[first]
+            store.objects[first] = (content.replace(b"3.6.16", b"3.6.15"), when)
+        case "cut off":
+            content, when = store.objects[second]
+            store.objects[second] = (content[: len(content) // 2], when)
+        case "of another plane":
+            plane = "other"
+        case _:
+            store.objects[second], store.objects[third] = store.objects[third], store.objects[second]
+    with pytest.raises(Corrupt) as seen:
+        await ChainStore(store, plane, "alpha").read()
+    assert "\n" not in str(seen.value)
