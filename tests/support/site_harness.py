@@ -76,8 +76,8 @@ def prints(text: str) -> UnitSpec:
 
 
 def complains(line: str, exit_code: int | None = None) -> UnitSpec:
-    """It says that and goes on, or ends a moment later. (Now and then, systemd takes a program that ends at once for one
-    that it could not execute.)
+    """It says that and goes on, or ends a moment later. (Now and then, systemd takes a program that ends at once for
+    one that it could not execute.)
     """
     ends = f"sleep 0.2; exit {exit_code}"
     return shell("complains", f"echo '{line}'; {'exec sleep 1000' if exit_code is None else ends}")
