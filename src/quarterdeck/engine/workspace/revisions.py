@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
+from quarterdeck.api.controlplane import Audit, ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
 from quarterdeck.api.revision import (
     AuditTemplate,
     EtcdTemplate,
