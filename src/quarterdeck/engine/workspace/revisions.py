@@ -152,7 +152,7 @@ def _policy(name: str, wanted: Audit) -> str:
     return text
 
 
-def _unusable(name: str, seen: str, next_step: str = "create it") -> InvalidInput:
+def _unusable(name: str, seen: str, next_step: str = "name a file with the policy") -> InvalidInput:
     return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", next_step)
 
 
