@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -211,7 +210,7 @@ def taken(before: Lease | None, name: str, holder: str, *, ttl: float, now: floa
     if before is not None and before.holder and now < before.expires:
         raise Conflict(
             f"taking lease {name!r}",
-            f"{before.holder} holds it for another {math.ceil(before.expires - now)} s",
+            f"{before.holder} holds it for another {before.expires - now:.1f} s",
             "wait until it ends; if it died, its lease expires by itself",
         )
     # Not less than the time: a store that was restored from a copy must not repeat tokens.
