@@ -1,12 +1,20 @@
-"""What modules say of the members of a class: the ``#:`` comments above fields and values of enums."""
+"""What the pages read of a class: the ``#:`` comments above fields and values of enums, its summary, and the models in
+its fields.
+"""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+#: The words for types without parameters.
+PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 @cache
@@ -40,6 +48,19 @@ def _above(lines: list[str], at: int) -> str:
         found.insert(0, line.removeprefix("#:").strip())
         at -= 1
     return " ".join(found)
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a type consists of."""
+    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for each in get_args(annotation):
+        yield from models_in(each)
+
+
+def summary(of: type) -> str:
+    """The first paragraph of a docstring, in one line."""
+    return " ".join((inspect.getdoc(of) or "").split("\n\n")[0].split())
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

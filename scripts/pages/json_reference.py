@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
@@ -12,6 +9,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.output import base, controllers, operations, planes, sites, status
 from quarterdeck.api.output.base import NamedOutput
@@ -151,13 +149,9 @@ commands against these models; this page is made from `src/quarterdeck/api/outpu
   changed where there is no operation.
 
 ## Commands
-| command | model | `-o name` |
-|---|---|---|
 """
 _NO_FACTS = """
 ## Commands without JSON
-| command | why |
-|---|---|
 """
 _MODELS = """# JSON models: {topic}
 
@@ -179,12 +173,14 @@ _PAGE: Mapping[str, str] = {
 def commands_page() -> str:
     """The page with all commands."""
     rows = [
-        f"| `{' '.join(filter(None, (name, each.when)))}` | {_linked(each)} | {_named(each.model)} |\n"
+        (f"`{' '.join(filter(None, (name, each.when)))}`", _linked(each), _named(each.model))
         for name, printed in OUTPUTS.items()
         for each in printed
     ]
-    without = [f"| `{name}` | {why} |\n" for name, why in NO_FACTS.items()]
-    return "".join((_OPENING, *rows, _NO_FACTS, *without))
+    without = [(f"`{name}`", why) for name, why in NO_FACTS.items()]
+    return "".join(
+        (_OPENING, table(("command", "model", "`-o name`"), rows), _NO_FACTS, table(("command", "why"), without))
+    )
 
 
 def planes_page() -> str:
@@ -229,40 +225,17 @@ def _named(model: type[BaseModel]) -> str:
 def _with_parts(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     for field in model.model_fields.values():
-        for part in _models_in(field.annotation):
+        for part in models_in(field.annotation):
             yield from _with_parts(part)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for each in get_args(annotation):
-        yield from _models_in(each)
 
 
 def _model(model: type[BaseModel]) -> str:
     meanings, page = comments(model), _PAGE[model.__module__]
     rows = [
-        f"| `{field.alias}` | {_words(field.annotation, page)} | {meanings[name]} |"
+        (f"`{field.alias}`", _words(field.annotation, page), meanings[name])
         for name, field in model.model_fields.items()
     ]
-    about = " ".join((inspect.getdoc(model) or "").split("\n\n")[0].split())
-    return "\n".join((f"## {model.__name__}", about, "", "| field | type | meaning |", "|---|---|---|", *rows, ""))
-
-
-def comments(model: type[BaseModel]) -> dict[str, str]:
-    """The ``#:`` comment of each field of a model, by the field's name."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        if not issubclass(each, BaseModel) or each.__module__ == BaseModel.__module__:
-            continue
-        text = textwrap.dedent(inspect.getsource(each))
-        for lines, name in re.findall(r"^((?:    #: .*\n)+)    (\w+): ", text, re.MULTILINE):
-            found[name] = " ".join(line.strip().removeprefix("#:").strip() for line in lines.splitlines())
-    return found
-
-
-_WORDS = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+    return f"## {model.__name__}\n{summary(model)}\n\n{table(('field', 'type', 'meaning'), rows)}"
 
 
 def _words(annotation: Any, page: str) -> str:
@@ -278,4 +251,4 @@ def _words(annotation: Any, page: str) -> str:
         return _words(arguments[0], page)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _link(annotation, page)
-    return _WORDS.get(annotation) or "RFC 3339 time"
+    return PLAIN.get(annotation) or "RFC 3339 time"

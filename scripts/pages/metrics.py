@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pages.declared import table
 from quarterdeck.metrics.catalogue import METRICS
 
 _OPENING = """# Metrics
@@ -19,8 +20,8 @@ other values are those of the last observation.
 
 def page() -> str:
     """The whole page."""
-    lines = [_OPENING, "| metric | type | labels | unit | meaning |", "|---|---|---|---|---|"]
-    for each in METRICS:
-        labels = ", ".join(f"`{label}`" for label in each.labels)
-        lines.append(f"| `{each.name}` | {each.kind} | {labels} | {each.unit} | {each.says} |")
-    return "\n".join(lines) + "\n"
+    rows = [
+        (f"`{each.name}`", str(each.kind), ", ".join(f"`{label}`" for label in each.labels), each.unit, each.says)
+        for each in METRICS
+    ]
+    return f"{_OPENING}\n{table(('metric', 'type', 'labels', 'unit', 'meaning'), rows)}"

@@ -10,6 +10,7 @@ from types import ModuleType
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from pages.declared import summary, table
 from quarterdeck.probe import schema as probed
 from quarterdeck.report import schema
 
@@ -37,18 +38,17 @@ def _classes(module: ModuleType) -> list[type]:
 
 def _model(model: type[BaseModel]) -> str:
     rows = [_row(field) for field in model.model_fields.values()]
-    table = "\n".join(["| field | type | meaning |", "|---|---|---|", *rows])
-    return f"## {model.__name__}\n{_first_paragraph(model)}\n\n{table}\n"
+    return f"## {model.__name__}\n{summary(model)}\n\n{table(('field', 'type', 'meaning'), rows)}"
 
 
 def _enum(values: type[enum.Enum]) -> str:
     listed = ", ".join(f"`{each.value}`" for each in values)
-    return f"## {values.__name__}\n{_first_paragraph(values)}\n\nOne of {listed}.\n"
+    return f"## {values.__name__}\n{summary(values)}\n\nOne of {listed}.\n"
 
 
-def _row(field: FieldInfo) -> str:
+def _row(field: FieldInfo) -> tuple[str, str, str]:
     meaning = " ".join((field.description or "").split())
-    return f"| `{field.serialization_alias}` | {_type(field.annotation)} | {meaning} |"
+    return f"`{field.serialization_alias}`", _type(field.annotation), meaning
 
 
 def _type(annotation: object) -> str:
@@ -62,7 +62,3 @@ def _type(annotation: object) -> str:
     words = {"str": "string", "float": "number", "int": "integer", "bool": "boolean", "None": "null"}
     words["AwareDatetime"] = "RFC 3339 time"
     return re.sub(r"\w+", lambda match: words.get(match[0], match[0]), text).replace(" | ", " or ")
-
-
-def _first_paragraph(item: type) -> str:
-    return " ".join((inspect.getdoc(item) or "").split("\n\n")[0].split())

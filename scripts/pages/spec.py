@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Literal, Union, get_args, get_origin
@@ -14,7 +14,7 @@ import annotated_types
 from pydantic import AwareDatetime, BaseModel
 from pydantic.fields import FieldInfo
 
-from pages.declared import comments, table
+from pages.declared import PLAIN, comments, models_in, table
 from quarterdeck.api import schema
 from quarterdeck.api.base import Condition, Metadata
 from quarterdeck.api.controlplane import ControlPlane
@@ -71,7 +71,6 @@ _KINDS: Mapping[int, str] = {
     id(schema.HOST): "host",
     id(schema.FLAGS): "object of flags by name",
 }
-_PLAIN: Mapping[object, str] = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 
 
 def pages() -> Mapping[str, Callable[[], str]]:
@@ -99,19 +98,12 @@ def _below(page: str) -> Mapping[type[BaseModel], str]:
         found[model] = path
         for name, field in model.model_fields.items():
             inner = f"{path}.{field.alias or name}" if path else field.alias or name
-            for each in _models(field.annotation):
+            for each in models_in(field.annotation):
                 add(each, inner + ("[]" if "list of" in _type(field.annotation, field.metadata) else ""))
 
     for model, path in _ROOTS[page].items():
         add(model, path)
     return found
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
-        yield annotation
-    for each in get_args(annotation):
-        yield from _models(each)
 
 
 def _section(model: type[BaseModel], path: str) -> str:
@@ -172,7 +164,7 @@ def _class(of: type) -> str:
         return ", ".join(f"`{each.value}`" for each in of) if len(of) <= 4 else "string"
     if of is AwareDatetime:
         return "RFC 3339 time"
-    return _PLAIN.get(of) or ("path" if issubclass(of, PurePath) else "object")
+    return PLAIN.get(of) or ("path" if issubclass(of, PurePath) else "object")
 
 
 def _flat(metadata: tuple[Any, ...]) -> list[Any]:

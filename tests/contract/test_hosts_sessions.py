@@ -60,7 +60,7 @@ async def test_a_program_that_is_gone_from_a_host_is_sent_again_after_a_failed_s
         site = under_test.site
         unit = UnitSpec(name="napper", argv=(str(await site.install(A, program)), "60"))
         machines.sh(A, "rm -rf /var/lib/quarterdeck/programs/*")
-        with pytest.raises(PreconditionFailed, match="sleep is not there"):
+        with pytest.raises(PreconditionFailed, match="sleep does not exist"):
             await site.start_unit(A, unit)
         await site.install(A, program)
         await site.start_unit(A, unit)

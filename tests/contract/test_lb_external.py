@@ -14,7 +14,7 @@ from support.endpoint_lab import SERVER_NAME, eventually, loopback
 from support.lb_lab import EnvoyLab, envoy_lab
 
 from quarterdeck.components.traffic.envoy import backends_file
-from quarterdeck.endpoint.balancers.external import Command, ExternalBalancer, Outside
+from quarterdeck.endpoint.balancers.external import BalancerCommand, ExternalBalancer, Outside
 from quarterdeck.errors import TimedOut, Unavailable
 from quarterdeck.model.endpoints import BackendAddress, BackendsMust
 
@@ -67,11 +67,11 @@ async def lab(tmp_path: Path) -> AsyncIterator[TheirLab]:
         yield TheirLab(envoy, ExternalBalancer(name="demo", outside=outside, at=(at,), patience=10.0))
 
 
-def set_by_command(lab: TheirLab, folder: Path, script: str = SETS) -> Command:
+def set_by_command(lab: TheirLab, folder: Path, script: str = SETS) -> BalancerCommand:
     program = folder / "sets.py"
     program.write_text(script)
     file = backends_file(lab.envoy.balancer.settings, {}).path
-    lab.balancer.command = Command(words=(sys.executable, str(program), str(file)))
+    lab.balancer.command = BalancerCommand(words=(sys.executable, str(program), str(file)))
     return lab.balancer.command
 
 
@@ -173,7 +173,7 @@ async def test_a_command_that_fails_is_said_and_run_again(lab: TheirLab, tmp_pat
     lab.balancer.patience = 0.5
     with pytest.raises(TimedOut, match="led to no apiserver"):
         await lab.balancer.apply(two)
-    lab.balancer.command = Command(words=("/nonexistent/lb",))
+    lab.balancer.command = BalancerCommand(words=("/nonexistent/lb",))
     with pytest.raises(Unavailable, match="No such file"):
         await lab.balancer.apply(two)
     set_by_command(lab, tmp_path)

@@ -87,7 +87,7 @@ def agrees(kubectl: Path, file: Path, text: str) -> None:
     try:
         ours = [dict(each) for each in parsed(text, "f")]
     except InvalidInput as error:
-        own = ("there twice", "does not belong to the document above", "is not text")
+        own = ("appears twice", "does not belong to the document above", "is not text")
         assert theirs is None or any(words in str(error) for words in own), (text, error)
         return
     if theirs is not None:

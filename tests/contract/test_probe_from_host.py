@@ -264,7 +264,7 @@ async def test_an_answer_that_nobody_waited_for_vouches_for_nothing(lab: HostsLa
 
 
 @pytest.mark.parametrize(
-    ("user", "says"), [("stranger", "no key of user stranger"), ("nobody", "user nobody can run no program there")]
+    ("user", "says"), [("stranger", "no key of user stranger"), ("nobody", "user nobody cannot run programs there")]
 )
 async def test_a_login_that_is_of_no_use_is_named(here: str, user: str, says: str) -> None:
     with pytest.raises(PreconditionFailed, match=f"probing from host east/{HOST}: {says}"):

@@ -474,7 +474,7 @@ async def test_a_machine_that_runs_a_job_does_not_rest(site: LocalSite, lab: Loc
 
 
 async def test_a_program_that_is_not_there_is_not_installed(site: LocalSite, tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match="is no program"):
+    with pytest.raises(Unavailable, match="is not a program"):
         await site.install(A, Program("etcd", PurePosixPath(tmp_path / "etcd")))
 
 

@@ -464,7 +464,7 @@ async def test_a_lease_that_was_released_or_passed_on_is_not_renewed(store: Stor
     lease = await store.acquire("l", "a", 10.0)
     await store.release(lease)
     assert await store.lease("l") is None
-    with pytest.raises(Conflict, match="given up"):
+    with pytest.raises(Conflict, match="was released"):
         await store.renew(lease)
     newer = await store.acquire("l", "b", 10.0)
     with pytest.raises(Conflict, match="passed on to b"):

@@ -20,7 +20,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from support.upstream_lab import AMD64, elf
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.upstream import Program, Upstream, Versions
+from quarterdeck.upstream import Upstream, UpstreamProgram, Versions
 from quarterdeck.upstream.cache import Cache
 
 class Slow:
@@ -34,11 +34,11 @@ class Slow:
             path.write_bytes(elf(bytes(1_000_000)))
         await asyncio.to_thread(sys.stdin.readline)
         path.write_bytes(elf(sys.argv[2].encode()))
-        return {Program.ETCD: path}
+        return {UpstreamProgram.ETCD: path}
 
 try:
     root = Path(sys.argv[1])
-    asyncio.run(Upstream(Cache(root, AMD64), [Slow()]).ensure([Program.ETCD], Versions()))
+    asyncio.run(Upstream(Cache(root, AMD64), [Slow()]).ensure([UpstreamProgram.ETCD], Versions()))
     print("done", flush=True)
 except QuarterdeckError as error:
     print(type(error).__name__, error, flush=True)

@@ -27,10 +27,11 @@ from loop.session import Books, Died, Session
 from loop.truths import Truths
 from loop.units import PLANE
 from quarterdeck.api.conditions import ConditionType
-from quarterdeck.api.controlplane import ControlPlane, Events, Placement, new_control_plane
+from quarterdeck.api.controlplane import ControlPlane, Placement, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.controllers import CloudControllerManager
+from quarterdeck.api.plane.etcd import Events
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import NotFound, QuarterdeckError

@@ -1,5 +1,5 @@
 """Whatever a plane waits for, the reason names a thing of it (a replica, a machine, a site, an etcd cluster, or the DNS
-server), and says what a person does about it, or when quarterdeck goes on by itself.
+server), and says what a person does about it, or when quarterdeck continues by itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quarterdeck.planner.planner import plan
 _THING = re.compile(rf"\b(?:{'|'.join(SITES)})(?:-\w+)?\b|\betcd\b|\bthe DNS server\b")
 #: A command; a field of the spec; something that a person does; or an end that comes without one, and when.
 _NEXT = re.compile(
-    r"'quarterdeck [a-z][^']*'|\bspec\.[a-z]|^(?:bring|put|move|have|remove|free) |\bby itself (?:within|once|after) \S"
+    r"'quarterdeck [a-z][^']*'|\bspec\.[a-z]|^(?:bring|put|move|have|remove|free) |\bcontinues (?:within|once|after) \S"
 )
 
 #: Creations, a move, a death, a person at the membership, what does not answer, and a full etcd.
@@ -60,7 +60,7 @@ def test_every_reason_to_wait_names_a_thing_and_the_next_step(search: Search) ->
 def test_a_reason_without_a_thing_or_without_a_next_step_is_noticed() -> None:
     assert not names_a_thing(Wait("a quorum of the members to answer", ""))
     assert names_a_thing(Wait("machine east-a1 of east-1 to answer", ""))
-    for then in ("", "it takes a while", "quarterdeck goes on by itself", "see 'status'"):
+    for then in ("", "it takes a while", "quarterdeck continues", "see 'status'"):
         assert not says_what_to_do(Wait("east-1 to drain", then))
     for then in (
         "quarterdeck continues within 5 s",

@@ -76,8 +76,11 @@ def prints(text: str) -> UnitSpec:
 
 
 def complains(line: str, exit_code: int | None = None) -> UnitSpec:
-    """It says that and goes on, or ends."""
-    return shell("complains", f"echo '{line}'; {'exec sleep 1000' if exit_code is None else f'exit {exit_code}'}")
+    """It says that and goes on, or ends a moment later. (Now and then, systemd takes a program that ends at once for
+    one that it could not execute.)
+    """
+    ends = f"sleep 0.2; exit {exit_code}"
+    return shell("complains", f"echo '{line}'; {'exec sleep 1000' if exit_code is None else ends}")
 
 
 def listens(address: str, port: int) -> UnitSpec:
@@ -134,7 +137,7 @@ def behave(spec: UnitSpec) -> Behaviour:
         return Behaviour(exit_code=None if runs_on else 0, output=f"{detail}\n{detail} to stderr\n")
     if kind == "complains":
         line, _, end = spec.argv[-1].removeprefix("echo '").partition("'; ")
-        return Behaviour(exit_code=int(end.split()[1]) if "exit" in end else None, output=f"{line}\n")
+        return Behaviour(exit_code=int(end.split()[-1]) if "exit" in end else None, output=f"{line}\n")
     if kind == "listens":
         return Behaviour(listens=(int(detail),))
     if kind == "keeps" and spec.needs is not None:

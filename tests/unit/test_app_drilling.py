@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -212,6 +213,8 @@ async def test_a_plane_that_is_not_as_wanted_is_not_drilled_also_when_that_is_wa
 
 async def test_one_drill_is_made_at_a_time(face: Quarterdeck, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(drills, "_STANDING_BY", 0.1)
+    at = time.time()  # the store's clock stands still, and so does what is left of the lease
+    monkeypatch.setattr(vars(face._home.store)["_leases"], "_clock", lambda: at)
     async with hold_lease(face._home.store, LEASE, "somebody"):
         with golden.raises(Conflict):
             await face.drill("demo", Wish(fail=Fail.EDGE))

@@ -10,7 +10,8 @@ import pytest
 import typer
 import yaml
 from pages import DOCS
-from pages.json_reference import NO_FACTS, OUTPUTS, Printed, comments
+from pages.declared import comments
+from pages.json_reference import NO_FACTS, OUTPUTS, Printed
 from pydantic import BaseModel, TypeAdapter
 from support import printed_facts
 from support.cli_lab import Cli

@@ -32,14 +32,14 @@ def test_commands_that_messages_suggest_name_the_plane() -> None:
     assert found == []
 
 
-def test_who_is_interrupted_is_told_how_to_go_on_with_that_plane(
+def test_who_is_interrupted_is_told_how_to_continue_with_that_plane(
     monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setattr(main, "NAMED", NAMED)
     NAMED.clear()
-    assert "'quarterdeck get'" in main._how_to_go_on()
+    assert "'quarterdeck get'" in main._how_to_continue()
     note_plane("alpha")
-    golden(main._how_to_go_on())
+    golden(main._how_to_continue())
     NAMED.clear()
 
 

@@ -13,8 +13,8 @@ from support.golden import Golden
 
 from quarterdeck.api.base import ConditionStatus, Metadata
 from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
-from quarterdeck.api.controlplane import ETCD_ELECTION
 from quarterdeck.api.plane.drills import DrillSchedule
+from quarterdeck.api.plane.etcd import ETCD_ELECTION
 from quarterdeck.drills import judgement
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, loss_of
 from quarterdeck.drills.judgement import HOLD, Answered, Detection, Sight, finding, hold_of

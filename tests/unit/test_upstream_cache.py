@@ -12,7 +12,7 @@ from support.golden import Golden
 from support.upstream_lab import AMD64, elf, sha256
 
 from quarterdeck.errors import Corrupt, PreconditionFailed
-from quarterdeck.upstream.cache import Cache, Entry, State, storing
+from quarterdeck.upstream.cache import Cache, CacheEntry, State, storing
 from quarterdeck.upstream.catalog import Project, UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
@@ -24,7 +24,7 @@ def cache(tmp_path: Path) -> Cache:
     return Cache(tmp_path / "cache", AMD64)
 
 
-async def store(cache: Cache, content: bytes) -> Entry:
+async def store(cache: Cache, content: bytes) -> CacheEntry:
     async with cache.work_folder(Project.ETCD, V, pytest.fail) as folder:
         file = folder / "anything"
         file.write_bytes(content)

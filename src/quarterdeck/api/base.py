@@ -33,22 +33,26 @@ from quarterdeck.api.schema import label, refuse, spell_out
 API_VERSION: Final = "quarterdeck.dev/v1alpha1"
 
 
+#: The configuration of all models that people and programs see.
+STRICT: Final = ConfigDict(
+    frozen=True,
+    defer_build=True,
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    alias_generator=to_camel,
+    validate_by_name=True,
+    validate_by_alias=True,
+    serialize_by_alias=True,
+)
+
+
 class Model(BaseModel):
     """A part of a resource. Strict: text is never converted to a number, unknown fields are refused. But the store,
     which a newer version may have written, is read with its unknown fields, and they are written back unchanged.
     """
 
-    model_config = ConfigDict(
-        frozen=True,
-        defer_build=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-    )
+    model_config = STRICT
 
     @classmethod
     @override

@@ -18,16 +18,14 @@ from quarterdeck.api.plane.authentication import Authentication
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
+from quarterdeck.api.plane.etcd import Etcd
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.api.schema import NETWORK, ONCE, SOME_ONCE, label, named, refuse
 from quarterdeck.api.site import CordonedReplica
 from quarterdeck.api.values import (
-    DEFAULT_ETCD_VERSION,
     DEFAULT_KUBERNETES_VERSION,
     AbsolutePath,
-    Bytes,
-    EtcdVersion,
     KubernetesVersion,
     SiteName,
     StorageClassName,
@@ -36,17 +34,6 @@ from quarterdeck.api.values import (
 
 #: Removed by the process that deletes a plane when nothing is left of it.
 PLANE_FINALIZER = "quarterdeck.dev/plane"
-#: etcd's own defaults (server/embed/config.go), in milliseconds.
-ETCD_HEARTBEAT = 100
-ETCD_ELECTION = 1_000
-#: etcd refuses to start above this, and below five heartbeats.
-ETCD_ELECTION_MAX = 50_000
-#: The quota of a database, in bytes.
-QUOTA_MIN = 64 * 2**20
-QUOTA_DEFAULT = 8 * 2**30
-QUOTA_MAX = 64 * 2**30
-
-
 #: The possible numbers of replicas, as text.
 REPLICA_COUNTS = "1, 3, 5 or 7"
 
@@ -100,47 +87,6 @@ class Placement(Model):
                 refuse(("zones", "is empty; omit it for all zones of the site"))
             if len(set(self.zones)) < len(self.zones):
                 refuse(("zones", "names a zone twice"))
-        return self
-
-
-class Events(Model):
-    """Kubernetes events in a second etcd cluster."""
-
-    #: Whether each replica has a second etcd member for the Kubernetes events, with a volume of its own.
-    separate: bool = False
-    #: The storage class of these volumes; without it, that of the other etcd volumes. It needs `separate`.
-    storage_class: StorageClassName | None = None
-    #: The largest size of the events' database. etcd accepts no writes beyond it.
-    quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
-
-
-class Etcd(Model):
-    """Settings of etcd. They are equal on all members."""
-
-    #: The version of etcd.
-    version: EtcdVersion = DEFAULT_ETCD_VERSION
-    #: The largest size of the database. etcd accepts no writes beyond it.
-    quota_bytes: Annotated[Bytes, Field(ge=QUOTA_MIN, le=QUOTA_MAX)] = QUOTA_DEFAULT
-    #: The storage class of etcd's volumes; without it, `placement.storageClass`.
-    storage_class: StorageClassName | None = None
-    #: The interval of the leader's heartbeats; without it, etcd's default (100).
-    heartbeat_milliseconds: Annotated[int, Field(ge=10, le=10_000)] | None = None
-    #: The time without a heartbeat before an election, at least five heartbeats; without it, etcd's default (1000).
-    election_milliseconds: Annotated[int, Field(ge=100, le=ETCD_ELECTION_MAX)] | None = None
-    #: Kubernetes events in a second etcd cluster.
-    events: Events = Events()
-
-    @model_validator(mode="after")
-    def _an_election_takes_five_heartbeats(self) -> Etcd:
-        heartbeat = self.heartbeat_milliseconds or ETCD_HEARTBEAT
-        election = self.election_milliseconds or ETCD_ELECTION
-        if election < 5 * heartbeat:
-            refuse(
-                (
-                    "electionMilliseconds",
-                    f"{election} is less than five heartbeats of {heartbeat}; etcd refuses that",
-                )
-            )
         return self
 
 

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from quarterdeck.api.base import instant
 from quarterdeck.api.output.base import Message, messages
 from quarterdeck.api.output.status import (
-    AddonStatus,
-    BalancerStatus,
     ClusterMember,
     FailureSurvival,
     LeaseStatus,
+    PlaneAddon,
+    PlaneBalancer,
+    PlaneReplica,
     PlaneStatus,
-    ReplicaStatus,
 )
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.engine.notices.conditions import why_stalled
@@ -52,7 +52,7 @@ def summary(status: Status) -> PlaneStatus:
         stalled=Message(message=stalled) if stalled else None,
         cordoned=messages(status.cordoned),
         addons=tuple(
-            AddonStatus(name=each.name, objects=each.objects, message=each.why or None) for each in plane.status.addons
+            PlaneAddon(name=each.name, objects=each.objects, message=each.why or None) for each in plane.status.addons
         ),
         voters=len(now) if membership is not None else None,
         may_fail=quorum.margin(now) if membership is not None else None,
@@ -107,8 +107,8 @@ def _who(leader: Leader, lease: LeaseStatus | None) -> str:
     return ", ".join([held, *renewed, *until])
 
 
-def _balancer(seen: BalancerFact) -> BalancerStatus:
-    return BalancerStatus(
+def _balancer(seen: BalancerFact) -> PlaneBalancer:
+    return PlaneBalancer(
         site=seen.site,
         running=seen.running or (False if seen.reachable else None),
         backends=tuple(sorted(seen.backends)),
@@ -126,13 +126,13 @@ def _survives(world: World) -> tuple[FailureSurvival, ...]:
     )
 
 
-def _replicas(world: World) -> list[ReplicaStatus]:
-    rows: list[ReplicaStatus] = []
+def _replicas(world: World) -> list[PlaneReplica]:
+    rows: list[PlaneReplica] = []
     for record in world.memory.replicas:
         fact = world.replica(record.name)
         own = _member(world, record.name)
         rows.append(
-            ReplicaStatus(
+            PlaneReplica(
                 replica=record.name,
                 site=record.site,
                 zone=record.slot.zone,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.progress import Progress
-from quarterdeck.upstream.cache import Entry
+from quarterdeck.upstream.cache import CacheEntry
 from quarterdeck.upstream.catalog import CONTROL_PLANE, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.upstream import Upstream, version_of
 
@@ -26,7 +26,7 @@ class Programs:
         """As the environment says: QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE, QUARTERDECK_MIRROR."""
         return cls(Upstream.from_environment(environment, progress=progress))
 
-    def list(self, *, kubernetes: str | None = None, etcd: str | None = None) -> Sequence[Entry]:
+    def list(self, *, kubernetes: str | None = None, etcd: str | None = None) -> Sequence[CacheEntry]:
         """The programs that a plane of these versions needs, present or not; then all other programs in the cache."""
         return self._upstream.list(Versions.parse(kubernetes=kubernetes, etcd=etcd))
 

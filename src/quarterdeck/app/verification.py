@@ -66,7 +66,7 @@ async def verified(
     asked = await _asked(home.store, resource, since, operation)
     if not asked.sets:
         raise PreconditionFailed(
-            f"verifying who ran controllers of plane {name}", "it declares no sets of them", "see spec.controllerSets"
+            f"verifying the controllers of plane {name}", "it declares no sets of them", "see spec.controllerSets"
         )
     begins, ends = asked.since.timestamp(), asked.until.timestamp()
     async with open_plane(home, name) as plane:
@@ -115,7 +115,7 @@ def _chosen(plane: str, begun: Sequence[Operation], operation: str | None) -> Op
         return next((each for each in reversed(begun) if _hands_over(each)), None)
     named = next((each for each in begun if each.metadata.name == operation), None)
     if named is None:
-        doing = f"verifying who ran controllers of plane {plane}"
+        doing = f"verifying the controllers of plane {plane}"
         raise NotFound(doing, f"no operation {operation} has begun", f"see 'history {plane}'")
     return named
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quarterdeck.api.output.status import PlaneStatus, ReplicaStatus
+from quarterdeck.api.output.status import PlaneReplica, PlaneStatus
 from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.plane_text import state
@@ -73,7 +73,7 @@ def _of_facts(status: PlaneStatus) -> dict[tuple[str, str], str]:
     return said
 
 
-def _replica(member: ReplicaStatus) -> str:
+def _replica(member: PlaneReplica) -> str:
     """Lag is not told: it is another one at each look."""
     words = [member.member, member.health or "", f"apiserver {member.apiserver}"]
     if member.machine_state != "up":

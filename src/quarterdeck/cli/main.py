@@ -105,10 +105,10 @@ def options(
     """Options of all commands; typer takes the help from ``app``."""
 
 
-def _how_to_go_on() -> str:
+def _how_to_continue() -> str:
     if NAMED:
-        return f"'quarterdeck wait {NAMED[-1]}' goes on"
-    return "'quarterdeck get' lists the planes, and 'quarterdeck wait' goes on with one"
+        return f"continue with 'quarterdeck wait {NAMED[-1]}'"
+    return "'quarterdeck get' lists the planes; 'quarterdeck wait' continues with one"
 
 
 def main() -> None:
@@ -127,5 +127,5 @@ def main() -> None:
         sys.exit(error.exit_code)
     except SystemExit as ended:
         if ended.code in _INTERRUPTED:
-            err.print(f"interrupted; nothing is lost: {_how_to_go_on()} from where it stands")
+            err.print(f"interrupted; nothing is lost: {_how_to_continue()} from where it stands")
         raise

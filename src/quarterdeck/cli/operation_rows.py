@@ -8,10 +8,10 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.api.output.base import messages
 from quarterdeck.api.output.operations import (
     AddonDifference,
+    ChangedField,
     ChangePlan,
     ChangeResult,
     CheckFinding,
-    FieldDifference,
     OperationResult,
     OperationRow,
     OperationStep,
@@ -110,7 +110,7 @@ def change_plan(examined: Examined) -> ChangePlan:
         type=examined.kind.value,
         needed=examined.needed,
         differences=tuple(
-            FieldDifference(
+            ChangedField(
                 path=each.path,
                 before=each.before,
                 after=each.after,

@@ -9,7 +9,7 @@ from datetime import datetime
 from rich.markup import escape
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.output.status import AddonStatus, BalancerStatus, ClusterMember, PlaneStatus, ReplicaStatus
+from quarterdeck.api.output.status import ClusterMember, PlaneAddon, PlaneBalancer, PlaneReplica, PlaneStatus
 from quarterdeck.app.plane_status import leading
 from quarterdeck.app.words import components, quorum_of, survival
 from quarterdeck.cli.context import Output, out
@@ -17,7 +17,7 @@ from quarterdeck.cli.output import Column, table
 from quarterdeck.model.components import Component
 from quarterdeck.model.units import IDLE, UnitState
 
-BALANCER_COLUMNS: tuple[Column[BalancerStatus], ...] = (
+BALANCER_COLUMNS: tuple[Column[PlaneBalancer], ...] = (
     Column("site", lambda row: row.site),
     Column("running", lambda row: row.running),
     Column("backends", lambda row: row.backends),
@@ -42,16 +42,16 @@ PLANE_COLUMNS: tuple[Column[ControlPlane], ...] = (
     Column("endpoint", lambda row: row.host, wide=True),
     Column("etcd", lambda row: row.spec.etcd.version, wide=True),
 )
-_MEMBER_COLUMNS: tuple[Column[ReplicaStatus], ...] = (
+_MEMBER_COLUMNS: tuple[Column[PlaneReplica], ...] = (
     Column("replica", lambda row: row.replica),
     Column("machine", lambda row: row.machine),
     Column("machineState", lambda row: row.machine_state),
     Column("member", lambda row: row.member),
     Column("health", lambda row: row.health),
 )
-LAG: Column[ReplicaStatus] = Column("lag", lambda row: row.lag_entries)
-_APISERVER: Column[ReplicaStatus] = Column("apiserver", lambda row: row.apiserver)
-_EVENTS: Column[ReplicaStatus] = Column("events", lambda row: _in_events(row.events))
+LAG: Column[PlaneReplica] = Column("lag", lambda row: row.lag_entries)
+_APISERVER: Column[PlaneReplica] = Column("apiserver", lambda row: row.apiserver)
+_EVENTS: Column[PlaneReplica] = Column("events", lambda row: _in_events(row.events))
 #: Those of a screen that is shown as long as somebody watches.
 WATCHED_COLUMNS = (*_MEMBER_COLUMNS, LAG, _APISERVER)
 
@@ -102,7 +102,7 @@ def status_lines(status: PlaneStatus) -> list[str]:
     return [*lines, *map(escape, leading(status.leaders, status.leader_identities, status.controller_leases))]
 
 
-def _addon(row: AddonStatus) -> str:
+def _addon(row: PlaneAddon) -> str:
     """An add-on: how many objects it has, or why it is not as wanted."""
     so = row.message or f"{row.objects} objects are up to date"
     return f"add-on {row.name}: {escape(so)}"
@@ -120,7 +120,7 @@ def state(status: PlaneStatus) -> str:
     return "not up to date" if status.waiting or status.doing else "not healthy"
 
 
-def print_members(members: Sequence[ReplicaStatus], output: Output) -> None:
+def print_members(members: Sequence[PlaneReplica], output: Output) -> None:
     """A line for each replica; what it is in the events' etcd only where there is one."""
     separate = any(each.events is not None for each in members)
     programs = tuple(_program(each) for each in components() if _shown(each, members))
@@ -128,11 +128,11 @@ def print_members(members: Sequence[ReplicaStatus], output: Output) -> None:
     table(members, columns, wide=output is Output.WIDE)
 
 
-def _program(component: Component) -> Column[ReplicaStatus]:
+def _program(component: Component) -> Column[PlaneReplica]:
     return Column(component, lambda row: row.components[component], wide=True)
 
 
-def _shown(component: Component, members: Sequence[ReplicaStatus]) -> bool:
+def _shown(component: Component, members: Sequence[PlaneReplica]) -> bool:
     """Whether any replica has a program; of an optional one that is told by what is seen."""
     if component == Component.EVENTS_ETCD:
         return any(each.events is not None for each in members)

@@ -33,11 +33,11 @@ Ask = Callable[[Quarterdeck], Awaitable[Operation]]
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask, unless told not to. Without a terminal there is nobody to ask."""
+    """Ask for confirmation, except with ``yes``. Raises Conflict without a terminal."""
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Conflict(question, "there is nobody to ask", "add --yes")
+        raise Conflict(question, "standard input is not a terminal", "add --yes")
     typer.confirm(question, abort=True, err=True)
 
 

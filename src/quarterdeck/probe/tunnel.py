@@ -75,7 +75,7 @@ class Tunnel(Network):
             self._link.abort()
             user = self._connection.get_extra_info("username")
             raise PreconditionFailed(
-                self._doing, "log in there as another user", f"user {user} cannot run programs there: {error.seen}"
+                self._doing, f"user {user} cannot run programs there: {error.seen}", "log in there as another user"
             ) from error
         except BaseException:
             self._link.abort()

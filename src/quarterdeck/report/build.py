@@ -39,8 +39,7 @@ def build(
     """The report of an operation from the plane's journal entries of it (by id), and from the probe's result.
 
     ``now`` stands for the end of an operation that is still running; ``during``: see ``ProbeResult.since``. ``locks``:
-    the plane's entries of locks, earlier ones too (None: its own have all). Raises NotFound for an operation that has
-    not begun.
+    all of the plane's entries of locks (None: those of the operation). Raises NotFound where it has not begun.
     """
     began, ended = _began(operation), operation.status.finished_at or now
     started = began.timestamp()

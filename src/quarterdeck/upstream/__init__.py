@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quarterdeck.progress import Progress, SilentProgress
-from quarterdeck.upstream.cache import Entry, State
+from quarterdeck.upstream.cache import CacheEntry, State
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.upstream import Upstream, cache_root
 
 __all__ = [
     "CONTROL_PLANE",
-    "Entry",
+    "CacheEntry",
     "Progress",
     "Project",
     "SilentProgress",

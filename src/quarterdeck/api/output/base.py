@@ -10,9 +10,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, AwareDatetime, BaseModel
 from typing_extensions import override
+
+from quarterdeck.api.base import STRICT
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -26,17 +27,7 @@ Instant = Annotated[AwareDatetime, AfterValidator(_in_utc)]
 class OutputModel(BaseModel):
     """A fact that commands print."""
 
-    model_config = ConfigDict(
-        frozen=True,
-        defer_build=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        alias_generator=to_camel,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-    )
+    model_config = STRICT
 
 
 class NamedOutput(OutputModel):

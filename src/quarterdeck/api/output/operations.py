@@ -142,7 +142,7 @@ class StepsPlan(OutputModel):
     waits_for: tuple[Message, ...] | None
 
 
-class FieldDifference(OutputModel):
+class ChangedField(OutputModel):
     """A field of the spec that would change."""
 
     #: Which, such as `spec.replicas`.
@@ -195,7 +195,7 @@ class ChangePlan(StepsPlan):
     #: Whether anything would be changed.
     needed: bool
     #: The fields of the spec that would change.
-    differences: tuple[FieldDifference, ...]
+    differences: tuple[ChangedField, ...]
     #: The add-ons that would change.
     addons: tuple[AddonDifference, ...]
     #: What the checks say.

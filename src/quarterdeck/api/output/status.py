@@ -18,7 +18,7 @@ class ClusterMember(OutputModel):
     lag_entries: int | None
 
 
-class ReplicaStatus(ClusterMember):
+class PlaneReplica(ClusterMember):
     """A replica, observed now."""
 
     #: The replica's name.
@@ -39,7 +39,7 @@ class ReplicaStatus(ClusterMember):
     components: dict[str, str]
 
 
-class BalancerStatus(OutputModel):
+class PlaneBalancer(OutputModel):
     """A load balancer, observed now."""
 
     #: Its site.
@@ -63,7 +63,7 @@ class FailureSurvival(OutputModel):
     reasons: tuple[str, ...]
 
 
-class AddonStatus(OutputModel):
+class PlaneAddon(OutputModel):
     """An add-on of the plane."""
 
     #: Its name.
@@ -127,7 +127,7 @@ class PlaneStatus(NamedOutput):
     #: Which of its replicas and machines are cordoned.
     cordoned: tuple[Message, ...]
     #: Its add-ons.
-    addons: tuple[AddonStatus, ...]
+    addons: tuple[PlaneAddon, ...]
     #: The number of voters; null where no quorum of etcd answers, as the next three.
     voters: int | None
     #: How many healthy voters can fail before the quorum is lost.
@@ -149,9 +149,9 @@ class PlaneStatus(NamedOutput):
     #: The leases, by kind of controllers.
     controller_leases: dict[str, LeaseStatus]
     #: Its replicas.
-    members: tuple[ReplicaStatus, ...]
+    members: tuple[PlaneReplica, ...]
     #: Its load balancers.
-    load_balancers: tuple[BalancerStatus, ...]
+    load_balancers: tuple[PlaneBalancer, ...]
 
     @property
     @override

@@ -41,7 +41,8 @@ class Corrupting:
         name, who = comparison_lease(self.plane), this_process("a drill")
         held = await self.home.store.lease(name)
         if held is not None:
-            raise Conflict(f"having {fault.words}", f"{held.holder} compares them now", "try again in a minute")
+            seen = f"{held.holder} compares the data of the members now"
+            raise Conflict("corrupting the data of a member", seen, "try again in a minute")
         async with open_plane(
             self.home, self.plane
         ) as plane:  # the current plane: its members may have been replaced since

@@ -131,7 +131,8 @@ def replace(
     given = {"host": target, "port": port, "user": user, "identityFile": identity_file}
     said = {key: value for key, value in given.items() if value is not None}
     if address is None and not said:
-        raise InvalidInput(doing, "nothing of it is said", "--address, --host, --port, --user, --identity-file")
+        next_step = "give --address, --host, --port, --user or --identity-file"
+        raise InvalidInput(doing, "no change of the host was given", next_step)
     with explained(doing, SshLogin):
         login = SshLogin.model_validate(said)
     checked = call(lambda face: face.sites.replace_host(name, host, address=address, login=login))

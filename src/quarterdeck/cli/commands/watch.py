@@ -22,7 +22,8 @@ Show = Callable[[tuple[WatchedPlane, ...]], None]
 def watch(name: str | None, output: Output) -> None:
     """Show a plane, or all, until the user has seen enough, or the one is gone."""
     if output in (Output.YAML, Output.NAME):
-        raise InvalidInput("watching planes", "there is no end to the document", "use -o json: a line for each change")
+        seen = f"-o {output} prints one document, and watching has no end"
+        raise InvalidInput("watching planes", seen, "use -o json, which prints a line for each change")
     if name is None:
         go_inside_for_all()
     else:

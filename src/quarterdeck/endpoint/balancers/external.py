@@ -145,7 +145,7 @@ _BETWEEN = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
-class Command:
+class BalancerCommand:
     """A command of the user's, which receives the desired backends as JSON on its standard input: once, for whichever
     of the load balancer's addresses.
     """
@@ -185,7 +185,7 @@ class ExternalBalancer(SeenFromOutside):
     name: str
     outside: Outside
     at: tuple[BackendAddress, ...]
-    command: Command | None = None
+    command: BalancerCommand | None = None
     patience: float = 60.0
     _replicas: Mapping[str, BackendAddress] = field(default_factory=dict)
     _wanted: Mapping[str, BackendAddress] | None = None
@@ -269,7 +269,7 @@ def external_balancer(
 ) -> Mapping[str, ExternalBalancer]:
     """One for each address, by address."""
     at = tuple(BackendAddress(each, port) for each in addresses)
-    told = Command(words=command) if command is not None else None
+    told = BalancerCommand(words=command) if command is not None else None
     return {
         each.ip: ExternalBalancer(
             name=name,

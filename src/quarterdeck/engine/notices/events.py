@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from quarterdeck.api.events import EventReason
@@ -139,24 +139,25 @@ def _of_etcd(world: World, etcd: str) -> list[Happening]:
     joining = {record.name for record in world.memory.replicas if not record.started}
     unknown = strays(world)
     found += [_unknown_member(world, each, etcd) for each in unknown]
-    for member in (each for each in membership.members if each not in unknown):
-        who = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
-        if member.lagging:
-            found.append(
-                Happening(EventReason.MEMBER_LAGGING, f"{who} is far behind the leader, and does not catch up")
-            )
-        if member.replica in joining:
-            continue
-        if member.health is Health.DOWN:
-            found.append(
-                Happening(EventReason.MEMBER_DOWN, f"{who} is down: it answers neither this process nor the leader")
-            )
-        elif member.health is Health.UNREACHABLE:
-            seen = "does not answer this process, but may still serve others: quarterdeck waits for it"
-            found.append(Happening(EventReason.MEMBER_UNREACHABLE, f"{who} {seen}"))
+    known = (each for each in membership.members if each not in unknown)
+    found += [event for each in known for event in _of_member(each, etcd, joining=each.replica in joining)]
     if membership.leader is not None:
         found.append(Happening(EventReason.LEADER_ELECTED, f"{membership.leader} leads {etcd}", EventType.NORMAL))
     return found
+
+
+def _of_member(member: MemberFact, etcd: str, *, joining: bool) -> Iterator[Happening]:
+    """Facts about a member of a replica. One that is ``joining`` has not answered yet."""
+    subject = f"{'learner' if member.learner else 'voter'} {member.replica} of {etcd}"
+    if member.lagging:
+        yield Happening(EventReason.MEMBER_LAGGING, f"{subject} is far behind the leader, and does not catch up")
+    if joining:
+        return
+    if member.health is Health.DOWN:
+        yield Happening(EventReason.MEMBER_DOWN, f"{subject} is down: it answers neither this process nor the leader")
+    elif member.health is Health.UNREACHABLE:
+        seen = "does not answer this process, but may still serve others: quarterdeck waits for it"
+        yield Happening(EventReason.MEMBER_UNREACHABLE, f"{subject} {seen}")
 
 
 def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:

@@ -67,7 +67,8 @@ def admit_cloud(wanted: ControlPlane, site: SitePort, current: ControlPlane | No
     doing = f"adding a cloud controller manager to plane {wanted.name}"
     if cloud.program is not None:
         if why := _unusable(Path(cloud.program)):
-            raise InvalidInput(doing, f"spec.cloudControllerManager.program: {cloud.program} {why}", "create it")
+            seen = f"spec.cloudControllerManager.program: {cloud.program} {why}"
+            raise InvalidInput(doing, seen, "name an executable program for 64-bit Linux")
     else:
         raise PreconditionFailed(
             doing,

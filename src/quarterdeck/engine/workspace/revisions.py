@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quarterdeck.api.controlplane import ETCD_ELECTION, ETCD_HEARTBEAT, Audit, ControlPlane
+from quarterdeck.api.controlplane import Audit, ControlPlane
 from quarterdeck.api.plane.endpoint import EndpointMode
+from quarterdeck.api.plane.etcd import ETCD_ELECTION, ETCD_HEARTBEAT
 from quarterdeck.api.revision import (
     AuditTemplate,
     EtcdTemplate,
@@ -151,7 +152,7 @@ def _policy(name: str, wanted: Audit) -> str:
     return text
 
 
-def _unusable(name: str, seen: str, next_step: str = "create it") -> InvalidInput:
+def _unusable(name: str, seen: str, next_step: str = "name a file with the policy") -> InvalidInput:
     return InvalidInput(f"reading the audit policy of plane {name}", f"spec.audit.policyFile: {seen}", next_step)
 
 

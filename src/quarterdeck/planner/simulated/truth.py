@@ -14,6 +14,7 @@ from quarterdeck.model.memory import Memory
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import BalancerFact, Consent
 from quarterdeck.planner.quorum import Voter, quorum, quorum_site
+from quarterdeck.planner.simulated.no_faults import NoFaults
 from quarterdeck.planner.simulated.parts import (
     ETCD,
     NOTHING,
@@ -28,7 +29,7 @@ from quarterdeck.planner.simulated.parts import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Truth:
+class Truth(NoFaults):
     """All that is true; what follows from it is worked out once, when it is first asked for.
 
     ``balancers`` are the backends that each site's load balancer sends to, ``checked`` those of them that it held for
@@ -38,7 +39,7 @@ class Truth:
     those of the events' cluster. ``reattachable``: volumes can go to other machines. Other fields are as in ``World``.
 
     Machines may be off here, programs crashed or hung, and members behind: an observation says so, and a dry run
-    starts from it. All other faults are injected by the tests, in a subclass which overrides the hooks at the end.
+    starts from it. Tests inject all other faults, in a subclass that overrides the methods of ``NoFaults``.
     """
 
     slots: tuple[Slot, ...]
@@ -307,75 +308,20 @@ class Truth:
             if self.balances(site)
         }
 
-    # What is otherwise in a world with other faults
-
-    @property
-    def unreachable(self) -> frozenset[str]:
-        """The machines that do not answer the manager although they run, or may."""
-        return frozenset()
-
-    def is_mute(self, thing: str, site: str = "") -> bool:
-        """Whether something that works (see ``things``), at a site, does not answer the manager."""
-        return False
-
-    def connected(self, one: str, other: str) -> bool:
-        """Whether two sites can talk: packets pass both ways."""
-        return True
+    # What tests override too
 
     def _followers(self, leader: str) -> frozenset[str]:
         """The live members that talk with the would-be leader, itself included."""
         return self._live
 
-    @property
-    def deceived(self) -> frozenset[str]:
-        """The members that still hear the leader, which no longer hears them, and do not know it yet."""
-        return frozenset()
-
-    def breaks(self, revision: str, component: Component) -> bool:
-        """Whether a program cannot run as a revision has it."""
-        return False
-
-    def ended(self, replica: SimReplica) -> frozenset[Component]:
-        """The programs that end as soon as they have started."""
-        return frozenset()
-
     def hangs(self, replica: SimReplica, component: Component) -> bool:
         """Whether a program runs without ever being ready, or any more."""
         return component in replica.hung
-
-    def quiet(self, replica: SimReplica) -> tuple[Component, ...]:
-        """The programs that run and never say anything new."""
-        return ()
-
-    def hanging_on(self, machine: str) -> frozenset[Component]:
-        """The programs that hang on a machine whenever they are started there."""
-        return frozenset()
-
-    def lagging_on(self, machine: str) -> frozenset[Component]:
-        """The members that never catch up when they are started on a machine."""
-        return frozenset()
 
     @property
     def alarms(self) -> tuple[str, ...]:
         """The alarms of etcd, in its words."""
         return ("alarm:NOSPACE",) * self.full
-
-    @property
-    def asks_for_a_user(self) -> bool:
-        """Whether etcd refuses the manager since authentication is on."""
-        return False
-
-    def is_roomy(self, name: str) -> bool:
-        """Whether a replica's etcd was started with the larger quota."""
-        return False
-
-    def with_former_voters(self) -> Self:
-        """The same truth as the epoch of the main cluster ends. Those who voted in it may still be a quorum."""
-        return self
-
-    def balances(self, site: str) -> bool:
-        """Whether the load balancer that is wanted at a site runs."""
-        return True
 
     def balancer_facts(self) -> tuple[BalancerFact, ...]:
         """The load balancers as a manager sees them."""
@@ -384,21 +330,6 @@ class Truth:
             BalancerFact(site=site, running=True, backends=names, healthy=held_healthy.get(site, frozenset()))
             for site, names in self.balancers
         )
-
-    def with_second_told(self, site: str, backends: frozenset[str] | None) -> tuple[Self, bool]:
-        """The same truth once the other edge of a site, if there is one that answers, was given backends, or (None) its
-        load balancer was stopped; and whether there is.
-        """
-        return self, False
-
-    def with_edges_named(self, site: str) -> Self:
-        """The same truth once the name has the addresses of those edges of a site that it should."""
-        return self
-
-    @property
-    def record_amiss(self) -> str:
-        """Why the name is to be set once more."""
-        return ""
 
 
 #: What is of one class before and after something happens.

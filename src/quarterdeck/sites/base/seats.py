@@ -187,11 +187,8 @@ def ledger_of(doing: str, machine: str, text: bytes) -> SeatLedger:
             fences={str(plane): int(token) for plane, token in content["fences"].items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Corrupt(
-            doing,
-            "remove it: it is created again from the recorded state of planes",
-            f"not a ledger of seats ({error!r})",
-        ) from error
+        next_step = "remove it: it is created again from the recorded state of planes"
+        raise Corrupt(doing, f"not a ledger of seats ({error!r})", next_step) from error
 
 
 def _port(content: dict[str, Any]) -> SeatPort:

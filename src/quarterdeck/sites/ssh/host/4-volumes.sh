@@ -112,8 +112,8 @@ ask_free() {  # CLASS=PATH: bytes that are free there, and bytes that its volume
   class_root "$1"
   require_there
   if [ $MOUNTS = yes ]; then free_attached; return; fi
-  [ -d "$ROOT" ] || ROOT=$LIB
+  while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)
+  while [ ! -d "$ROOT" ]; do ROOT=$(dirname "$ROOT"); done  # it comes with the first volume, in the file system of this one
   read -r blocks size < <(stat -f -c '%a %S' "$ROOT")
-  [ "$ROOT" = "$LIB" ] || while read -r row; do used=$((used + row * 512)); done < <(find "$ROOT" ! -type d -printf '%b\n' 2> /dev/null)
   echo "$((blocks * size)) $used"
 }
