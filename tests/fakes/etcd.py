@@ -53,7 +53,7 @@ class FakeEtcd:
             db_size=node.size,
             db_size_in_use=cluster.keys + cluster.history,
             db_size_quota=cluster.quota,
-            version="3.6.16",
+            version=cluster.version,
             errors=tuple(errors),
         )
 

@@ -64,6 +64,7 @@ class FakeCluster:
     history: int = 0  # and as they were
     compacted: int = 0
     forgotten: list[bytes] = field(default_factory=list)
+    version: str = "3.6.16"
     authenticates: bool = False  # and has no user for anybody's certificate but root's
     kept: dict[bytes, bytes] = field(default_factory=dict)
     nodes: list[Member] = field(default_factory=list)
