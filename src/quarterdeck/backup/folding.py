@@ -43,7 +43,7 @@ async def fold(
     doing = f"folding the backup of cluster {cluster}"
     with file_errors(doing):
         await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
-        file = await asyncio.to_thread(_unnamed, scratch)
+        file = tempfile.TemporaryFile(dir=scratch)  # here: a thread that is cancelled leaves it open
     with file:
         await _fetch(deposit, moment.full.stored, identities, file, doing)
         await _advance(deposit, moment, identities, file, doing)
@@ -113,10 +113,6 @@ async def _parts(file: BinaryIO, doing: str) -> AsyncGenerator[bytes, None]:
         at += len(part)
         yield part
     yield digest.digest()
-
-
-def _unnamed(folder: Path) -> BinaryIO:
-    return tempfile.TemporaryFile(dir=folder)
 
 
 def _path(file: BinaryIO) -> Path:
