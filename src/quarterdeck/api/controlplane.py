@@ -164,15 +164,29 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class RestoreFrom(Model):
+    """A moment of the backups of the plane."""
+
+    #: The URL of the backup store.
+    store: str
+    #: The epoch of the main etcd cluster that the moment belongs to.
+    epoch: Annotated[int, Field(ge=0)]
+    #: The etcd revision that is restored.
+    revision: Annotated[int, Field(ge=1)]
+
+
 class NewEpoch(Model):
-    """Consent to start the main etcd cluster again from the data of one survivor. `quarterdeck recover` writes it. It
-    ends when that epoch has begun, or when a quorum answers without one.
+    """Consent to start the main etcd cluster again, from the data of one survivor or from a backup. `quarterdeck
+    recover` and `quarterdeck restore` write it. It ends when that epoch has begun. A consent to recover also ends when
+    a quorum answers without a new epoch.
     """
 
     #: The number of the epoch that may begin.
     epoch: Annotated[int, Field(ge=1)]
     #: Whether it may begin although members that do not answer may still serve clients.
     even_if_others_live: bool = False
+    #: The moment that is restored; without it, the epoch begins from a survivor.
+    restore: RestoreFrom | None = None
 
 
 class Healing(Model):
@@ -240,7 +254,7 @@ class ControlPlaneSpec(Model):
     drills: DrillSchedules = ()
     #: Whether the loss of the quorum needs consent to recover.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
-    #: Consent to recover from the loss of the quorum. `quarterdeck recover` writes it.
+    #: Consent to start the main etcd cluster again. `quarterdeck recover` and `quarterdeck restore` write it.
     new_epoch: NewEpoch | None = None
     #: When an unhealthy replica is replaced without a person.
     healing: Healing = Healing()
