@@ -12,12 +12,12 @@ disagree about the data, or etcd lets nobody change them; (16) nobody copies dat
 from a leader that a person wants exchanged where another one can lead; (17) an epoch of the cluster begins only where
 no quorum lives, from what a survivor has, or where a person restores a backup; nothing of one that is over is started,
 all of it that can be reached is stopped before anything else is done, and its data is kept; (18) nobody is condemned
-but who is dead in the eyes of its cluster too, or does not get well though it was started anew, one at a time, within the budget, and where another one
-can come; nothing is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken
-from no machine that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is
-never open for writing on two machines; (21) controllers of two revisions that run one of them under two locks never run
-at the same time; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs
-to no replica, an alarm CORRUPT, authentication (``explorer``).
+but who is dead in the eyes of its cluster too, or does not get well though it was started anew, one at a time, within
+the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
+cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
+what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
+run one of them under two locks never run at the same time; (22) what only a person ends is named for a person as long
+as a quorum answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``).
 """
 
 from __future__ import annotations
