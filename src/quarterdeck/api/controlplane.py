@@ -15,6 +15,7 @@ from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, d
 from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
@@ -169,6 +170,8 @@ class RestoreFrom(Model):
 
     #: The URL of the backup store.
     store: str
+    #: The folder of the plane's backups in the store.
+    folder: str
     #: The epoch of the main etcd cluster that the moment belongs to.
     epoch: Annotated[int, Field(ge=0)]
     #: The etcd revision that is restored.
@@ -252,6 +255,8 @@ class ControlPlaneSpec(Model):
     addons: Addons = ()
     #: Drills that the manager runs regularly.
     drills: DrillSchedules = ()
+    #: Continuous backups.
+    backup: BackupSettings = BackupSettings()
     #: Whether the loss of the quorum needs consent to recover.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
     #: Consent to start the main etcd cluster again. `quarterdeck recover` and `quarterdeck restore` write it.

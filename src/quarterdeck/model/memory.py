@@ -106,6 +106,8 @@ class BackupOrigin:
 
     #: The URL of the backup store.
     store: str
+    #: The folder of the plane's backups in the store.
+    folder: str
     #: The epoch of the cluster that the moment belongs to.
     epoch: int
 

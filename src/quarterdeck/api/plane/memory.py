@@ -163,6 +163,7 @@ class BackupOriginStatus(Model):
     """A ``model.memory.BackupOrigin``."""
 
     store: str
+    folder: str
     epoch: int
 
 
