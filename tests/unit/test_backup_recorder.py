@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyrage import x25519
 from support.recording_lab import QUICK, RecordingLab, until
-from support.tiers import sized
+from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.recording import FullReason, Side
 from quarterdeck.backup.sealing import Identities, Recipients
@@ -441,6 +441,7 @@ async def test_a_spooled_piece_that_is_damaged_is_read_from_etcd_again(lab: Reco
 
 
 @pytest.mark.parametrize("seed", range(sized(smoke=6, full=12, soak=400)))
+@in_each_tier
 async def test_whatever_happens_each_revision_is_restored_or_told_to_be_a_gap(lab: RecordingLab, seed: int) -> None:
     """Kills, a store that comes and goes, compactions, members that go, a small spool: in any order."""
     lots = random.Random(seed)
