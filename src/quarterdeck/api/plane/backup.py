@@ -17,7 +17,9 @@ _RECIPIENT = r"^age1[02-9ac-hj-np-z]{58}$"
 
 def _store(url: str) -> str:
     if not url.startswith(_STORES) or url in _STORES:
-        raise ValueError(f"{shortened(url)} is not the URL of a backup store, such as file:///mnt/backups or s3://bucket")
+        raise ValueError(
+            f"{shortened(url)} is not the URL of a backup store, such as file:///mnt/backups or s3://bucket"
+        )
     return url.rstrip("/")
 
 

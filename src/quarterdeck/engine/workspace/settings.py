@@ -89,9 +89,7 @@ def consent_of(plane: ControlPlane) -> Consent:
     given = spec.new_epoch
     restore = None
     if given.restore is not None:
-        origin = BackupOrigin(
-            store=given.restore.store, folder=given.restore.folder, epoch=given.restore.epoch
-        )
+        origin = BackupOrigin(store=given.restore.store, folder=given.restore.folder, epoch=given.restore.epoch)
         restore = RestorePoint(origin=origin, revision=given.restore.revision)
     return Consent(
         epoch=given.epoch, even_if_others_live=given.even_if_others_live, automatic=automatic, restore=restore
