@@ -49,6 +49,8 @@ class Full(Model):
     at: AwareDatetime
     etcd_version: str
     hash: KeyHash
+    #: The size of the database; 0 where it is not known.
+    database_bytes: int = 0
     stored: ObjectReference
 
 
