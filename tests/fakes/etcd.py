@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 
 from fakes.etcd_cluster import FakeCluster, Member, majority, refusal
 from quarterdeck.components.credentials import KeyPair
@@ -11,7 +12,9 @@ from quarterdeck.etcd.facts import (
     Alarm,
     AlarmKind,
     Durations,
+    KeyEvent,
     KeySpaceHash,
+    LeaseLife,
     ListedMember,
     MemberProgress,
     MemberReport,
@@ -19,8 +22,10 @@ from quarterdeck.etcd.facts import (
     RaftProgress,
     Replication,
 )
-from quarterdeck.etcd.faults import Reason
+from quarterdeck.etcd.faults import EtcdCompacted, Reason
 
+#: Bytes of one part of a snapshot.
+_PART = 1 << 15
 _READY_PERCENT = 90  # etcd's own, too weak a rule for promotion (server.go: readyPercentThreshold)
 
 
@@ -48,7 +53,7 @@ class FakeEtcd:
             db_size=node.size,
             db_size_in_use=cluster.keys + cluster.history,
             db_size_quota=cluster.quota,
-            version="3.6.16",
+            version=cluster.version,
             errors=tuple(errors),
         )
 
@@ -74,7 +79,7 @@ class FakeEtcd:
     async def revision(self, urls: Sequence[str]) -> int:
         """See the port."""
         self._admitted(urls, "reading etcd's revision")
-        return max(1, self.cluster.index - self.cluster.keyless)
+        return self.cluster.revision
 
     async def lists(self, url: str, member_id: int) -> bool:
         """See the port."""
@@ -211,7 +216,7 @@ class FakeEtcd:
         """See the port."""
         self._admitted(urls, f"writing the key {key.decode(errors='replace')}")
         self.cluster.kept[key] = value
-        self.cluster.write()
+        self.cluster.put(key, value, self.cluster.grant(seconds))
 
     async def forget(self, urls: Sequence[str], key: bytes) -> None:
         """See the port."""
@@ -221,7 +226,7 @@ class FakeEtcd:
         if self.cluster.kept.pop(key, None) is None:
             self.cluster.commit()
         else:
-            self.cluster.write()
+            self.cluster.delete(key)
 
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
@@ -235,6 +240,40 @@ class FakeEtcd:
         if revision < cluster.compacted:
             raise refusal("hashing all keys", Reason.COMPACTED)
         return KeySpaceHash(hash=node.hash, hash_revision=revision, compact_revision=cluster.compacted, revision=newest)
+
+    async def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
+        """See the port."""
+        doing = "taking a snapshot"
+        node = self._voter(url, doing)
+        content = self.cluster.history_of_keys.snapshot(self.cluster.applied(node) - self.cluster.keyless)
+        for at in range(0, len(content), _PART):
+            self._voter(url, doing)
+            yield content[at : at + _PART]
+            await asyncio.sleep(0)
+
+    async def changes(self, url: str, start_revision: int) -> AsyncGenerator[tuple[KeyEvent, ...], None]:
+        """See the port."""
+        doing, cluster = "watching keys", self.cluster
+        woken = asyncio.Event()
+        cluster.history_of_keys.watchers.add(woken)
+        try:
+            while True:
+                woken.clear()
+                node = self._voter(url, doing)
+                if start_revision < cluster.compacted:
+                    raise EtcdCompacted(doing, cluster.compacted)
+                while start_revision <= cluster.applied(node) - cluster.keyless:
+                    yield cluster.history_of_keys.events(start_revision)
+                    start_revision += 1
+                await woken.wait()
+        finally:
+            cluster.history_of_keys.watchers.discard(woken)
+
+    async def lease_times(self, urls: Sequence[str], only: Collection[int] | None = None) -> tuple[LeaseLife, ...]:
+        """See the port."""
+        self._admitted(urls, "reading etcd's leases")
+        leases = self.cluster.history_of_keys.leases.values()
+        return tuple(each for each in leases if only is None or each.id in only)
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""
@@ -269,6 +308,16 @@ class FakeEtcd:
             raise refusal(f"{doing} at etcd member {url}", Reason.UNREACHABLE) from None
         if not _answers(node):
             raise refusal(f"{doing} at etcd member {url}", Reason.UNREACHABLE)
+        return node
+
+    def _voter(self, url: str, doing: str) -> Member:
+        """The voter at ``url``, in a cluster with a quorum that lets quarterdeck read keys."""
+        node = self._running(url, doing)
+        self._require_admission(doing)
+        if node.learner:
+            raise refusal(doing, Reason.NOT_FOR_LEARNERS)
+        if not self.cluster.quorate:
+            raise refusal(doing, Reason.NO_LEADER)
         return node
 
     def _servers(self, urls: Sequence[str], doing: str) -> list[Member]:

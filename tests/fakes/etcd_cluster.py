@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fakes.etcd_keys import KeyHistory
 from quarterdeck.errors import NotFound
-from quarterdeck.etcd.facts import Alarm, AlarmKind
+from quarterdeck.etcd.facts import Alarm, AlarmKind, LeaseLife
 from quarterdeck.etcd.faults import EtcdFault, Reason, fault
 
 
@@ -63,9 +64,11 @@ class FakeCluster:
     history: int = 0  # and as they were
     compacted: int = 0
     forgotten: list[bytes] = field(default_factory=list)
+    version: str = "3.6.16"
     authenticates: bool = False  # and has no user for anybody's certificate but root's
     kept: dict[bytes, bytes] = field(default_factory=dict)
     nodes: list[Member] = field(default_factory=list)
+    history_of_keys: KeyHistory = field(default_factory=KeyHistory)
 
     @classmethod
     def founded(cls, founders: Sequence[MemberAddress], *, max_learners: int = 1) -> FakeCluster:
@@ -101,6 +104,7 @@ class FakeCluster:
         node = self.at(client_url)
         node.stopped_at, node.up, node.settled, node.frozen = self.applied(node), False, False, frozen
         self._elect()
+        self.history_of_keys.wake()
 
     def hide(self, client_url: str, *, hidden: bool = True) -> None:
         """Cut a member off from whoever uses the port, and from nobody else; or let it be seen again."""
@@ -118,6 +122,40 @@ class FakeCluster:
     def write(self, entries: int = 1) -> None:
         """Let clients write."""
         self.index += entries
+        self.history_of_keys.wake()
+
+    @property
+    def revision(self) -> int:
+        """The revision of the newest write."""
+        return max(1, self.index - self.keyless)
+
+    def put(self, key: bytes, value: bytes, lease: int = 0) -> int:
+        """Let a client write a key; the revision of that."""
+        self.history_of_keys.put(self.revision + 1, key, value, lease)
+        self.write()
+        return self.revision
+
+    def delete(self, *keys: bytes) -> int:
+        """Let a client delete keys that exist, at once; the revision of that."""
+        self.history_of_keys.delete(self.revision + 1, keys)
+        self.write()
+        return self.revision
+
+    def grant(self, seconds: int) -> int:
+        """Let a client have a lease; its id."""
+        self.commit()
+        lease = 0x7000 + self.index
+        self.history_of_keys.leases[lease] = LeaseLife(id=lease, ttl=seconds, granted_ttl=seconds, keys=())
+        return lease
+
+    def expire(self, lease: int) -> None:
+        """Let a lease end, and its keys with it."""
+        del self.history_of_keys.leases[lease]
+        keys = [each.key for each in self.history_of_keys.current.values() if each.lease == lease]
+        if keys:
+            self.delete(*keys)
+        else:
+            self.commit()
 
     def overwrite(self, size: int) -> None:
         """Let clients write over a key with so many bytes, which are history at once. Raises EtcdFault (NO_SPACE)."""

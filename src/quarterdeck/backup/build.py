@@ -51,14 +51,21 @@ async def build(store: ObjectStore, moment: Moment, identities: Identities, targ
     with file_errors(doing):
         await asyncio.to_thread(require_room, target.parent, _expected_bytes(moment), doing)
         with made_beside(target, doing) as made:
-            await _write_full(store, moment.full, identities, made)
-            if moment.increments:
-                await _advance(store, moment, identities, made)
+            await write_moment(store, moment, identities, made)
             await asyncio.to_thread(made.rename, target)
         await asyncio.to_thread(sync_folder, target.parent)
         stored = [moment.full.stored, *(each.stored for each in moment.increments)]
         size = (await asyncio.to_thread(target.stat)).st_size
     return BuiltDatabase(target, moment.revision, size, len(stored), sum(each.size_bytes for each in stored))
+
+
+async def write_moment(store: ObjectStore, moment: Moment, identities: Identities, path: Path) -> None:
+    """Write the database of a moment into a file, and wait until it is on the disk. If this fails, what the file has
+    must not be used. Raises as ``build`` does, and OSError.
+    """
+    await _write_full(store, moment.full, identities, path)
+    if moment.increments:
+        await _advance(store, moment, identities, path)
 
 
 async def read_increment(store: ObjectStore, of: Increments, identities: Identities) -> Increment:

@@ -48,7 +48,11 @@ class Full(Model):
     revision: int
     at: AwareDatetime
     etcd_version: str
-    hash: KeyHash
+    #: etcd's own, at this revision, or of a folded one at that of the full backup that it was made of. None: etcd could
+    #: not say it, because the history was compacted meanwhile.
+    hash: KeyHash | None = None
+    #: The revision of the full backup out of etcd that it was made of, where it was not taken from etcd itself.
+    folded_from: int | None = None
     #: The size of the database; 0 where it is not known.
     database_bytes: int = 0
     stored: ObjectReference
@@ -98,8 +102,9 @@ class Chain:
 
     plane: str
     length: int = 0
-    #: The hash of the last link.
+    #: The hash of the last link, and the process that wrote it.
     head: str = ""
+    writer: str = ""
     fulls: tuple[Full, ...] = ()
     increments: tuple[Increments, ...] = ()
     dropped: frozenset[str] = field(default_factory=frozenset)
@@ -111,10 +116,16 @@ class Chain:
             self,
             length=link.number,
             head=head,
+            writer=link.writer,
             fulls=tuple(each for each in (*self.fulls, *link.fulls) if each.stored.name not in dropped),
             increments=tuple(each for each in (*self.increments, *link.increments) if each.stored.name not in dropped),
             dropped=dropped,
         )
+
+    def names(self) -> frozenset[str]:
+        """The names of the objects that it consists of."""
+        fulls, increments = (each.stored.name for each in self.fulls), (each.stored.name for each in self.increments)
+        return frozenset((*fulls, *increments))
 
     def at_revision(self, cluster: str, revision: int, epoch: int) -> Moment:
         """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
@@ -158,14 +169,17 @@ class Chain:
         the one that goes further is used.
         """
         its = [each for each in self.increments if (each.cluster, each.epoch) == (full.cluster, full.epoch)]
+        its.sort(key=lambda each: each.first, reverse=True)  # a chain may have 100,000 of them: each is seen once
         steps: list[Increments] = []
-        reached = full.revision
+        reached, furthest = full.revision, None
         while to is None or reached < to:
-            nexts = [each for each in its if each.first <= reached + 1 and each.last > reached]
-            if not nexts:
+            while its and its[-1].first <= reached + 1:
+                each = its.pop()
+                furthest = each if furthest is None or each.last > furthest.last else furthest
+            if furthest is None or furthest.last <= reached:
                 break
-            steps.append(max(nexts, key=lambda each: each.last))
-            reached = steps[-1].last
+            steps.append(furthest)
+            reached = furthest.last
         return tuple(steps)
 
     def _not_covered(self, what: str, cluster: str, epoch: int) -> NotFound:
@@ -210,7 +224,7 @@ class ChainStore:
         and PreconditionFailed for a link that drops what a kept backup needs.
         """
         link = link.model_copy(update={"number": chain.length + 1, "previous": chain.head, "plane": self._plane})
-        unknown = set(link.dropped) - {each.stored.name for each in (*chain.fulls, *chain.increments)}
+        unknown = set(link.dropped) - chain.names()
         if unknown:
             raise PreconditionFailed("dropping objects of a backup", f"the chain does not have {min(unknown)}")
         content = link.model_dump_json().encode()
@@ -254,7 +268,7 @@ async def verified(content: AsyncGenerator[bytes, None], reference: ObjectRefere
 
 def unused(chain: Chain, stored: Sequence[str]) -> list[str]:
     """The objects that no link names, or that one has dropped. New ones may still become part of the chain."""
-    used = {each.stored.name for each in (*chain.fulls, *chain.increments)}
+    used = chain.names()
     return [name for name in stored if name not in used]
 
 

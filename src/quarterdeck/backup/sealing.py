@@ -16,6 +16,7 @@ from enum import Enum
 import pyrage
 import zstandard
 from pyrage import x25519
+from typing_extensions import override
 
 from quarterdeck.errors import Corrupt, InvalidInput, PreconditionFailed
 
@@ -51,6 +52,7 @@ class Identities:
 
     keys: tuple[str, ...] = ()
 
+    @override
     def __repr__(self) -> str:
         return f"Identities({len(self.keys)})"
 
@@ -151,7 +153,7 @@ class _Reader:
 
 def _decrypted(part: bytes, keys: Sequence[x25519.Identity], name: str) -> bytes:
     try:
-        return pyrage.decrypt(part, keys)
+        return bytes(pyrage.decrypt(part, keys))
     except pyrage.DecryptError as error:
         if "No matching keys" in str(error):
             next_step = "give the private key of one of its recipients; without it the data is lost"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -12,7 +12,7 @@ import grpc
 
 from quarterdeck.etcd.calls import Calls
 from quarterdeck.etcd.facts import KeyValue, LeaseGrant, LeaseLife, RangeResult, TxnResult
-from quarterdeck.etcd.faults import Reason, fault, fault_of, fault_of_ended
+from quarterdeck.etcd.faults import EtcdNotFound, Reason, fault, fault_of, fault_of_ended
 from quarterdeck.etcd.rpc import kv_pb2, rpc_pb2, rpc_pb2_grpc
 
 
@@ -225,6 +225,9 @@ def _answer(response: rpc_pb2.ResponseOp) -> RangeResult | int | None:
     return None
 
 
+#: How many leases are read at the same time.
+_LEASES_AT_ONCE = 16
+
 #: grpc.aio reports this instead of the status with which a call ended while a request was written to it.
 _WRITTEN_TOO_LATE = "Internal error from Core"
 
@@ -287,3 +290,22 @@ class LeaseService:
         if response.TTL <= 0:  # etcd answers -1 for a lease that it does not know
             raise fault(self._calls.doing(doing), Reason.LEASE_NOT_FOUND, "the lease has expired")
         return LeaseLife(id=response.ID, ttl=response.TTL, granted_ttl=response.grantedTTL, keys=tuple(response.keys))
+
+    async def ids(self, *, deadline: float | None = None) -> tuple[int, ...]:
+        """The ids of all leases that the member has."""
+        request, doing = rpc_pb2.LeaseLeasesRequest(), "listing the leases"
+        response = await self._calls.one(self._stub.LeaseLeases, request, doing, deadline=deadline, idempotent=True)
+        return tuple(each.ID for each in response.leases)
+
+    async def lives(self, ids: Collection[int], *, deadline: float | None = None) -> tuple[LeaseLife, ...]:
+        """The rest of each of these leases, without those that have expired. ``deadline`` is that of each call."""
+        room = asyncio.Semaphore(_LEASES_AT_ONCE)
+
+        async def one(lease_id: int) -> LeaseLife | None:
+            async with room:
+                try:
+                    return await self.life(lease_id, deadline=deadline)
+                except EtcdNotFound:
+                    return None
+
+        return tuple(each for each in await asyncio.gather(*map(one, ids)) if each is not None)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Protocol
 
 from quarterdeck.components.credentials import KeyPair
-from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport, MemberTimes, RaftProgress
+from quarterdeck.etcd.facts import (
+    Alarm,
+    AlarmKind,
+    KeyEvent,
+    KeySpaceHash,
+    LeaseLife,
+    ListedMember,
+    MemberReport,
+    MemberTimes,
+    RaftProgress,
+)
 
 
 class EtcdCluster(Protocol):
@@ -131,6 +141,28 @@ class EtcdCluster(Protocol):
         """That one member's hash of all keys up to ``revision``. It reads all of them for it. Raises Unavailable,
         EtcdCompacted, EtcdNotFound (FUTURE_REVISION).
         """
+        ...
+
+    def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
+        """That one member's database in parts, and its SHA-256 in the last 32 bytes. It has every write that was
+        acknowledged before the first part was asked for: the member confirms by a quorum first that it has them.
+
+        Raises Unavailable, also where it is a learner (NOT_FOR_LEARNERS), and EtcdCorrupt at the end where the parts
+        are not what that hash says. Close it (``contextlib.aclosing``) when done.
+        """
+        ...
+
+    def changes(self, url: str, start_revision: int) -> AsyncGenerator[tuple[KeyEvent, ...], None]:
+        """The changes of all keys from a revision on, as that one member applies them: one tuple for each revision, in
+        order, without an end.
+
+        Raises Unavailable once that member does not serve them any more, also where it is a learner, and EtcdCompacted
+        where the history before the next one is gone. Close it (``contextlib.aclosing``) when done.
+        """
+        ...
+
+    async def lease_times(self, urls: Sequence[str], only: Collection[int] | None = None) -> tuple[LeaseLife, ...]:
+        """The leases with the rest of each, without their keys: all, or those of ``only`` that have not expired."""
         ...
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:

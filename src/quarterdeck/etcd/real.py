@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,7 +12,17 @@ from quarterdeck.components.credentials import KeyPair
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import Alarm, AlarmKind, KeySpaceHash, ListedMember, MemberReport, MemberTimes, RaftProgress
+from quarterdeck.etcd.facts import (
+    Alarm,
+    AlarmKind,
+    KeyEvent,
+    KeySpaceHash,
+    LeaseLife,
+    ListedMember,
+    MemberReport,
+    MemberTimes,
+    RaftProgress,
+)
 from quarterdeck.etcd.faults import (
     EtcdCompacted,
     EtcdFault,
@@ -23,6 +34,7 @@ from quarterdeck.etcd.faults import (
 )
 from quarterdeck.etcd.http import EtcdHttp
 from quarterdeck.etcd.kv import DeleteRange, Get, Put
+from quarterdeck.etcd.watch import WatchRequest
 
 _APPLIED = "etcd_server_proposals_applied_total"
 _PENDING = "etcd_server_proposals_pending"
@@ -229,6 +241,31 @@ class RealEtcd:
     async def hash_keys(self, url: str, revision: int) -> KeySpaceHash:
         """See the port."""
         return await self._member(url).maintenance.hash_keys(revision=revision)
+
+    async def snapshot(self, url: str) -> AsyncGenerator[bytes, None]:
+        """See the port."""
+        member = self._member(url)
+        await member.kv.get(Get(key=b"\0", count_only=True), deadline=self._read_deadline)
+        async with aclosing(member.maintenance.snapshot()) as parts:
+            async for part in parts:
+                yield part
+
+    async def changes(self, url: str, start_revision: int) -> AsyncGenerator[tuple[KeyEvent, ...], None]:
+        """See the port."""
+        everything = WatchRequest(key=b"\0", range_end=b"\0", start_revision=start_revision)
+        async with aclosing(self._member(url).watch.revisions(everything, patience=self._change_deadline)) as revisions:
+            async for events in revisions:
+                yield events
+
+    async def lease_times(self, urls: Sequence[str], only: Collection[int] | None = None) -> tuple[LeaseLife, ...]:
+        """See the port."""
+
+        async def ask(url: str) -> tuple[LeaseLife, ...]:
+            lease = self._member(url).lease
+            ids = await lease.ids(deadline=self._read_deadline) if only is None else only
+            return await lease.lives(ids, deadline=self._read_deadline)
+
+        return await in_turn(self._leader_first(urls), ask, "reading etcd's leases")
 
     async def peer_version_answers(self, peer_url: str, *, within: float | None = None) -> bool:
         """See the port."""

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from quarterdeck.backup.objects.port import ObjectExists, ObjectStore, StoredObject
 from quarterdeck.errors import InvalidInput, NotFound, Unavailable
-from quarterdeck.files import sync_folder, written_beside
+from quarterdeck.files import sync_folder, write_temporary
 
 #: Seconds for one request, and how often one that failed is tried again.
 _TIMEOUT = timedelta(seconds=30)
@@ -182,7 +182,7 @@ class FolderStore(BucketStore):
     def _create(self, name: str, content: bytes) -> None:
         with self._errors(f"storing {name}"):
             path = self._place(name)
-            temporary = written_beside(path, content, mode=0o600)
+            temporary = write_temporary(path, content, mode=0o600)
             try:
                 os.link(temporary, path)
             except FileExistsError as error:

@@ -370,6 +370,11 @@ class LeaseStub:
                 request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveRequest.SerializeToString,
                 response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveResponse.FromString,
                 _registered_method=True)
+        self.LeaseLeases = channel.unary_unary(
+                '/etcdserverpb.Lease/LeaseLeases',
+                request_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesRequest.SerializeToString,
+                response_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesResponse.FromString,
+                _registered_method=True)
 
 
 class LeaseServicer:
@@ -399,6 +404,12 @@ class LeaseServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def LeaseLeases(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_LeaseServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -421,6 +432,11 @@ def add_LeaseServicer_to_server(servicer, server):
                     servicer.LeaseTimeToLive,
                     request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveRequest.FromString,
                     response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveResponse.SerializeToString,
+            ),
+            'LeaseLeases': grpc.unary_unary_rpc_method_handler(
+                    servicer.LeaseLeases,
+                    request_deserializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesRequest.FromString,
+                    response_serializer=quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -531,6 +547,33 @@ class Lease:
             '/etcdserverpb.Lease/LeaseTimeToLive',
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveRequest.SerializeToString,
             quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseTimeToLiveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LeaseLeases(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/etcdserverpb.Lease/LeaseLeases',
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesRequest.SerializeToString,
+            quarterdeck_dot_etcd_dot_rpc_dot_rpc__pb2.LeaseLeasesResponse.FromString,
             options,
             channel_credentials,
             insecure,

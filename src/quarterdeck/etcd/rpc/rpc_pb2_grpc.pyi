@@ -81,6 +81,7 @@ class LeaseStub:
     LeaseRevoke: _aio.UnaryUnaryMultiCallable[_rpc_pb2.LeaseRevokeRequest, _rpc_pb2.LeaseRevokeResponse]
     LeaseKeepAlive: _aio.StreamStreamMultiCallable[_rpc_pb2.LeaseKeepAliveRequest, _rpc_pb2.LeaseKeepAliveResponse]
     LeaseTimeToLive: _aio.UnaryUnaryMultiCallable[_rpc_pb2.LeaseTimeToLiveRequest, _rpc_pb2.LeaseTimeToLiveResponse]
+    LeaseLeases: _aio.UnaryUnaryMultiCallable[_rpc_pb2.LeaseLeasesRequest, _rpc_pb2.LeaseLeasesResponse]
 
 class LeaseServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -110,6 +111,13 @@ class LeaseServicer(metaclass=_abc_1.ABCMeta):
         request: _rpc_pb2.LeaseTimeToLiveRequest,
         context: _aio.ServicerContext[_rpc_pb2.LeaseTimeToLiveRequest, _abc.Awaitable[_rpc_pb2.LeaseTimeToLiveResponse]],
     ) -> _abc.Awaitable[_rpc_pb2.LeaseTimeToLiveResponse]: ...
+
+    @_abc_1.abstractmethod
+    def LeaseLeases(
+        self,
+        request: _rpc_pb2.LeaseLeasesRequest,
+        context: _aio.ServicerContext[_rpc_pb2.LeaseLeasesRequest, _abc.Awaitable[_rpc_pb2.LeaseLeasesResponse]],
+    ) -> _abc.Awaitable[_rpc_pb2.LeaseLeasesResponse]: ...
 
 def add_LeaseServicer_to_server(servicer: LeaseServicer, server: _aio.Server) -> None: ...
 

@@ -1,0 +1,143 @@
+"""Full backups: a member's database, out of etcd as quickly as this host's disk allows, and then to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from quarterdeck.backup.chain import Full, KeyHash, ObjectReference
+from quarterdeck.backup.collector import Subject
+from quarterdeck.backup.database import newest_revision
+from quarterdeck.backup.recording import FullReason, Now
+from quarterdeck.backup.sources import sources
+from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.faults import EtcdCompacted, EtcdCorrupt
+from quarterdeck.files import file_errors
+
+#: Bytes that are read at once from the scratch file.
+_PART = 1 << 20
+#: Bytes that are left free on its disk.
+_MARGIN = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A database as a member gave it, in a scratch file that has no name: it is gone with this process. A slow store
+    keeps no transaction of etcd open (it would keep the pages of all history since then), and what failed to be stored
+    is not asked for again.
+    """
+
+    scratch: BinaryIO
+    revision: int
+    at: datetime
+    etcd_version: str
+    hash: KeyHash | None
+    reason: FullReason
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        """Its content, with etcd's SHA-256 at the end. From the beginning each time."""
+        at = 0
+        while part := await asyncio.to_thread(os.pread, self.scratch.fileno(), _PART, at):
+            at += len(part)
+            yield part
+
+    def full(self, subject: Subject, stored: ObjectReference) -> Full:
+        """What the chain says of it once it is stored."""
+        return Full(
+            cluster=subject.cluster,
+            epoch=subject.epoch,
+            revision=self.revision,
+            at=self.at,
+            etcd_version=self.etcd_version,
+            hash=self.hash,
+            database_bytes=os.fstat(self.scratch.fileno()).st_size,
+            stored=stored,
+        )
+
+
+async def snapshot_of(subject: Subject, folder: Path, now: Now, reason: FullReason) -> Snapshot:
+    """The database of one member, with every write that was acknowledged before. ``folder`` is for the scratch file.
+
+    Raises Unavailable, also where the disk has no room, and Corrupt where what came is no database.
+    """
+    urls = await sources(subject.etcd, subject.urls())
+    for url in urls[:-1]:
+        try:
+            return await _snapshot_from(url, subject, folder, now, reason)
+        except (Unavailable, EtcdCorrupt):
+            continue  # it is taken from another one
+    try:
+        return await _snapshot_from(urls[-1], subject, folder, now, reason)
+    except EtcdCorrupt as error:  # it was cut off on its way
+        raise Unavailable(error.doing, error.seen, error.next_step) from error
+
+
+async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, reason: FullReason) -> Snapshot:
+    status = await subject.etcd.status(url)
+    doing = f"taking a full backup of cluster {subject.cluster} from {url}"
+    with file_errors(doing):
+        await asyncio.to_thread(_require_room, folder, status.db_size, doing)
+        scratch = await asyncio.to_thread(_scratch, folder)
+    try:
+        at = now()
+        async with aclosing(subject.etcd.snapshot(url)) as parts:
+            await _written(parts, scratch, doing)
+        with file_errors(doing):
+            revision = await asyncio.to_thread(newest_revision, Path(f"/proc/self/fd/{scratch.fileno()}"))
+        return Snapshot(
+            scratch=scratch,
+            revision=revision,
+            at=at,
+            etcd_version=status.version,
+            hash=await _hash(subject, url, revision),
+            reason=reason,
+        )
+    except BaseException:
+        scratch.close()
+        raise
+
+
+async def _written(parts: AsyncGenerator[bytes, None], scratch: BinaryIO, doing: str) -> None:
+    """Write parts, which are small, in larger ones."""
+    held = bytearray()
+    async for part in parts:
+        held += part
+        if len(held) >= _PART:
+            with file_errors(doing):
+                await asyncio.to_thread(scratch.write, bytes(held))
+            held.clear()
+    with file_errors(doing):
+        await asyncio.to_thread(scratch.write, bytes(held))
+        await asyncio.to_thread(scratch.flush)
+
+
+async def _hash(subject: Subject, url: str, revision: int) -> KeyHash | None:
+    """etcd's hash of what was taken. None where its history is compacted past that meanwhile, or the member is too
+    busy: the backup is then verified by what is restored from it.
+    """
+    try:
+        found = await subject.etcd.hash_keys(url, revision)
+    except (EtcdCompacted, Unavailable):
+        return None
+    return KeyHash(value=found.hash, revision=revision, compact_revision=found.compact_revision)
+
+
+def _scratch(folder: Path) -> BinaryIO:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return tempfile.TemporaryFile(dir=folder)
+
+
+def _require_room(folder: Path, size: int, doing: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    found = os.statvfs(folder)
+    free = found.f_bavail * found.f_frsize
+    if free < size + _MARGIN:
+        seen = f"{folder} has {free >> 20:,} MiB free, and the database has {size >> 20:,} MiB"
+        raise Unavailable(doing, seen, "make room on that disk")

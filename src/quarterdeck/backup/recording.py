@@ -1,0 +1,108 @@
+"""How a cluster is recorded: the parameters, what is told meanwhile, and when a new full backup is due."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from quarterdeck.backup.chain import Chain, Full, Increments
+from quarterdeck.errors import QuarterdeckError
+
+#: Returns only if no other process can hold the plane's lease now; raises LeaseLost.
+Check: TypeAlias = Callable[[], Awaitable[None]]
+#: The time of day, with its time zone.
+Now: TypeAlias = Callable[[], datetime]
+
+
+class FullReason(StrEnum):
+    """Why a full backup is taken from etcd."""
+
+    FIRST = "there is none yet"
+    EPOCH = "the cluster was started again from a survivor or a backup"
+    HISTORY_LOST = "etcd has compacted history that is not in the backup"
+    VERSION = "the version of etcd has changed"
+    DUE = "there are many increments behind the newest one"
+
+
+class Side(StrEnum):
+    """What does not answer."""
+
+    CLUSTER = "cluster"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often things are done. Seconds and bytes."""
+
+    #: Changes are stored this long after the first of them was seen, or once they are that many bytes.
+    flush_seconds: float = 1.0
+    flush_bytes: int = 8 << 20
+    #: How often a quorum is asked for the newest revision, so that the age of the backup of a quiet cluster is known.
+    pulse_seconds: float = 3.0
+    #: How often all leases are read at most. New ones are read at once.
+    leases_seconds: float = 30.0
+    #: When a new full backup is due: it makes restoring faster, and has no history that etcd has compacted.
+    full_after: timedelta = timedelta(hours=24)
+    full_after_bytes: int = 1 << 30
+    #: The pause after a failure, and the longest one after many.
+    first_pause: float = 0.5
+    longest_pause: float = 10.0
+
+
+class RecorderEvents(Protocol):
+    """What is told while a cluster is recorded. All return at once."""
+
+    def restorable(self, revision: int, at: datetime) -> None:
+        """Everything up to this revision can be restored, which is all that there was at that time."""
+        ...
+
+    def stored(self, increments: Increments) -> None:
+        """Increments are part of the backup."""
+        ...
+
+    def full_taken(self, full: Full, reason: FullReason) -> None:
+        """A full backup is part of the backup."""
+        ...
+
+    def gap(self, first: int, last: int) -> None:
+        """These revisions cannot be restored: etcd had discarded them before they were read or stored."""
+        ...
+
+    def spool_discarded(self, why: str) -> None:
+        """What was kept on the disk for a store that does not answer was discarded. etcd is asked for it again."""
+        ...
+
+    def failed(self, side: Side, since: datetime, error: QuarterdeckError) -> None:
+        """The cluster or the store has not answered since this time. It is tried again."""
+        ...
+
+    def answers(self, side: Side) -> None:
+        """It answers again."""
+        ...
+
+
+def why_full(
+    chain: Chain, cluster: str, epoch: int, *, versions: Collection[str], now: datetime, pace: Pace
+) -> FullReason | None:
+    """Why a new full backup is due, as far as the chain tells. ``versions``: those of all members, where all are known:
+    while they differ, nothing follows from them.
+    """
+    fulls = [each for each in chain.fulls if each.cluster == cluster]
+    if not fulls:
+        return FullReason.FIRST
+    # Folded ones do not count: they keep history that etcd has compacted, and grow.
+    taken = [each for each in fulls if each.epoch == epoch and each.folded_from is None]
+    if not taken:
+        return FullReason.EPOCH
+    newest = max(taken, key=lambda each: each.revision)
+    if len(set(versions)) == 1 and newest.etcd_version not in versions:
+        return FullReason.VERSION
+    behind = (each for each in chain.increments if (each.cluster, each.epoch) == (cluster, epoch))
+    size = sum(each.stored.size_bytes for each in behind if each.last > newest.revision)
+    if now - newest.at >= pace.full_after or size >= max(pace.full_after_bytes, newest.stored.size_bytes):
+        return FullReason.DUE
+    return None

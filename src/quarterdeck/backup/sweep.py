@@ -1,0 +1,76 @@
+"""Deletes what is no longer part of a backup: first from the chain, then from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from quarterdeck.backup.chain import unused
+from quarterdeck.backup.deposit import DATA
+from quarterdeck.backup.objects.port import ObjectStore, StoredObject
+from quarterdeck.backup.recording import Check
+from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.errors import Unavailable
+
+#: How old an object that no link names is before it is deleted: until then its writer may still add the link.
+_STRANGE_FOR = timedelta(days=1)
+#: After so many objects in a row that the store does not delete, it is not asked again.
+_REFUSALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was done. ``refused``: objects that the store did not delete, such as locked ones, with what it said. They
+    are no part of the backup any more, and are tried again by the next sweep.
+    """
+
+    dropped: int
+    deleted: int
+    deleted_bytes: int
+    refused: tuple[tuple[str, str], ...]
+
+
+async def sweep(store: ObjectStore, prefix: str, writer: ChainWriter, drop: Sequence[str], check: Check) -> Swept:
+    """Drop these objects from the chain, and delete what is not part of it: what was dropped now or before, and what no
+    link names and is older than a day by the clock of the store. A crash leaves objects, never a link to none.
+
+    Raises Unavailable where the store does not answer, LeaseLost, and PreconditionFailed where the chain has not got an
+    object that is to be dropped.
+    """
+    await writer.read()
+    if drop:
+        await writer.append(dropped=drop)
+    listed = await store.names(f"{prefix}/{DATA}")
+    newest = max((each.stored_at for each in (*listed, *await store.names(prefix))), default=None)
+    chain = writer.chain  # as of after the listing: what was linked meanwhile is not a stranger
+    loose = set(unused(chain, [each.name for each in listed]))
+    old = [
+        each
+        for each in listed
+        if each.name in loose
+        and (each.name in chain.dropped or (newest is not None and newest - each.stored_at > _STRANGE_FOR))
+    ]
+    deleted, refused = await _delete(store, old, check)
+    return Swept(len(drop), len(deleted), sum(each.size for each in deleted), tuple(refused))
+
+
+async def _delete(
+    store: ObjectStore, objects: Sequence[StoredObject], check: Check
+) -> tuple[list[StoredObject], list[tuple[str, str]]]:
+    deleted: list[StoredObject] = []
+    refused: list[tuple[str, str]] = []
+    in_a_row = 0
+    for each in objects:
+        await check()
+        try:
+            await store.delete([each.name])
+        except Unavailable as error:
+            refused.append((each.name, error.seen))
+            in_a_row += 1
+            if in_a_row == _REFUSALS:
+                break
+        else:
+            deleted.append(each)
+            in_a_row = 0
+    return deleted, refused

@@ -1,0 +1,159 @@
+"""What the etcd port promises to a backup: on the cluster in memory and on real etcd processes alike."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from support.etcd_cluster import (  # noqa: F401
+    Lab,
+    MemberAddress,
+    etcd_binary,
+    eventually,
+    fake_lab,
+    leader,
+    real_lab,
+    real_labs,
+    urls,
+)
+from support.tiers import smoke
+
+from quarterdeck.backup.database import cut_checksum, newest_revision
+from quarterdeck.errors import Unavailable
+from quarterdeck.etcd.facts import KeyEvent, WatchKind
+from quarterdeck.etcd.faults import EtcdCompacted, EtcdFault, Reason
+
+
+@pytest.fixture(params=smoke("fake_lab", "real_lab"))
+def lab(request: pytest.FixtureRequest) -> Lab:
+    return request.getfixturevalue(request.param)
+
+
+async def follower(lab: Lab) -> MemberAddress:
+    chief = await leader(lab)
+    return next(founder for founder in lab.founders if founder != chief)
+
+
+async def collected(lab: Lab, url: str, start: int, until: int) -> list[tuple[KeyEvent, ...]]:
+    """What the revisions from ``start`` to ``until`` changed."""
+    found = []
+    async with asyncio.timeout(30), aclosing(lab.etcd.changes(url, start)) as changes:
+        async for events in changes:
+            found.append(events)
+            if events[0].revision >= until:
+                break
+    return found
+
+
+async def refused(parts: AsyncGenerator[object, None]) -> EtcdFault:
+    """How a stream ends before its first part."""
+    async with asyncio.timeout(30), aclosing(parts):
+        with pytest.raises(EtcdFault) as error:
+            await anext(parts)
+    return error.value
+
+
+async def test_changes_are_those_of_each_revision_in_order_and_go_on(lab: Lab) -> None:
+    everywhere = urls(lab.founders)
+    begins = await lab.etcd.revision(everywhere)
+    await lab.write(3)
+    await lab.etcd.keep_for(everywhere, b"/leased", b"value", 60)
+    await lab.etcd.forget(everywhere, b"/leased")
+    ends = await lab.etcd.revision(everywhere)
+    for url in (await follower(lab), await leader(lab)):
+        found = await collected(lab, url.client_url, begins + 1, ends)
+        assert [each[0].revision for each in found] == [*range(begins + 1, ends + 1)]
+        (put,), (deleted,) = found[-2:]
+        assert (put.kind, put.now.key, put.now.value) == (WatchKind.PUT, b"/leased", b"value")
+        assert put.now.lease != 0
+        assert (deleted.kind, deleted.now.key) == (WatchKind.DELETE, b"/leased")
+
+    async with asyncio.timeout(30), aclosing(lab.etcd.changes(everywhere[0], ends + 1)) as changes:
+        coming = asyncio.ensure_future(anext(changes))
+        await lab.write(1)
+        assert (await coming)[0].revision == ends + 1
+
+
+async def test_changes_that_were_compacted_are_said_to_be_gone(lab: Lab) -> None:
+    everywhere = urls(lab.founders)
+    await lab.write(5)
+    newest = await lab.etcd.revision(everywhere)
+    await lab.etcd.compact(everywhere, newest - 1)
+
+    async def compacted() -> None:
+        assert isinstance(await refused(lab.etcd.changes(everywhere[0], newest - 3)), EtcdCompacted)
+
+    await eventually(compacted)
+    assert len(await collected(lab, everywhere[0], newest, newest)) == 1
+
+
+async def test_the_leases_are_told_with_their_times(lab: Lab) -> None:
+    everywhere = urls(lab.founders)
+    begins = await lab.etcd.revision(everywhere)
+    await lab.etcd.keep_for(everywhere, b"/leased", b"value", 600)
+    ((event,),) = await collected(lab, everywhere[0], begins + 1, begins + 1)
+    for only in (None, {event.now.lease, 4711}):
+        found = {each.id: each for each in await lab.etcd.lease_times(everywhere, only)}
+        assert found[event.now.lease].granted_ttl == 600
+        assert 0 < found[event.now.lease].ttl <= 600
+        assert 4711 not in found
+    assert await lab.etcd.lease_times(everywhere, ()) == ()
+    with pytest.raises(Unavailable):
+        await lab.etcd.lease_times(())
+
+
+async def test_a_snapshot_has_all_that_was_acknowledged_and_says_its_own_hash(lab: Lab, tmp_path: Path) -> None:
+    await lab.write(5)
+    newest = await lab.etcd.revision(urls(lab.founders))
+    for address in (await follower(lab), await leader(lab)):
+        async with aclosing(lab.etcd.snapshot(address.client_url)) as parts:
+            content = b"".join([part async for part in parts])
+        assert hashlib.sha256(content[:-32]).digest() == content[-32:]
+        path = tmp_path / address.name
+        path.write_bytes(content)
+        cut_checksum(path)
+        assert newest_revision(path) == newest
+
+
+async def test_a_member_that_is_down_gives_nothing_and_ends_what_it_gave(lab: Lab) -> None:
+    down = await follower(lab)
+    newest = await lab.etcd.revision(urls(lab.founders))
+    async with asyncio.timeout(60), aclosing(lab.etcd.changes(down.client_url, newest + 1)) as changes:
+        coming = asyncio.ensure_future(anext(changes))
+        await lab.write(1)
+        await coming
+        await lab.kill(down)
+        with pytest.raises(Unavailable):
+            await anext(changes)
+    assert isinstance(await refused(lab.etcd.snapshot(down.client_url)), Unavailable)
+
+
+async def test_a_learner_gives_neither_changes_nor_a_snapshot(lab: Lab) -> None:
+    spare = lab.spares[0]
+    await eventually(lambda: lab.etcd.add_learner(urls(lab.founders), spare.peer_url))
+    await lab.start(spare)
+
+    async def serves() -> None:
+        assert (await lab.etcd.status(spare.client_url)).is_learner
+
+    await eventually(serves)
+    for parts in (lab.etcd.changes(spare.client_url, 1), lab.etcd.snapshot(spare.client_url)):
+        error = await refused(parts)
+        assert isinstance(error, Unavailable)
+        assert error.reason is Reason.NOT_FOR_LEARNERS
+
+
+async def test_without_a_quorum_there_is_no_snapshot(lab: Lab) -> None:
+    left, *lost = lab.founders
+    for each in lost:
+        await lab.kill(each)
+
+    async def leaderless() -> None:
+        assert (await lab.etcd.status(left.client_url)).leader_id == 0
+
+    await eventually(leaderless)
+    assert isinstance(await refused(lab.etcd.snapshot(left.client_url)), Unavailable)

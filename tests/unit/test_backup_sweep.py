@@ -1,0 +1,121 @@
+"""What is deleted from a store: only what is no part of a backup, and the chain says so first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.recording_lab import PREFIX, RecordingLab
+
+from quarterdeck.backup.sweep import Swept, sweep
+from quarterdeck.errors import LeaseLost, Unavailable
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> RecordingLab:
+    return RecordingLab(tmp_path)
+
+
+async def recorded(lab: RecordingLab) -> None:
+    async with lab.recording() as recorder:
+        for _ in range(3):
+            await lab.all_stored(recorder)
+            lab.cluster.write(2)
+        await lab.all_stored(recorder)
+
+
+async def swept(lab: RecordingLab, drop: Sequence[str] = ()) -> Swept:
+    return await sweep(lab.store, PREFIX, lab.writer(), drop, lab.checks)
+
+
+async def test_what_a_writer_has_left_is_deleted_after_a_day_and_nothing_else(lab: RecordingLab) -> None:
+    await lab.store.create(f"{PREFIX}/data/old", b"left by a writer that died")
+    lab.store.now += DAY + timedelta(seconds=1)
+    await lab.store.create(f"{PREFIX}/data/new", b"its link is about to be written")
+    await recorded(lab)
+    before = dict(lab.store.objects)
+    done = await swept(lab)
+    assert (done.deleted, done.deleted_bytes, done.refused) == (1, 26, ())
+    assert before.keys() - lab.store.objects.keys() == {f"{PREFIX}/data/old"}
+    await lab.restored(lab.cluster.revision)
+
+
+async def test_dropped_objects_leave_the_chain_before_they_leave_the_store(lab: RecordingLab) -> None:
+    await recorded(lab)
+    (first, *_) = (await lab.chain()).increments
+    deletions: list[bool] = []
+
+    class Watched:
+        def __init__(self) -> None:
+            self.delete_ = lab.store.delete
+
+        async def delete(self, names: Sequence[str]) -> None:
+            deletions.append(first.stored.name in (await lab.chain()).dropped)
+            await self.delete_(names)
+
+    lab.store.delete = Watched().delete  # type: ignore[method-assign]
+    done = await swept(lab, [first.stored.name])
+    assert deletions == [True]
+    assert (done.dropped, done.deleted) == (1, 1)
+    assert first.stored.name not in lab.store.objects
+
+
+async def test_a_sweep_that_died_after_its_link_is_finished_by_the_next_one(lab: RecordingLab) -> None:
+    await recorded(lab)
+    (first, *_) = (await lab.chain()).increments
+    await lab.writer().append(dropped=[first.stored.name])
+    done = await swept(lab)
+    assert (done.dropped, done.deleted) == (0, 1)
+    assert first.stored.name not in lab.store.objects
+
+
+async def test_locked_objects_are_left_and_told(lab: RecordingLab) -> None:
+    await recorded(lab)
+    one, other, *_ = [each.stored.name for each in (await lab.chain()).increments]
+    deleted = lab.store.delete
+
+    async def delete(names: Sequence[str]) -> None:
+        if one in names:
+            raise Unavailable(f"deleting {one}", "access is denied: the object is locked")
+        await deleted(names)
+
+    lab.store.delete = delete  # type: ignore[method-assign]
+    done = await swept(lab, [one, other])
+    assert done.refused == ((one, "access is denied: the object is locked"),)
+    assert (one in lab.store.objects, other in lab.store.objects) == (True, False)
+
+
+async def test_without_the_lease_nothing_is_deleted(lab: RecordingLab) -> None:
+    await recorded(lab)
+    await lab.store.create(f"{PREFIX}/data/old", b"")
+    lab.store.now += 2 * DAY
+    await lab.store.create(f"{PREFIX}/data/new", b"")
+
+    async def lost() -> None:
+        raise LeaseLost("driving alpha", "another process has the lease")
+
+    lab.checks = lost
+    with pytest.raises(LeaseLost):
+        await swept(lab)
+    assert f"{PREFIX}/data/old" in lab.store.objects
+
+
+async def test_a_store_that_refuses_everything_is_not_asked_for_ever(lab: RecordingLab) -> None:
+    for number in range(20):
+        await lab.store.create(f"{PREFIX}/data/{number}", b"")
+    lab.store.now += 2 * DAY
+    await recorded(lab)
+    asked = 0
+
+    async def delete(names: Sequence[str]) -> None:
+        nonlocal asked
+        asked += 1
+        raise Unavailable("deleting", "no answer")
+
+    lab.store.delete = delete  # type: ignore[method-assign]
+    done = await swept(lab)
+    assert asked == len(done.refused) == 5
