@@ -244,7 +244,7 @@ async def test_a_disk_that_fills_up_leaves_nothing(made: StoredMoment, tmp_path:
 
 @in_each_tier
 @settings(
-    max_examples=sized(smoke=60, full=150, soak=100_000),
+    max_examples=sized(smoke=20, full=60, soak=100_000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -274,7 +274,7 @@ def test_no_damage_is_anything_but_one_clear_error(tmp_path: Path, data: some.Da
 
 @in_each_tier
 @settings(
-    max_examples=sized(smoke=100, full=300, soak=100_000),
+    max_examples=sized(smoke=20, full=80, soak=100_000),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
