@@ -131,10 +131,10 @@ class ReportBackups:
         for side, (since, error) in self.state.failing.items():
             if self.state.now() - since > _TOLERATED:
                 words = f"the {side.value} has not answered since {since:%Y-%m-%d %H:%M:%S} UTC: {error.seen}"
-                return "False", _UNAVAILABLE[side], words
+                return ConditionStatus.FALSE, _UNAVAILABLE[side], words
         if self.state.at is None:
-            return "Unknown", ConditionReason.FIRST_BACKUP, "the first backup is not complete yet"
-        return "True", ConditionReason.CONTINUOUS, "each change of etcd is stored within seconds"
+            return ConditionStatus.UNKNOWN, ConditionReason.FIRST_BACKUP, "the first backup is not complete yet"
+        return ConditionStatus.TRUE, ConditionReason.CONTINUOUS, "each change of etcd is stored within seconds"
 
 
 @dataclass(kw_only=True)
