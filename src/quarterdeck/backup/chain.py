@@ -54,6 +54,8 @@ class Full(Model):
     hash: KeyHash | None = None
     #: The revision of the full backup out of etcd that it was made of, where it was not taken from etcd itself.
     folded_from: int | None = None
+    #: The size of the database; 0 where it is not known.
+    database_bytes: int = 0
     stored: ObjectReference
 
 
