@@ -202,6 +202,7 @@ def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> Bac
         for each in chain.increments
         if (each.cluster, each.epoch) == (cluster, epoch) and first <= each.last <= last
     ]
+    stored = [*(each.stored for each in fulls), *(each.stored for each in its)]
     times = [*((each.revision, each.at) for each in fulls), *((each.last, each.last_at) for each in its)]
     return BackupRange(
         cluster=cluster,
@@ -211,6 +212,6 @@ def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> Bac
         first_at=min(times)[1].astimezone(UTC),
         last_at=max(times)[1].astimezone(UTC),
         fulls=len(fulls),
-        size_bytes=sum(each.stored.size_bytes for each in (*fulls, *its)),
+        size_bytes=sum(each.size_bytes for each in stored),
         whole_plane=cluster == MAIN and chain.belongings_at(last, epoch) is not None,
     )
