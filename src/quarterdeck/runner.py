@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
 from quarterdeck.errors import TimedOut
+from quarterdeck.linux import job_init
+from quarterdeck.package import isolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,24 @@ async def run(
             await process.wait()
         assert process.returncode is not None
         return ProcessResult(process.returncode, _text(output), _text(errors))
+
+
+@asynccontextmanager
+async def held(argv: Sequence[str], *, output: int, folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run ``argv`` in ``folder`` for the block, with its stdout and stderr going to the descriptor ``output``.
+
+    It runs below a parent (``job_init``), which is the process that is given, and ends as it does. That parent kills it
+    and all that it started when the block ends, and also when this process is killed. Raises OSError where that parent
+    cannot be started; a program that cannot be ends with ``job_init.EX_NOT_STARTED``.
+    """
+    below = isolated(job_init.__name__, *argv)
+    process = await start(folder=folder)(*below, stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        await asyncio.shield(asyncio.ensure_future(process.wait()))  # to its end, whatever else is cancelled
 
 
 def run_blocking(argv: Sequence[str], *, doing: str, deadline: float, given: str = "") -> ProcessResult:

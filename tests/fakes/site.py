@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from typing_extensions import override
 
 from fakes.site_faults import FakeFaults
 from fakes.site_machine import FakeMachine, FakeUnit
 from quarterdeck.errors import Conflict, InvalidInput, LeaseLost, NotFound, PreconditionFailed, TimedOut, Unavailable
+from quarterdeck.files import file_errors
 from quarterdeck.model.capabilities import (
     Capability,
     ClockOffset,
@@ -238,6 +239,19 @@ class FakeSite(FakeFaults, SitePort, Holds):
         lines = (line for text in disk.texts_in(name, wanted.files, wanted.since) for line in text.splitlines())
         said = "".join(f"{line}\n" for line in lines if any(each in line for each in wanted.texts))
         return found(said.encode(), wanted.most)
+
+    @override
+    async def fill_volume(self, machine: str, name: str, file: str, source: Path) -> PurePosixPath:
+        """See Site. The disk has its bytes as Latin-1."""
+        doing = f"filling volume {name} on machine {machine}"
+        require_entry_name(doing, file)
+        where = self._admit(machine)
+        with file_errors(doing):
+            content = source.read_bytes()
+        path = (await self._volume_with_room(doing, machine, name, len(content))).path / file
+        where.disk.put(path, len(content))
+        where.disk.texts[path] = content.decode("latin-1")
+        return path
 
     @override
     async def delete_volume(self, machine: str, name: str) -> None:

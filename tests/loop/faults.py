@@ -53,8 +53,8 @@ OF_THE_CALL = (Kind.FAILS, Kind.LOST, Kind.HANGS, Kind.LATE)
 CHANGES: Mapping[str, frozenset[str]] = {
     "site": frozenset(
         {"install", "start_unit", "stop_unit", "set_priority", "hold_unit", "let_go_unit", "remove_unit", "run_job"}
-        | {"reload_unit", "write_files", "remove_files", "guard_unit", "create_volume", "delete_volume"}
-        | {"attach_volume", "allocate", "occupy", "release"}
+        | {"reload_unit", "write_files", "remove_files", "guard_unit", "create_volume", "fill_volume"}
+        | {"delete_volume", "attach_volume", "allocate", "occupy", "release"}
     ),
     "etcd": frozenset({"add_learner", "promote", "readdress", "remove", "move_leader"}),
     "kube": frozenset({"release_lease"}),

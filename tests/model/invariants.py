@@ -10,14 +10,14 @@ etcd one member after the other is defragmented while all others are well, and w
 only where nothing but a larger quota makes room the only voter stops to get it; no exchange goes on while members
 disagree about the data, or etcd lets nobody change them; (16) nobody copies data that differs from what most have, or
 from a leader that a person wants exchanged where another one can lead; (17) an epoch of the cluster begins only where
-no quorum lives, from what a survivor has, nothing of one that is over is started, all of it that can be reached is
-stopped before anything else is done, and its data is kept; (18) nobody is condemned but who is dead in the eyes of its
-cluster too, or does not get well though it was started anew, one at a time, within the budget, and where another one
-can come; nothing is killed but what hangs, or lags; (19) no replica comes to a cordoned machine; (20) a volume is taken
-from no machine that answers, nor from a member that anybody counts on, keeps what is in it, stays in its zone, and is
-never open for writing on two machines; (21) controllers of two revisions that run one of them under two locks never run
-at the same time; (22) what only a person ends is named for a person as long as a quorum answers: a voter that belongs
-to no replica, an alarm CORRUPT, authentication (``explorer``).
+no quorum lives, from what a survivor has, or where a person restores a backup; nothing of one that is over is started,
+all of it that can be reached is stopped before anything else is done, and its data is kept; (18) nobody is condemned
+but who is dead in the eyes of its cluster too, or does not get well though it was started anew, one at a time, within
+the budget, and where another one can come; nothing is killed but what hangs, or lags; (19) no replica comes to a
+cordoned machine; (20) a volume is taken from no machine that answers, nor from a member that anybody counts on, keeps
+what is in it, stays in its zone, and is never open for writing on two machines; (21) controllers of two revisions that
+run one of them under two locks never run at the same time; (22) what only a person ends is named for a person as long
+as a quorum answers: a voter that belongs to no replica, an alarm CORRUPT, authentication (``explorer``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.membership import Health, MemberFact
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import BackupOrigin, Replica, SurvivorOrigin
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DecideBootstrap, DeleteKept, ReleaseMember
@@ -66,6 +66,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.machines import busy
 from quarterdeck.planner.members import is_stale, serves
 from quarterdeck.planner.quorum import Voter, has_quorum, quorum_site
+from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Fill, Power, apiserver_of, edge, second
 from quarterdeck.planner.slots import match
 from quarterdeck.planner.view import view
@@ -210,13 +211,15 @@ def _check_epochs(world: World, plan: Plan) -> None:
             seed = world.memory.seeding
             claim(seed is None or seed.founder != step.replica, f"17: {step.replica} starts before it has the data")
         if isinstance(step, BeginEpoch):
-            claim(world.memory.created or _died(world), "17: an epoch begins while another one is about to")
+            may = world.memory.created or _died(world) or isinstance(step.origin, BackupOrigin)
+            claim(may, "17: an epoch begins while another one is about to")
 
 
 def _died(world: World) -> bool:
     """Whether what an epoch was to begin from is not there any more."""
     seed = world.memory.seeding
-    fact = world.replica(seed.survivor) if seed is not None else None
+    origin = seed.origin if seed is not None else None
+    fact = world.replica(origin.replica) if isinstance(origin, SurvivorOrigin) else None
     return fact is not None and (fact.machine is not MachineState.UP or fact.has_data is False)
 
 
@@ -630,6 +633,9 @@ def check_step(
     kind = type(step).__name__
     if isinstance(step, StopUnit) and _takes_up_quota_alone(before, step.replica):
         return
+    if _restores(step):
+        _check_begin(before, step)  # the person who asked for it wants the present epoch to end
+        return
     if before.elected is not None:
         claim(after.elected is not None, f"1: {kind} loses the quorum")
     for component in _needed(before) if not _may_stop_at_once(before) else ():
@@ -704,10 +710,29 @@ def _check_addresses(before: FaultyTruth, step: Step, after: FaultyTruth, client
 
 
 def _check_begin(before: FaultyTruth, step: Step) -> None:
-    if isinstance(step, BeginEpoch):
-        alone = before.consent.even_if_others_live
+    if not isinstance(step, BeginEpoch):
+        return
+    alone = before.consent.even_if_others_live
+    if isinstance(step.origin, SurvivorOrigin):
         claim(before.elected is None or alone, f"17: epoch {step.epoch} begins, and a quorum lives")
-        claim(before.replica(step.survivor).data, f"17: epoch {step.epoch} begins from nothing")
+        claim(before.replica(step.origin.replica).data, f"17: epoch {step.epoch} begins from nothing")
+        return
+    restore = before.consent.restore
+    consented = restore is not None and before.consent.epoch == step.epoch
+    claim(consented, f"17: epoch {step.epoch} begins from a backup, and nobody has asked for it")
+    claim(alone or not _may_live_on(before), f"17: epoch {step.epoch} begins, and a quorum may live on")
+
+
+def _restores(step: Step) -> bool:
+    """Whether it begins an epoch from a backup."""
+    return isinstance(step, BeginEpoch) and isinstance(step.origin, BackupOrigin)
+
+
+def _may_live_on(truth: FaultyTruth) -> bool:
+    """Whether so many voters cannot be reached, to be stopped, that they may be a quorum."""
+    world, voters = observe(truth), [name for name, member in truth.members.items() if not member.learner]
+    silent = [name for name in voters if world.replica(name).machine is MachineState.UNREACHABLE]
+    return world.membership is None and len(silent) >= len(voters) // 2 + 1
 
 
 def _check_events(plane: FaultyTruth, step: Step, then: FaultyTruth, *, swapping: bool) -> None:
@@ -840,7 +865,7 @@ def _check_blind(before: FaultyTruth, step: Step, after: FaultyTruth) -> None:
     # A member that rests comes back with its data, also when another one fails at this very moment.
     rests = isinstance(step, StopUnit) and step.component == Component.ETCD
     if before.elected is not None:
-        claim(rests or after.elected is not None, f"1: {kind} loses the quorum")
+        claim(rests or _restores(step) or after.elected is not None, f"1: {kind} loses the quorum")
     lost = [name for name in before.members if before.replica(name).data and not after.replica(name).data]
     if not isinstance(step, RemoveMember):
         claim(not lost, f"7: {kind} deletes the data of {lost}")

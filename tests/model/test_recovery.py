@@ -1,5 +1,5 @@
-"""A lost quorum and the user's word: whatever comes between, one epoch begins, from what survived; nothing of the one
-before takes writes where it can be reached, none of its data is lost, and the plane is as wanted in the end.
+"""New epochs, after a lost quorum and from a backup: whatever comes between, one epoch begins, from its origin; nothing
+of the former one takes writes where it can be reached, none of its data is lost, and the plane is as wanted in the end.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
+from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.model.steps.clusters import BeginEpoch
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.world import Consent, World
+from quarterdeck.model.world import Consent, RestorePoint, World
 from quarterdeck.planner.planner import plan
-from quarterdeck.planner.simulated import tick
+from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power
 
 pytestmark = pytest.mark.timeout(600)
@@ -84,10 +86,41 @@ def test_three_of_five_die_for_good() -> None:
 def test_the_survivor_dies_as_well_before_it_was_copied() -> None:
     truth = until(lost(Power.OFF, Consent(epoch=1), replicas=5, left=2), lambda now, _: now.memory.epoch == 1)
     assert truth.memory.seed is not None
-    gone = truth.machine_of(truth.memory.seed.survivor).name
+    gone = truth.machine_of(truth.memory.seed.candidates[0]).name
     machines = tuple(replace(each, power=Power.OFF) if each.name == gone else each for each in truth.machines)
     truth = replace(truth, machines=machines, consent=Consent(epoch=2))
     assert searched(truth, faults=0).states > 20
+
+
+#: A person restores a backup of the first epoch.
+RESTORE = Consent(epoch=1, restore=RestorePoint(origin=BackupOrigin(store="file:///backups", folder="demo/1", epoch=0), revision=5))
+
+
+@pytest.mark.parametrize("faults", [*smoke(0), pytest.param(1, marks=pytest.mark.soak)])
+def test_a_plane_that_serves_is_restored_from_a_backup(faults: int) -> None:
+    assert searched(lost(Power.ON, RESTORE), faults=faults).states > 20
+
+
+@pytest.mark.parametrize("left", [*smoke(0), 1, 2])
+def test_a_plane_whose_machines_died_is_restored_from_a_backup_and_they_may_come_back(left: int) -> None:
+    assert searched(lost(Power.OFF, RESTORE, left=left), faults=0).states > 20
+
+
+def test_a_plane_with_an_etcd_of_events_is_restored_from_a_backup() -> None:
+    assert searched(lost(Power.ON, RESTORE, apart=True), faults=0).states > 20
+
+
+def test_a_backup_is_not_restored_while_a_majority_that_does_not_answer_may_serve() -> None:
+    truth = lost(Power.FROZEN, RESTORE)
+    now = plan(observe(truth))
+    assert not any(isinstance(step, BeginEpoch) for step in now.now)
+    assert any("two epochs must never serve at once" in str(wait) for wait in now.waiting)
+    assert searched(replace(truth, consent=replace(RESTORE, even_if_others_live=True)), faults=0).states > 20
+
+
+def test_another_moment_is_restored_where_the_first_one_cannot_be() -> None:
+    truth = until(lost(Power.ON, RESTORE), lambda now, _: now.memory.epoch == 1)
+    assert searched(replace(truth, consent=replace(RESTORE, epoch=2)), faults=0).states > 20
 
 
 def without_a_fence(world: World) -> Plan:
@@ -111,3 +144,15 @@ def without_keeping(world: World) -> Plan:
 def test_a_planner_that_does_not_keep_epochs_apart_is_found(planner: Planner) -> None:
     with pytest.raises(Broken, match=r"^17:"):
         searched(lost(Power.OFF, Consent(epoch=1)), faults=0, planner=planner)
+
+
+def before_anybody_asks(world: World) -> Plan:
+    """A backup is restored as soon as a person may have asked for it."""
+    return plan(replace(world, consent=replace(RESTORE, even_if_others_live=True)))
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("asked", [Consent(), RESTORE], ids=["nobody asked", "others may live"])
+def test_a_planner_that_restores_without_consent_is_found(asked: Consent) -> None:
+    with pytest.raises(Broken, match=r"^17:"):
+        searched(lost(Power.FROZEN, asked), faults=0, planner=before_anybody_asks)

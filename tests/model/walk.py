@@ -195,7 +195,7 @@ class Walker:
             state, _ = self._take(state, plan.now)
             noted.extend(plan.now)
             claim(state.truth.memory != world.memory, f"10: {names(plan.now)} notes nothing")
-            world = replace(world, memory=state.truth.memory)
+            world = world.with_memory(state.truth.memory)
 
     def carried_out(self, now: Round) -> State:
         """The state after a round: its steps, or else that time passes; every step is checked."""

@@ -24,14 +24,14 @@ from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed
+from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed, SurvivorOrigin
 from quarterdeck.model.steps.clusters import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import UnitSpec, UnitState
 
 A1 = "east-a1"
-RESTORE = RestoreMember(site="east", why="", replica="east-4", survivor="east-1")
+RESTORE = RestoreMember(site="east", why="", replica="east-4", origin=SurvivorOrigin(replica="east-1"))
 
 
 #: What could take the place of the survivor.
@@ -62,7 +62,8 @@ async def begun(jobs: Jobs | None = None, *, restored: bool = False) -> SmallPla
     old = memory.replicas[0]
     seat = seat_with(A1, "127.1.1.9", dict(zip(_PORTS, range(7000, 7009), strict=False)))
     founder = Replica(name="east-4", slot=old.slot, machine=A1, storage_class="standard", seat=seat, epoch=1)
-    seed = Seed(survivor="east-1", founder="east-4", revision=5, seen=7, restored=restored, others=(OTHER,))
+    origin = SurvivorOrigin(replica="east-1", others=(OTHER,))
+    seed = Seed(origin=origin, founder="east-4", revision=5, seen=7, restored=restored)
     then = replace(
         memory,
         epoch=1,

@@ -45,7 +45,7 @@ def steps(first: int, last: int, epoch: int = 0) -> Increments:
     )
 
 
-def link(*parts: Full | Increments, dropped: tuple[str, ...] = (), writer: str = "one") -> Link:
+def link(*parts: Full | Increments, dropped: tuple[str, ...] = (), writer: str = "one", belongings: str = "") -> Link:
     return Link(
         number=0,
         previous="",
@@ -54,6 +54,7 @@ def link(*parts: Full | Increments, dropped: tuple[str, ...] = (), writer: str =
         at=START,
         fulls=tuple(each for each in parts if isinstance(each, Full)),
         increments=tuple(each for each in parts if isinstance(each, Increments)),
+        belongings=stored(belongings) if belongings else None,
         dropped=dropped,
     )
 
@@ -121,6 +122,62 @@ async def test_dropped_objects_are_no_longer_used_and_strangers_are_found() -> N
     assert unused(chain, ["full-0-10", "full-0-20", "stranger"]) == ["full-0-10", "stranger"]
     with pytest.raises(PreconditionFailed, match="stranger"):
         await ChainStore(store, "uid", "alpha").append(chain, link(dropped=("stranger",)))
+
+
+async def test_the_belongings_of_a_moment_are_the_newest_that_were_stored_until_then() -> None:
+    store = MemoryObjects()
+    chain = await written(
+        store,
+        link(full(10)),
+        link(steps(11, 20), belongings="one"),
+        link(steps(21, 30)),
+        link(belongings="two"),
+        link(belongings="three"),
+        link(full(5, epoch=1), belongings="four"),
+        link(steps(31, 40)),  # of the former epoch, from an increment that came late
+    )
+    assert await ChainStore(store, "uid", "alpha").read() == chain
+
+    def names(epoch: int, *revisions: int) -> list[str]:
+        found = [chain.belongings_at(each, epoch) for each in revisions]
+        return [each.name if each is not None else "" for each in found]
+
+    assert names(0, 10, 19, 20, 29, 30, 99) == ["", "", "one", "one", "three", "three"]
+    assert names(1, 4, 5, 6) == ["three", "four", "four"]
+
+
+async def test_a_full_backup_that_was_folded_later_keeps_the_belongings_of_its_own_time() -> None:
+    store = MemoryObjects()
+    chain = await written(
+        store,
+        link(full(10), belongings="one"),
+        link(steps(11, 20)),
+        link(steps(21, 30), belongings="two"),
+        link(full(20), dropped=("full-0-10", "steps-0-11-20"), belongings="three"),
+    )
+    found = [chain.belongings_at(each, 0) for each in (20, 29, 30)]
+    assert [each.name for each in found if each is not None] == ["one", "one", "three"]
+
+
+async def test_belongings_that_a_kept_backup_needs_are_not_dropped() -> None:
+    store = MemoryObjects()
+    chain = await written(
+        store,
+        link(full(10), belongings="one"),
+        link(steps(11, 20), belongings="two"),
+        link(steps(21, 30), full(30), belongings="three"),
+    )
+    chains = ChainStore(store, "uid", "alpha")
+    assert chain.outlived_belongings() == ()
+    with pytest.raises(PreconditionFailed, match="needs the keys in one"):
+        await chains.append(chain, link(dropped=("one",)))
+    chain = await chains.append(chain, link(dropped=("full-0-10", "steps-0-11-20", "one")))
+    assert chain.outlived_belongings() == ("two",)
+    chain = await chains.append(chain, link(dropped=("two",)))
+    assert [each.stored.name for each in chain.belongings] == ["three"]
+    with pytest.raises(PreconditionFailed, match="needs the keys in three"):
+        await chains.append(chain, link(dropped=("three",)))
+    assert unused(chain, ["one", "three"]) == ["one"]
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "cut off", "of another plane", "swapped"])

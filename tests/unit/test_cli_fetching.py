@@ -33,7 +33,7 @@ def test_off_a_terminal_what_takes_long_is_told_each_ten_seconds(golden: Golden)
             progress.advance("sending to cp-1 of rack", second * 400_000)
             if second == 12:
                 progress.resize("sending to cp-1 of rack", 12_000_000)
-        progress.finish("sending to cp-1 of rack", "2 programs, 9.6 MB")
+        progress.finish("sending to cp-1 of rack", "2 files, 9.6 MB")
     golden(stream.getvalue().splitlines())
 
 
@@ -44,10 +44,10 @@ def test_a_log_has_the_beginning_and_the_end() -> None:
     progress.advance("sending to cp-1 of rack", 1_000_000)
     progress.resize("sending to cp-1 of rack", 12_000_000)
     now[0] = 14.04
-    progress.finish("sending to cp-1 of rack", "2 programs, 12.0 MB")
+    progress.finish("sending to cp-1 of rack", "2 files, 12.0 MB")
     assert [each.kwargs for each in log.calls] == [
         {"event": "sending to cp-1 of rack", "bytes": 9_000_000},
-        {"event": "sending to cp-1 of rack", "outcome": "2 programs, 12.0 MB", "seconds": 14.0},
+        {"event": "sending to cp-1 of rack", "outcome": "2 files, 12.0 MB", "seconds": 14.0},
     ]
 
 

@@ -16,7 +16,7 @@ from support.golden import Golden
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.memory import MemberWord, Memory
+from quarterdeck.model.memory import MemberWord, Memory, SurvivorOrigin
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
 from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
@@ -341,18 +341,18 @@ def test_a_survivor_that_dies_before_it_was_copied_is_followed_by_the_next_best_
     truth = begun_with_two()
     seed = truth.memory.seed
     assert seed is not None
-    (other,) = (word.replica for word in seed.others)
-    dead = with_power(truth, DEAD, seed.survivor)
+    (other,) = seed.candidates[1:]
+    dead = with_power(truth, DEAD, seed.candidates[0])
     dead = until(dead, lambda _, now: not now.now)
     waiting = [each.then for each in plan(observe(dead)).waiting]
     assert any("quarterdeck recover" in each for each in waiting)
-    assert any(f"{seed.survivor} was lost" in each for each in warnings(observe(dead)))
+    assert any(f"{seed.candidates[0]} was lost" in each for each in warnings(observe(dead)))
     assert not any(isinstance(step, RestoreMember) for step in plan(observe(dead)).now)
     again = until(replace(dead, consent=Consent(epoch=2)), lambda now, _: now.memory.epoch == 2)
     assert again.memory.seed is not None
-    assert again.memory.seed.survivor == other
+    assert again.memory.seed.candidates[0] == other
     serves = until(again, lambda now, _: bool(now.serving))
-    back = after_one_look(with_power(serves, Power.ON, seed.survivor))
+    back = after_one_look(with_power(serves, Power.ON, seed.candidates[0]))
     assert back.serving_the_past == frozenset()
 
 
@@ -360,10 +360,10 @@ def test_a_survivor_that_is_back_before_anybody_said_anything_is_copied_as_it_wa
     truth = begun_with_two()
     seed = truth.memory.seed
     assert seed is not None
-    dead = until(with_power(truth, DEAD, seed.survivor), lambda _, now: not now.now)
+    dead = until(with_power(truth, DEAD, seed.candidates[0]), lambda _, now: not now.now)
     dead = replace(dead, consent=replace(dead.consent, automatic=True))
     noted = until(dead, lambda now, _: now.memory.quorum_lost is not None)
-    back = until(with_power(noted, Power.ON, seed.survivor), lambda now, _: bool(now.serving))
+    back = until(with_power(noted, Power.ON, seed.candidates[0]), lambda now, _: bool(now.serving))
     assert (back.memory.epoch, back.memory.quorum_lost) == (1, None)
 
 
@@ -426,7 +426,8 @@ def test_data_that_was_kept_goes_with_its_plane_and_not_before_all_else() -> Non
 
 
 def test_the_same_word_written_twice_begins_one_epoch() -> None:
-    step = BeginEpoch(site="", why="", epoch=1, survivor="east-1", founder="east-4", revision=5, seen=5)
+    origin = SurvivorOrigin(replica="east-1")
+    step = BeginEpoch(site="", why="", epoch=1, origin=origin, founder="east-4", revision=5, seen=5)
     once = step.remembered(left_of_three().memory, 1.0)
     assert step.remembered(once, 2.0) == once
 

@@ -18,6 +18,7 @@ from quarterdeck.errors import Conflict, Unavailable
 from quarterdeck.model.units import Origin, Program
 from quarterdeck.progress import Telling
 from quarterdeck.sites.ssh.programs import PROGRAMS, Errand, Sender, _pack
+from quarterdeck.sites.ssh.sending import Addressee
 
 DOING, SENDING = "installing", "sending to cp-1 of rack"
 
@@ -98,14 +99,8 @@ class Sending:
 
     async def install(self, name: str, *, fetch: bool = False) -> PurePosixPath:
         file, program = self.folder / name, Program(name, PurePosixPath(self.folder / name))
-        errand = Errand(
-            doing=DOING,
-            to=self.host,  # type: ignore[arg-type]
-            host="cp-1 of rack",
-            program=program,
-            file=file,
-            plane="alpha",
-        )
+        to = Addressee(at=self.host, host="cp-1 of rack")  # type: ignore[arg-type]
+        errand = Errand(doing=DOING, to=to, program=program, file=file, plane="alpha")
         return await self.sender.install(errand, fetch=fetch)
 
 
@@ -161,7 +156,7 @@ async def test_all_that_is_on_its_way_to_a_host_is_one_task(sending: Sending) ->
     assert sending.heard.started == {SENDING: sizes[0]}
     assert sending.heard.resized == {SENDING: [sum(sizes)]}
     assert sending.heard.done[SENDING][-1] == sum(sizes)
-    assert sending.heard.finished == {SENDING: f"2 programs, {sum(sizes) / 1e6:.1f} MB"}
+    assert sending.heard.finished == {SENDING: f"2 files, {sum(sizes) / 1e6:.1f} MB"}
 
 
 @pytest.mark.parametrize("come", [2**20, None])

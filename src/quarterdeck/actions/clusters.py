@@ -1,6 +1,9 @@
-"""Removal of the events' cluster, and new epochs: the founder's data is restored from that of the survivor."""
+"""Removal of the events' cluster, and new epochs: the founder's data is restored from a survivor or a backup."""
 
 from __future__ import annotations
+
+import asyncio
+from pathlib import PurePosixPath
 
 from quarterdeck.actions.addresses import peer_url
 from quarterdeck.actions.handlers import Handlers
@@ -9,13 +12,13 @@ from quarterdeck.actions.units import token_of
 from quarterdeck.actions.volumes import delete_events_volumes, main_volume, volume_name, volume_of
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.endings import why_it_ended
-from quarterdeck.components.etcd import DATA, restoring
+from quarterdeck.components.etcd import DATA, DATABASE, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import BackupOrigin, Replica, SurvivorOrigin
 from quarterdeck.model.steps.clusters import DeleteKept, ReleaseMember, RestoreMember, WithdrawConsent
-from quarterdeck.model.units import Program, Volume
+from quarterdeck.model.units import Program
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import amend
 
@@ -39,30 +42,60 @@ _DEADLINE = 600.0
 
 
 async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
-    """Create the founder's volume again, and in it the data of a new cluster from the survivor's database, which is
-    only read. Leftovers of an interrupted attempt are deleted: the founder is never started before the data is
-    complete.
+    """Create the founder's volume again, and in it the data of a new cluster from the database of the epoch's origin.
+    Leftovers of an interrupted attempt are deleted: the founder is never started before the data is complete.
 
-    Raises Unavailable where the survivor's data is missing, or cannot be restored.
+    Raises Unavailable where the data of the origin is missing, or cannot be restored.
     """
-    record, survivor = plane.memory.replica(step.replica), plane.memory.replica(step.survivor)
-    doing = f"restoring the data of {record.name} from that of {survivor.name}"
-    if record.started or record.name == survivor.name:
+    record, seed = plane.memory.replica(step.replica), plane.memory.seed
+    doing = f"restoring {record.name} from {step.origin}"
+    if record.started or seed is None or seed.founder != record.name:
         raise PreconditionFailed(doing, f"{record.name} already has data", "see 'status'")
-    site = plane.site(record.site)
+    match step.origin:
+        case SurvivorOrigin(replica=survivor):
+            await _restore_from_survivor(plane, record, plane.memory.replica(survivor), doing)
+        case BackupOrigin() as backup:
+            await _restore_from_backup(plane, record, backup, seed.revision, doing)
+
+
+async def _restore_from_survivor(plane: Plane, record: Replica, survivor: Replica, doing: str) -> None:
+    """The survivor's database is only read."""
     source = await volume_of(plane, survivor)
     if source is None:
         seen = f"volume {volume_name(plane, survivor)} is gone from machine {survivor.machine}"
         raise Unavailable(doing, seen, "restore it with all its data")
+    await _restore_database(plane, record, source.path / DATABASE, source.used_bytes, doing)
+
+
+async def _restore_from_backup(plane: Plane, record: Replica, backup: BackupOrigin, revision: int, doing: str) -> None:
+    """The database is copied to a volume of its own on the machine, which is deleted afterwards."""
+    database = await plane.database(backup, revision)
+    size = (await asyncio.to_thread(database.stat)).st_size
+    site, scratch = plane.site(record.site), f"{volume_name(plane, record)}-restore"
+    await plane.check()
+    await site.delete_volume(record.machine, scratch)
+    await _require_room(plane, record, 2 * size, doing)
+    await plane.check()
+    await site.create_volume(record.machine, scratch, record.storage_class)
+    try:
+        path = await site.fill_volume(record.machine, scratch, "db", database)
+        await _restore_database(plane, record, path, size, doing)
+    finally:
+        await site.delete_volume(record.machine, scratch)
+
+
+async def _restore_database(plane: Plane, record: Replica, database: PurePosixPath, size: int, doing: str) -> None:
+    """The founder's volume, with the data of a new cluster from a database on its machine of ``size`` bytes."""
+    site = plane.site(record.site)
     utility = await site.install(record.machine, Program("etcdutl", await plane.etcdutl()))
     await plane.check()
     await site.delete_volume(record.machine, volume_name(plane, record))
-    await _require_room(plane, record, source, doing)
+    await _require_room(plane, record, size, doing)
     await plane.check()
     target = await site.create_volume(record.machine, volume_name(plane, record), record.storage_class)
     argv = restoring(
         utility,
-        source.path / DATA,
+        database,
         target.path / DATA,
         name=record.name,
         peer=peer_url(record),
@@ -74,10 +107,10 @@ async def restore_member(plane: Plane, step: RestoreMember, _: World) -> None:
         raise Unavailable(doing, seen, "fix the cause; quarterdeck retries")
 
 
-async def _require_room(plane: Plane, record: Replica, source: Volume, doing: str) -> None:
+async def _require_room(plane: Plane, record: Replica, size: int, doing: str) -> None:
     free = await plane.site(record.site).free_bytes(record.machine, record.storage_class)
-    if free < source.used_bytes:
-        seen = f"{source.used_bytes:,} bytes must be copied, and machine {record.machine} has room for {free:,}"
+    if free < size:
+        seen = f"{size:,} bytes must be copied, and machine {record.machine} has room for {free:,}"
         raise Unavailable(doing, seen, "make room there, but do not delete any of the old data")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import MemoryStatus, memory_from_status
@@ -19,7 +20,7 @@ from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Kube
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import RecordClaim
-from quarterdeck.model.memory import Memory, Replica
+from quarterdeck.model.memory import BackupOrigin, Memory, Replica
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine
 from quarterdeck.sites.port import SitePort
@@ -27,7 +28,7 @@ from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.stores.port import Lease, Store
 
 
-async def _none() -> PurePosixPath:
+async def _none(*_: object) -> NoReturn:
     raise PreconditionFailed("restoring data of etcd", "this process is read-only", "drive the plane: see 'wait'")
 
 
@@ -59,6 +60,8 @@ class Plane:
     boot: str
     #: Downloads the program that recovers a lost quorum, if it is missing.
     etcdutl: Callable[[], Awaitable[PurePosixPath]] = _none
+    #: The database of etcd at a revision of a backup, as a file on this host; built if it is missing.
+    database: Callable[[BackupOrigin, int], Awaitable[Path]] = _none
     #: Taken while load balancers are paused.
     holding: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: Taken while its status or its keys are written.

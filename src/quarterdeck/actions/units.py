@@ -185,7 +185,7 @@ def _is_to_be_copied(plane: Plane, step: StopUnit) -> bool:
     seed = plane.memory.seeding
     if step.component != Component.ETCD or seed is None:
         return False
-    return step.replica in {seed.survivor, *(word.replica for word in seed.others)}
+    return step.replica in seed.candidates
 
 
 def _goes_for_good(component: Component, world: World) -> bool:

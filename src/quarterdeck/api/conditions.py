@@ -28,6 +28,8 @@ class ConditionType(StrEnum):
     CLOCKS_SYNCHRONIZED = "ClocksSynchronized"
     #: Each drill of `spec.drills` has passed recently. Only planes with scheduled drills have it.
     DRILLED = "Drilled"
+    #: The present state of etcd can be restored from a backup. Only planes with backups have it.
+    BACKED_UP = "BackedUp"
 
 
 class ConditionReason(StrEnum):
@@ -103,3 +105,11 @@ class ConditionReason(StrEnum):
     OVERDUE = "Overdue"
     #: `Drilled` is false: the last run of a drill failed.
     DRILL_FAILED = "DrillFailed"
+    #: `BackedUp` is true: each change of etcd is stored within seconds.
+    CONTINUOUS = "Continuous"
+    #: `BackedUp` is unknown: the first backup is not complete yet.
+    FIRST_BACKUP = "FirstBackup"
+    #: `BackedUp` is false: the backup store does not answer, and changes wait on the disk.
+    STORE_UNAVAILABLE = "StoreUnavailable"
+    #: `BackedUp` is false: etcd does not answer the task that backs it up.
+    CLUSTER_UNAVAILABLE = "ClusterUnavailable"

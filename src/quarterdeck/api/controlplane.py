@@ -15,6 +15,7 @@ from quarterdeck.api.names import DNS_LABEL_MAX, DNS_NAME_MAX, PLANE_NAME_MAX, d
 from quarterdeck.api.plane.addons import Addons, AddonStatus
 from quarterdeck.api.plane.apiserver import Admission, Tracing
 from quarterdeck.api.plane.authentication import Authentication
+from quarterdeck.api.plane.backup import BackupSettings
 from quarterdeck.api.plane.controllers import CloudControllerManager, ControllerSets
 from quarterdeck.api.plane.drills import DrillSchedules
 from quarterdeck.api.plane.endpoint import Endpoint
@@ -164,15 +165,31 @@ class RecoveryPolicy(StrEnum):
     AUTOMATIC = "automatic"
 
 
+class RestoreFrom(Model):
+    """A moment of the backups of the plane."""
+
+    #: The URL of the backup store.
+    store: str
+    #: The folder of the plane's backups in the store.
+    folder: str
+    #: The epoch of the main etcd cluster that the moment belongs to.
+    epoch: Annotated[int, Field(ge=0)]
+    #: The etcd revision that is restored.
+    revision: Annotated[int, Field(ge=1)]
+
+
 class NewEpoch(Model):
-    """Consent to start the main etcd cluster again from the data of one survivor. `quarterdeck recover` writes it. It
-    ends when that epoch has begun, or when a quorum answers without one.
+    """Consent to start the main etcd cluster again, from the data of one survivor or from a backup. `quarterdeck
+    recover` and `quarterdeck restore` write it. It ends when that epoch has begun. A consent to recover also ends when
+    a quorum answers without a new epoch.
     """
 
     #: The number of the epoch that may begin.
     epoch: Annotated[int, Field(ge=1)]
     #: Whether it may begin although members that do not answer may still serve clients.
     even_if_others_live: bool = False
+    #: The moment that is restored; without it, the epoch begins from a survivor.
+    restore: RestoreFrom | None = None
 
 
 class Healing(Model):
@@ -238,9 +255,11 @@ class ControlPlaneSpec(Model):
     addons: Addons = ()
     #: Drills that the manager runs regularly.
     drills: DrillSchedules = ()
+    #: Continuous backups.
+    backup: BackupSettings = BackupSettings()
     #: Whether the loss of the quorum needs consent to recover.
     recovery: RecoveryPolicy = RecoveryPolicy.CONFIRMED
-    #: Consent to recover from the loss of the quorum. `quarterdeck recover` writes it.
+    #: Consent to start the main etcd cluster again. `quarterdeck recover` and `quarterdeck restore` write it.
     new_epoch: NewEpoch | None = None
     #: When an unhealthy replica is replaced without a person.
     healing: Healing = Healing()

@@ -14,8 +14,14 @@ class EventReason(StrEnum):
     QUORUM_LOST = "QuorumLost"
     #: No quorum of etcd members answers this process.
     NO_QUORUM = "NoQuorum"
-    #: etcd was started as a new cluster from the data of one surviving member.
+    #: etcd was started as a new cluster from the data of one surviving member, or from a backup.
     EPOCH_STARTED = "EpochStarted"
+    #: A full backup of etcd is complete.
+    FULL_BACKUP = "FullBackup"
+    #: Some revisions of etcd cannot be restored: etcd discarded them before they were stored.
+    BACKUP_GAP = "BackupGap"
+    #: Changes that waited on the disk for a backup store were discarded, because they need too much room.
+    BACKUP_SPOOL_DISCARDED = "BackupSpoolDiscarded"
     #: The data of a replica from an earlier epoch is kept on its machine.
     FORMER_DATA_KEPT = "FormerDataKept"
     #: A machine has data of another cluster or member than the replica there should have.

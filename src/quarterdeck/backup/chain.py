@@ -19,6 +19,7 @@ from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
 from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
 
 _LINKS: Final = "links"
+_MAIN: Final = "main"
 
 
 class ObjectReference(Model):
@@ -53,6 +54,8 @@ class Full(Model):
     hash: KeyHash | None = None
     #: The revision of the full backup out of etcd that it was made of, where it was not taken from etcd itself.
     folded_from: int | None = None
+    #: The size of the database; 0 where it is not known.
+    database_bytes: int = 0
     stored: ObjectReference
 
 
@@ -81,6 +84,8 @@ class Link(Model):
     at: AwareDatetime
     fulls: tuple[Full, ...] = ()
     increments: tuple[Increments, ...] = ()
+    #: All that the plane needs to come back besides etcd's data (``belongings``), where it has changed.
+    belongings: ObjectReference | None = None
     #: The names of objects that are no longer used, and are deleted afterwards.
     dropped: tuple[str, ...] = ()
 
@@ -94,6 +99,22 @@ class Moment:
     revision: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Reached:
+    """How far a plane had come: revisions grow within an epoch."""
+
+    epoch: int = -1
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBelongings:
+    """The belongings of a plane as they were when its main cluster had been backed up to ``reached``."""
+
+    stored: ObjectReference
+    reached: Reached
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """All links of a plane, joined."""
@@ -105,11 +126,19 @@ class Chain:
     writer: str = ""
     fulls: tuple[Full, ...] = ()
     increments: tuple[Increments, ...] = ()
+    #: In the order of their links.
+    belongings: tuple[StoredBelongings, ...] = ()
+    #: How far the main cluster was ever backed up, also by objects that have been dropped.
+    reached: Reached = Reached()
     dropped: frozenset[str] = field(default_factory=frozenset)
 
     def with_link(self, link: Link, head: str) -> Chain:
         """The chain with one more link, whose hash is ``head``."""
         dropped = self.dropped | set(link.dropped)
+        fulls = (Reached(each.epoch, each.revision) for each in link.fulls if each.cluster == _MAIN)
+        steps = (Reached(each.epoch, each.last) for each in link.increments if each.cluster == _MAIN)
+        reached = max((self.reached, *fulls, *steps))
+        added = () if link.belongings is None else (StoredBelongings(link.belongings, reached),)
         return replace(
             self,
             length=link.number,
@@ -117,13 +146,33 @@ class Chain:
             writer=link.writer,
             fulls=tuple(each for each in (*self.fulls, *link.fulls) if each.stored.name not in dropped),
             increments=tuple(each for each in (*self.increments, *link.increments) if each.stored.name not in dropped),
+            belongings=tuple(each for each in (*self.belongings, *added) if each.stored.name not in dropped),
+            reached=reached,
             dropped=dropped,
         )
 
     def names(self) -> frozenset[str]:
         """The names of the objects that it consists of."""
         fulls, increments = (each.stored.name for each in self.fulls), (each.stored.name for each in self.increments)
-        return frozenset((*fulls, *increments))
+        return frozenset((*fulls, *increments, *(each.stored.name for each in self.belongings)))
+
+    def belongings_at(self, revision: int, epoch: int) -> ObjectReference | None:
+        """The newest belongings that were stored at a revision of the main cluster, or before it; None where there are
+        none: then only data can be restored to it.
+        """
+        found = [each for each in self.belongings if each.reached <= Reached(epoch, revision)]
+        return found[-1].stored if found else None
+
+    def outlived_belongings(self) -> tuple[str, ...]:
+        """The names of belongings that are used by no revision that can be restored: newer ones were stored before the
+        oldest full backup.
+        """
+        oldest = min((Reached(each.epoch, each.revision) for each in self._of_main()), default=self.reached)
+        before = [each.stored.name for each in self.belongings if each.reached <= oldest]
+        return tuple(before[:-1])
+
+    def _of_main(self) -> list[Full]:
+        return [each for each in self.fulls if each.cluster == _MAIN]
 
     def at_revision(self, cluster: str, revision: int, epoch: int) -> Moment:
         """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
@@ -222,9 +271,7 @@ class ChainStore:
         and PreconditionFailed for a link that drops what a kept backup needs.
         """
         link = link.model_copy(update={"number": chain.length + 1, "previous": chain.head, "plane": self._plane})
-        unknown = set(link.dropped) - chain.names()
-        if unknown:
-            raise PreconditionFailed("dropping objects of a backup", f"the chain does not have {min(unknown)}")
+        _check_dropped(chain, link)
         content = link.model_dump_json().encode()
         try:
             await self._store.create(self._name(link.number), content)
@@ -268,6 +315,18 @@ def unused(chain: Chain, stored: Sequence[str]) -> list[str]:
     """The objects that no link names, or that one has dropped. New ones may still become part of the chain."""
     used = chain.names()
     return [name for name in stored if name not in used]
+
+
+def _check_dropped(chain: Chain, link: Link) -> None:
+    doing, dropped = "dropping objects of a backup", set(link.dropped)
+    if unknown := dropped - chain.names():
+        raise PreconditionFailed(doing, f"the chain does not have {min(unknown)}")
+    belongings = dropped & {each.stored.name for each in chain.belongings}
+    if not belongings:
+        return
+    kept = chain.with_link(link.model_copy(update={"dropped": tuple(dropped - belongings)}), "")
+    if used := belongings - set(kept.outlived_belongings()):
+        raise PreconditionFailed(doing, f"a backup that is kept needs the keys in {min(used)}", "keep it")
 
 
 def _hash(content: bytes) -> str:

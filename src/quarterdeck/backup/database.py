@@ -11,9 +11,10 @@ from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.records import Change, Increment, LeaseTimes, revision_of
 from quarterdeck.errors import Corrupt
 
-_KEYS, _LEASES = b"key", b"lease"
+KEYS, LEASES = b"key", b"lease"
+_META, _COMPACTED = b"meta", (b"finishedCompactRev", b"scheduledCompactRev")
 #: The SHA-256 that etcd puts behind the pages of a snapshot; pages are multiples of 512 bytes.
-_CHECKSUM_BYTES, _SECTOR = 32, 512
+CHECKSUM_BYTES, _SECTOR = 32, 512
 _LEASE_ID = struct.Struct(">q")
 _FIELD_ID, _FIELD_TTL, _FIELD_LEFT = 0x08, 0x10, 0x18
 
@@ -21,14 +22,14 @@ _FIELD_ID, _FIELD_TTL, _FIELD_LEFT = 0x08, 0x10, 0x18
 def cut_checksum(path: Path) -> None:
     """Take the checksum off the end of a snapshot: what is left is a database. Fine where there is none."""
     size = path.stat().st_size
-    if size % _SECTOR == _CHECKSUM_BYTES:
-        os.truncate(path, size - _CHECKSUM_BYTES)
+    if size % _SECTOR == CHECKSUM_BYTES:
+        os.truncate(path, size - CHECKSUM_BYTES)
 
 
 def newest_revision(path: Path) -> int:
     """The newest revision that a database has; 1 if nothing was ever written. Raises Corrupt."""
     with BoltFile(path) as file:
-        return _newest(file)
+        return newest_of(file)
 
 
 def advance(path: Path, increments: Iterable[Increment], to: int) -> None:
@@ -38,25 +39,44 @@ def advance(path: Path, increments: Iterable[Increment], to: int) -> None:
     A crash leaves it as it was. Raises Corrupt where a revision is missing, and OSError as the file system does.
     """
     with BoltFile(path) as file:
-        now = _newest(file)
+        now = newest_of(file)
         if to <= now:
             return
         read = _Changes(increments, now, to)
-        file.append(_KEYS, (row for change in read for row in change.rows()))
+        file.append(KEYS, (row for change in read for row in change.rows()))
         if read.reached != to:
             raise Corrupt(
                 f"restoring revision {to}",
                 f"the backup ends with revision {read.reached}",
                 f"restore --to {read.reached}, or use another backup",
             )
-        file.replace(_LEASES, sorted((_LEASE_ID.pack(each.lease), lease_value(each)) for each in read.leases))
+        file.replace(LEASES, sorted((_LEASE_ID.pack(each.lease), lease_value(each)) for each in read.leases))
         file.commit()
+
+
+def compacted_revision(file: BoltFile) -> int:
+    """The revision below which an open database has no history; 0 if it was never compacted. Raises Corrupt."""
+    found = [file.get(_META, each) for each in _COMPACTED]
+    return max((revision_of(each) for each in found if each is not None), default=0)
 
 
 def lease_value(times: LeaseTimes) -> bytes:
     """A lease as etcd stores it: ``leasepb.Lease``. (etcd: lease/leasepb/lease.proto)"""
     fields = ((_FIELD_ID, times.lease), (_FIELD_TTL, times.granted), (_FIELD_LEFT, times.left))
     return b"".join(bytes((tag,)) + _varint(value) for tag, value in fields if value)
+
+
+def lease_of(value: bytes) -> LeaseTimes:
+    """A lease from how etcd stores it. Raises Corrupt."""
+    found = dict.fromkeys((_FIELD_ID, _FIELD_TTL, _FIELD_LEFT), 0)
+    at = 0
+    while at < len(value):
+        tag = value[at]
+        number, at = _read_varint(value, at + 1)
+        if tag not in found:
+            raise _no_lease(value)
+        found[tag] = number
+    return LeaseTimes(*found.values())
 
 
 class _Changes:
@@ -90,8 +110,9 @@ class _Changes:
         self.reached = revision
 
 
-def _newest(file: BoltFile) -> int:
-    last = file.last(_KEYS)
+def newest_of(file: BoltFile) -> int:
+    """The newest revision of an open database."""
+    last = file.last(KEYS)
     return revision_of(last[0]) if last is not None else 1
 
 
@@ -103,3 +124,20 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def _read_varint(value: bytes, at: int) -> tuple[int, int]:
+    """A number of 64 bits with its sign, and where what follows it begins."""
+    number = shift = 0
+    while at < len(value) and shift < 64:
+        number |= (value[at] & 0x7F) << shift
+        at += 1
+        if value[at - 1] < 0x80:
+            number %= 2**64
+            return number - 2**64 if number >= 2**63 else number, at
+        shift += 7
+    raise _no_lease(value)
+
+
+def _no_lease(value: bytes) -> Corrupt:
+    return Corrupt("reading a database of etcd", f"{value[:32].hex()} is no lease", "use another backup")

@@ -6,17 +6,15 @@ import asyncio
 import hashlib
 import os
 import tempfile
-import threading
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
 from typing import BinaryIO
 
-from quarterdeck.backup.chain import Full, Increments, Moment, ObjectReference, verified
-from quarterdeck.backup.database import advance, cut_checksum
+from quarterdeck.backup.build import write_moment
+from quarterdeck.backup.chain import Full
 from quarterdeck.backup.deposit import Deposit
-from quarterdeck.backup.records import Increment, decode
-from quarterdeck.backup.sealing import Identities, unseal
+from quarterdeck.backup.sealing import Identities
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.files import file_errors
 
@@ -45,60 +43,22 @@ async def fold(
         await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
         file = tempfile.TemporaryFile(dir=scratch)  # here: a thread that is cancelled leaves it open
     with file:
-        await _fetch(deposit, moment.full.stored, identities, file, doing)
-        await _advance(deposit, moment, identities, file, doing)
+        with file_errors(doing):
+            await write_moment(deposit.store, moment, identities, _path(file))
         async with aclosing(_parts(file, doing)) as parts:
             stored = await deposit.put(parts)
+        size = os.fstat(file.fileno()).st_size
     full = moment.full.model_copy(
         update={
             "revision": moment.revision,
             "at": moment.increments[-1].last_at,
+            "database_bytes": size,
             "stored": stored,
             "folded_from": moment.full.revision if moment.full.folded_from is None else moment.full.folded_from,
         }
     )
     await writer.append(fulls=[full])
     return full
-
-
-def _content(deposit: Deposit, stored: ObjectReference, identities: Identities) -> AsyncGenerator[bytes, None]:
-    return unseal(verified(deposit.store.stream(stored.name), stored), identities, stored.name)
-
-
-async def _fetch(deposit: Deposit, stored: ObjectReference, identities: Identities, file: BinaryIO, doing: str) -> None:
-    async with aclosing(_content(deposit, stored, identities)) as parts:
-        async for part in parts:
-            with file_errors(doing):
-                await asyncio.to_thread(file.write, part)
-    with file_errors(doing):
-        await asyncio.to_thread(file.flush)
-        await asyncio.to_thread(cut_checksum, _path(file))
-
-
-async def _advance(deposit: Deposit, moment: Moment, identities: Identities, file: BinaryIO, doing: str) -> None:
-    """Apply the increments, one after the other in memory. ``advance`` runs in a thread, and gets each from here."""
-    loop = asyncio.get_running_loop()
-
-    async def one(each: Increments) -> Increment:
-        async with aclosing(_content(deposit, each.stored, identities)) as parts:
-            return await asyncio.to_thread(decode, b"".join([part async for part in parts]))
-
-    over = threading.Event()
-
-    def fetched() -> Iterator[Increment]:
-        for each in moment.increments:
-            if over.is_set():
-                return  # nobody waits for it; what was applied until here is not used
-            yield asyncio.run_coroutine_threadsafe(one(each), loop).result()
-
-    with file_errors(doing):
-        running = asyncio.ensure_future(asyncio.to_thread(advance, _path(file), fetched(), moment.revision))
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            over.set()
-            await asyncio.gather(running, return_exceptions=True)  # the thread uses the scratch file
-            raise
 
 
 async def _parts(file: BinaryIO, doing: str) -> AsyncGenerator[bytes, None]:

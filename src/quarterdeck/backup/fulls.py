@@ -35,6 +35,7 @@ class Snapshot:
     """
 
     scratch: BinaryIO
+    size_bytes: int
     revision: int
     at: datetime
     etcd_version: str
@@ -57,6 +58,7 @@ class Snapshot:
             at=self.at,
             etcd_version=self.etcd_version,
             hash=self.hash,
+            database_bytes=self.size_bytes,
             stored=stored,
         )
 
@@ -92,6 +94,7 @@ async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, rea
             revision = await asyncio.to_thread(newest_revision, Path(f"/proc/self/fd/{scratch.fileno()}"))
         return Snapshot(
             scratch=scratch,
+            size_bytes=os.fstat(scratch.fileno()).st_size,
             revision=revision,
             at=at,
             etcd_version=status.version,

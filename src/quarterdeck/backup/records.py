@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from google.protobuf.message import DecodeError
+
 from quarterdeck.errors import Corrupt
-from quarterdeck.etcd.facts import KeyEvent, WatchKind
+from quarterdeck.etcd.facts import KeyEvent, KeyValue, WatchKind
 from quarterdeck.etcd.rpc import kv_pb2
 
 _HEADER = b"quarterdeck increment 1\n"
@@ -23,6 +25,8 @@ _ROW = struct.Struct(">BI")
 _DELETED = 1
 #: How etcd writes a revision as a key: the revision, and the number of the change in it (etcd: mvcc/revision.go).
 _ROW_KEY = struct.Struct(">qcq")
+#: The tag of the name in a ``mvccpb.KeyValue``; etcd writes fields in order, this one first.
+_NAME_FIELD = b"\x0a"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +83,54 @@ def change_of(events: Sequence[KeyEvent], at_ms: int) -> Change:
     return Change(events[0].revision, at_ms, tuple(map(_changed, events)))
 
 
+def removed(name: bytes) -> ChangedKey:
+    """The removal of a key."""
+    return ChangedKey(kv_pb2.KeyValue(key=name).SerializeToString(), deleted=True)
+
+
 def revision_of(row_key: bytes) -> int:
     """The revision of a row of the bucket ``key``. Raises Corrupt."""
     if len(row_key) not in (_ROW_KEY.size, _ROW_KEY.size + 1):
         raise Corrupt("reading a database of etcd", f"{row_key.hex()} is no revision", "use another backup")
     return int(_ROW_KEY.unpack_from(row_key)[0])
+
+
+def is_deletion(row_key: bytes) -> bool:
+    """Whether a row of the bucket ``key`` says that its key was deleted."""
+    return len(row_key) > _ROW_KEY.size
+
+
+def name_of(stored: bytes) -> bytes:
+    """The name of the key in a row of the bucket ``key``, without reading its value. "" where there is none: such a row
+    is what ``etcdutl snapshot restore --bump-revision`` leaves. Raises Corrupt.
+    """
+    if not stored.startswith(_NAME_FIELD):
+        return b""
+    size = shift = 0
+    for at in range(1, min(len(stored), 6)):
+        size |= (stored[at] & 0x7F) << shift
+        if stored[at] < 0x80:
+            if at + 1 + size > len(stored):
+                break
+            return stored[at + 1 : at + 1 + size]
+        shift += 7
+    raise Corrupt("reading a database of etcd", f"{stored[:32].hex()} is no key", "use another backup")
+
+
+def stored_key(stored: bytes) -> KeyValue:
+    """A key as etcd stores it. Raises Corrupt."""
+    try:
+        now = kv_pb2.KeyValue.FromString(stored)
+    except DecodeError as error:
+        raise Corrupt("reading a database of etcd", f"{stored[:32].hex()} is no key", "use another backup") from error
+    return KeyValue(
+        key=now.key,
+        value=now.value,
+        create_revision=now.create_revision,
+        mod_revision=now.mod_revision,
+        version=now.version,
+        lease=now.lease,
+    )
 
 
 def encode(increment: Increment) -> bytes:
@@ -143,7 +190,7 @@ def _change_at(content: bytes, at: int) -> tuple[Change, int]:
 def _changed(event: KeyEvent) -> ChangedKey:
     now = event.now
     if event.kind is WatchKind.DELETE:
-        return ChangedKey(kv_pb2.KeyValue(key=now.key).SerializeToString(), deleted=True)
+        return removed(now.key)
     stored = kv_pb2.KeyValue(
         key=now.key,
         create_revision=now.create_revision,

@@ -98,6 +98,9 @@ async def unseal(stored: AsyncIterable[bytes], identities: Identities, name: str
     def opened(part: bytes) -> bytes:
         small = _decrypted(part, keys, name) if kind is _Kind.AGE else part
         try:
+            # It trusts the size that the part itself says, and takes that much memory at once.
+            if (size := zstandard.frame_content_size(small)) > PART:
+                raise damaged(name, f"a part of it claims to have {size} bytes")
             return zstandard.ZstdDecompressor().decompress(small, max_output_size=PART)
         except zstandard.ZstdError as error:
             raise damaged(name, f"a part of it is damaged ({error})") from error
@@ -155,7 +158,8 @@ def _decrypted(part: bytes, keys: Sequence[x25519.Identity], name: str) -> bytes
         if "No matching keys" in str(error):
             next_step = "give the private key of one of its recipients; without it the data is lost"
             raise PreconditionFailed(f"reading {name}", "none of the keys opens it", next_step) from error
-        raise damaged(name, f"a part of it cannot be decrypted ({error})") from error
+        why = (str(error).splitlines() or [""])[0]
+        raise damaged(name, f"a part of it cannot be decrypted ({why})") from error
 
 
 def _recipient(key: str) -> x25519.Recipient:

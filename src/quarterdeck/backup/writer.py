@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, Link
+from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, Link, ObjectReference
 from quarterdeck.backup.recording import Check, Now
 from quarterdeck.errors import LeaseLost
 
@@ -33,7 +33,12 @@ class ChainWriter:
             return self._chain
 
     async def append(
-        self, *, fulls: Sequence[Full] = (), increments: Sequence[Increments] = (), dropped: Sequence[str] = ()
+        self,
+        *,
+        fulls: Sequence[Full] = (),
+        increments: Sequence[Increments] = (),
+        belongings: ObjectReference | None = None,
+        dropped: Sequence[str] = (),
     ) -> Chain:
         """Add a link with this. After Unavailable it may be called with the same again, and adds nothing twice.
 
@@ -48,6 +53,7 @@ class ChainWriter:
             at=self._now(),
             fulls=tuple(fulls),
             increments=tuple(increments),
+            belongings=belongings,
             dropped=tuple(dropped),
         )
         await self.read()
@@ -66,4 +72,6 @@ class ChainWriter:
 
 def _has(chain: Chain, link: Link) -> bool:
     added = {each.stored.name for each in link.fulls} | {each.stored.name for each in link.increments}
+    if link.belongings is not None:
+        added.add(link.belongings.name)
     return added <= chain.names() | chain.dropped and chain.dropped.issuperset(link.dropped)

@@ -183,19 +183,19 @@ BUMP = 1_000_000_000
 
 
 def restoring(
-    utility: PurePosixPath, source: PurePosixPath, target: PurePosixPath, *, name: str, peer: str, token: str
+    utility: PurePosixPath, database: PurePosixPath, target: PurePosixPath, *, name: str, peer: str, token: str
 ) -> tuple[str, ...]:
-    """The command that makes a data folder for the one member of a new cluster from the database in another one, whose
-    etcd has ended. (Such a file has no hash at its end, as streamed ones do.)
+    """The command that makes a data folder for the one member of a new cluster from a database that no etcd uses. (It
+    has no hash at its end, as streamed ones do.)
 
     Revisions are bumped, and all earlier ones are marked as compacted, so that clients that resume a watch must list
-    again: clients with revisions from after the survivor's last one would miss changes (kubernetes#107457).
+    again: clients with revisions from after the last one of the database would miss changes (kubernetes#107457).
     """
     return (
         str(utility),
         "snapshot",
         "restore",
-        str(source / _DATABASE),
+        str(database),
         "--skip-hash-check",
         f"--bump-revision={BUMP}",
         "--mark-compacted",

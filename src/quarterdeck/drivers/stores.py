@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from quarterdeck.backup.objects.port import ObjectStore
+from quarterdeck.backup.objects.stores import open_store as open_objects
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.port import EtcdCluster
@@ -36,6 +38,11 @@ def open_store(folder: Path, *, key: Key | None = None, kind: str = "sqlite") ->
     newer version, Unavailable when it cannot be written, PreconditionFailed when it is sealed with another key.
     """
     return STORE_DRIVERS[kind](folder, key)
+
+
+def open_backup_store(url: str, options: Mapping[str, str]) -> ObjectStore:
+    """The backup store at a URL. Raises InvalidInput."""
+    return open_objects(url, options)
 
 
 def open_etcd(secrets: SharedSecrets, stack: AsyncExitStack) -> EtcdCluster:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Self
 
 from quarterdeck.files import file_errors, remove_folder
+from quarterdeck.linux import job_init
 from quarterdeck.package import isolated
-from quarterdeck.sites.local.supervisor import job_init
 
 #: Bytes of output that are kept: enough for a reason that precedes a usage text.
 _MOST = 128 * 1024

@@ -31,6 +31,9 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", 5_000),
 )
 
+#: What the certificate at a socket must be for: gRPC would take the socket's path.
+_OF_SOCKETS = (("grpc.ssl_target_name_override", "localhost"),)
+
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
@@ -41,13 +44,15 @@ class ClientTls:
 
 
 class Calls:
-    """Calls to the member at ``url`` (https://host:port). Must be made where an event loop runs."""
+    """Calls to the member at ``url`` (see ``target_of``). Must be made where an event loop runs."""
 
     def __init__(self, url: str, tls: ClientTls, deadline: float) -> None:
         self.url = url
         self.deadline = deadline
         credentials = grpc.ssl_channel_credentials(tls.ca, tls.client.key, tls.client.certificate)
-        self.channel = grpc.aio.secure_channel(target_of(url), credentials, options=_OPTIONS)
+        target = target_of(url)
+        options = (*_OPTIONS, *(_OF_SOCKETS if target.startswith("unix:") else ()))
+        self.channel = grpc.aio.secure_channel(target, credentials, options=options)
 
     async def one(
         self,
@@ -101,8 +106,12 @@ class Calls:
 
 
 def target_of(url: str) -> str:
-    """The gRPC target for a client URL: that one address, no balancer. Raises InvalidInput."""
+    """The gRPC target for a client URL, https://host:port or unixs:///path of a socket: that one address, no balancer.
+    Raises InvalidInput.
+    """
     parts = urlsplit(url)
+    if parts.scheme == "unixs" and parts.path and not parts.netloc:
+        return f"unix:{parts.path}"
     if parts.scheme != "https" or parts.hostname is None or parts.port is None:
         raise InvalidInput(f"reading the etcd client URL {url!r}", "it is not of the form https://host:port")
     if ":" in parts.hostname:

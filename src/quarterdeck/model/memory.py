@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from typing_extensions import override
+
 from quarterdeck.model.clusters import Cluster, ClusterMemory, Full, MemberMemory
 from quarterdeck.model.components import Component, ReplicaPrograms
 from quarterdeck.model.seats import Seat, Slot
@@ -86,21 +88,56 @@ class MemberWord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seed:
-    """The origin of an epoch of the main cluster: the data of one survivor."""
+class SurvivorOrigin:
+    """The data of a member that survived the loss of the quorum."""
 
-    #: The replica whose data is copied.
-    survivor: str
-    #: The replica that gets the copy.
+    replica: str
+    #: The reports of the other remaining members, the most complete first.
+    others: tuple[MemberWord, ...] = ()
+
+    @override
+    def __str__(self) -> str:
+        return f"the data of {self.replica}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupOrigin:
+    """A moment of the plane's backups."""
+
+    #: The URL of the backup store.
+    store: str
+    #: The folder of the plane's backups in the store.
+    folder: str
+    #: The epoch of the cluster that the moment belongs to.
+    epoch: int
+
+    @override
+    def __str__(self) -> str:
+        return f"the backup at {self.store}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed:
+    """The origin of an epoch of the main cluster, and the replica with which it begins."""
+
+    origin: SurvivorOrigin | BackupOrigin
+    #: The replica that gets the data.
     founder: str
-    #: The etcd revision of the survivor.
+    #: The etcd revision of the data.
     revision: int
     #: The last etcd revision that was observed of the plane.
     seen: int
-    #: The founder has the copy.
+    #: The founder has the data.
     restored: bool = False
-    #: The reports of the other remaining members, the most complete first.
-    others: tuple[MemberWord, ...] = ()
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The replicas of the former epoch whose data is used, or could be: the best first."""
+        match self.origin:
+            case SurvivorOrigin(replica=replica, others=others):
+                return (replica, *(word.replica for word in others))
+            case BackupOrigin():
+                return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +263,7 @@ class Memory:
     events: ClusterMemory = field(default_factory=ClusterMemory)
     #: Since when the cluster has no room left; None: it has room.
     full: Full | None = None
-    #: How often the main cluster began again from the data of one survivor.
+    #: How often the main cluster began again, from the data of a survivor or from a backup.
     epoch: int = 0
     #: The origin of the present epoch; None: the cluster was founded empty.
     seed: Seed | None = None

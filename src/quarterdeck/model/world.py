@@ -13,15 +13,23 @@ from quarterdeck.model.components import Component, ReplicaChange, ReplicaProgra
 from quarterdeck.model.endpoints import APISERVERS
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
-from quarterdeck.model.memory import MemberWord, Memory, Replica
+from quarterdeck.model.memory import BackupOrigin, MemberWord, Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.units import MachineState, UnitState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePoint:
+    """A revision of a plane's backups that a user has chosen."""
+
+    origin: BackupOrigin
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """The user's consent to a new epoch after a lost quorum."""
+    """The user's consent to a new epoch: after a lost quorum, or from a backup."""
 
     #: The epoch that may begin; None: none.
     epoch: int | None = None
@@ -29,6 +37,8 @@ class Consent:
     even_if_others_live: bool = False
     #: A new epoch may begin by itself, after ``Settings.patience``.
     automatic: bool = False
+    #: The moment from which that epoch begins; None: from a survivor.
+    restore: RestorePoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +297,12 @@ class World:
     def stops(self, change: ReplicaChange) -> frozenset[Component]:
         """The programs that must not run while a change is made: those that are restarted, and their dependents."""
         return self.programs.with_dependents(change.restart)
+
+    def with_memory(self, memory: Memory) -> World:
+        """The same observation with a newer memory. What it says of etcd is about the epoch in which it was made."""
+        if memory.epoch == self.memory.epoch:
+            return replace(self, memory=memory)
+        return replace(self, memory=memory, membership=None, events_membership=None, words=())
 
     def of(self, cluster: Cluster) -> World:
         """The same world, with that cluster in place of the main one."""

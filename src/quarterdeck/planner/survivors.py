@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import MemberWord, Memory, Seed
+from quarterdeck.model.memory import MemberWord, Memory, SurvivorOrigin
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import quorum
@@ -62,7 +62,7 @@ def survivors(world: World) -> Survivors | None:
     """The rest of the main cluster; None where a quorum answers, where it was not founded yet, or no member answers."""
     memory = world.memory
     if memory.seeding is not None:
-        return _others(world, memory.seeding)
+        return _others(world, memory.seeding.origin) if isinstance(memory.seeding.origin, SurvivorOrigin) else None
     if world.membership is not None or not memory.created or not world.words:
         return None
     words = tuple(sorted(world.words, key=_completeness, reverse=True))
@@ -81,15 +81,24 @@ def survivors(world: World) -> Survivors | None:
     )
 
 
-def _others(world: World, seed: Seed) -> Survivors | None:
+def _others(world: World, origin: SurvivorOrigin) -> Survivors | None:
     """The members that may replace a survivor whose data can no longer be copied: none of them has run since. None
     where the survivor is there, or no other member is.
     """
-    words = tuple(word for word in seed.others if _fate(world, word.replica) is VoterFate.ALIVE)
-    if not words or _fate(world, seed.survivor) is VoterFate.ALIVE:
+    words = tuple(word for word in origin.others if _fate(world, word.replica) is VoterFate.ALIVE)
+    if not words or _fate(world, origin.replica) is VoterFate.ALIVE:
         return None
-    voters = words[0].voters or tuple(dict.fromkeys((seed.survivor, *(word.replica for word in words))))
+    voters = words[0].voters or tuple(dict.fromkeys((origin.replica, *(word.replica for word in words))))
     return Survivors(words=words, fates=tuple((name, _fate(world, name)) for name in voters), began=True)
+
+
+def cut_off_majority(world: World) -> tuple[str, ...]:
+    """The members that do not answer, where they may be a quorum that still serves; () where they cannot be."""
+    if world.membership is not None:
+        return ()  # a quorum answers: the others are none
+    voters = _remembered(world)
+    away = tuple(name for name in voters if _fate(world, name) is VoterFate.CUT_OFF)
+    return away if voters and len(away) >= quorum(len(voters)) else ()
 
 
 def _remembered(world: World) -> tuple[str, ...]:

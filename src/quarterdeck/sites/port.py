@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Protocol, Self, runtime_checkable
 
 from quarterdeck.components.traffic.keepalived import RouterSettings, Routing
@@ -33,9 +33,9 @@ class SitePort(Protocol):
 
     def fenced(self, fence: Fence) -> Self:
         """The same site for the holder of a plane's lease. Each machine refuses with LeaseLost to write or remove files
-        that units watch, to start, stop, hold or remove units, to delete or move volumes and to change seats, once the
-        holder of a higher token has done or requested such a thing there: also a request that was sent long before and
-        arrives late.
+        that units watch, to start, stop, hold or remove units, to fill, delete or move volumes and to change seats,
+        once the holder of a higher token has done or requested such a thing there: also a request that was sent long
+        before and arrives late.
         """
         ...
 
@@ -147,6 +147,17 @@ class SitePort(Protocol):
 
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         """Lines of files in a volume. Raises Unavailable also when its files were renamed during the call."""
+        ...
+
+    async def fill_volume(self, machine: str, name: str, file: str, source: Path) -> PurePosixPath:
+        """Copy a file of this host into a volume as ``file`` (a plain name), in place of one of that name; returns its
+        path there. It is there as a whole and on the disk, or not at all: 0600, of the user that has the volume, and
+        nobody else can read any part of it on the way. One file at a time for each volume: what is left of an earlier
+        attempt is removed, or continued where it was the same file.
+
+        Raises NotFound, InvalidInput for another name, LeaseLost as ``fenced`` does, Unavailable also for a source that
+        cannot be read, and when there is no room.
+        """
         ...
 
     async def delete_volume(self, machine: str, name: str) -> None:

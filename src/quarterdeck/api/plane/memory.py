@@ -14,6 +14,7 @@ from pydantic import Field
 from quarterdeck.api.base import Model
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
 from quarterdeck.model.memory import (
+    BackupOrigin,
     Condemned,
     KeptData,
     LeftBehind,
@@ -23,6 +24,7 @@ from quarterdeck.model.memory import (
     Rejection,
     Replica,
     Seed,
+    SurvivorOrigin,
     Timeline,
 )
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
@@ -150,15 +152,29 @@ class WordStatus(Model):
     voters: tuple[str, ...]
 
 
+class SurvivorOriginStatus(Model):
+    """A ``model.memory.SurvivorOrigin``."""
+
+    replica: str
+    others: tuple[WordStatus, ...] = ()
+
+
+class BackupOriginStatus(Model):
+    """A ``model.memory.BackupOrigin``."""
+
+    store: str
+    folder: str
+    epoch: int
+
+
 class SeedStatus(Model):
     """A ``model.memory.Seed``."""
 
-    survivor: str
+    origin: SurvivorOriginStatus | BackupOriginStatus
     founder: str
     revision: int
     seen: int
     restored: bool = False
-    others: tuple[WordStatus, ...] = ()
 
 
 class KeptDataStatus(Model):
@@ -236,6 +252,8 @@ _STORED: Mapping[type, type[Model]] = {
     Lifetime: LifetimeStatus,
     Full: FullStatus,
     MemberWord: WordStatus,
+    SurvivorOrigin: SurvivorOriginStatus,
+    BackupOrigin: BackupOriginStatus,
     Seed: SeedStatus,
     KeptData: KeptDataStatus,
     LeftBehind: LeftBehindStatus,

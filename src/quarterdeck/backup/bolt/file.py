@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -83,6 +85,18 @@ class BoltFile:
                 found = [*read_leaf(page)]
                 return (found[-1].key, found[-1].value) if found else None
             page = self._page([*read_branch(page)][-1][1])
+        raise damaged("its tree has a circle")
+
+    def get(self, name: bytes, key: bytes) -> bytes | None:
+        """The value of a key of a bucket; None where there is none."""
+        if name not in self._buckets:
+            return None
+        page = self._root(name)
+        for _ in range(_DEEPEST):
+            if HEADER.unpack_from(page)[1] == LEAF:
+                return next((each.value for each in read_leaf(page) if each.key == key), None)
+            children = [*read_branch(page)]
+            page = self._page(children[max(0, bisect_right(children, key, key=itemgetter(0)) - 1)][1])
         raise damaged("its tree has a circle")
 
     def append(self, name: bytes, rows: Iterable[Row]) -> None:

@@ -97,7 +97,7 @@ def _of_epochs(world: World) -> list[Happening]:
     )
     seed, memory = world.memory.seed, world.memory
     if seed is not None:
-        began = f"epoch {memory.epoch} of etcd began from the data of {seed.survivor}, etcd revision {seed.revision:,}"
+        began = f"epoch {memory.epoch} of etcd began from {seed.origin}, etcd revision {seed.revision:,}"
         found.append(
             Happening(
                 EventReason.EPOCH_STARTED,

@@ -96,7 +96,7 @@ class Driver:
         await self.plane.check()
         await refresh(self.plane)
         world = await self.observer.observe()
-        plan = planned(replace(world, memory=self.plane.memory))
+        plan = planned(world.with_memory(self.plane.memory))
         await self._sample(world, plan)
         await self._tell(world, plan, paused)
 
@@ -164,10 +164,12 @@ class Driver:
     async def _write_down(self, world: World) -> Plan:
         """The plan for a world, after all notes are written.
 
-        Notes change nothing outside, so the observation is still valid after them.
+        Notes change nothing outside, so the observation is still valid after them, except for what it says of an etcd
+        that a new epoch replaces.
         """
         while True:
-            plan = planned(replace(world, memory=self.plane.memory, failing=self._aside.now(self.monotonic())))
+            now = replace(world.with_memory(self.plane.memory), failing=self._aside.now(self.monotonic()))
+            plan = planned(now)
             await self._sample(world, plan)
             notes = tuple(step for step in plan.now if isinstance(step, Note))
             if not notes or len(notes) < len(plan.now):
@@ -219,7 +221,7 @@ class Driver:
         if self.duties is not None:
             await self.duties.give_way()
         self.acted += 1
-        world = replace(world, memory=self.plane.memory)
+        world = world.with_memory(self.plane.memory)
         self._aside.looked(plan, self.monotonic())
         if any(isinstance(step, AddLearner) for step in plan.now):
             # etcd takes one membership change at a time, and delays a second one for seconds.

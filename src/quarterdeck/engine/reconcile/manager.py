@@ -13,6 +13,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
 from quarterdeck.engine.background.addon_duty import AddonDuty
+from quarterdeck.engine.background.backup import backup_duties
 from quarterdeck.engine.background.certificates import ApproveNodes, CertificateRenewal
 from quarterdeck.engine.background.disk_watch import WatchMembers
 from quarterdeck.engine.background.duties import Duty, ShortTurn
@@ -52,6 +53,7 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
         ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
         ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
         ShortTurn(name="renewing certificates", turn=CertificateRenewal(home=engine.home, asker=engine.asker).turn),
+        *backup_duties(engine.home),
     )
 
 

@@ -11,9 +11,9 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components import ports
 from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import BackupOrigin, Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.world import Consent
+from quarterdeck.model.world import Consent, RestorePoint
 from quarterdeck.planner.slots import slots
 from quarterdeck.sites.port import Leads, SitePort
 
@@ -81,13 +81,18 @@ def planner_settings(plane: ControlPlane) -> Settings:
 
 
 def consent_of(plane: ControlPlane) -> Consent:
-    """The user's consent about a lost quorum."""
+    """The user's consent to a new epoch."""
     spec = plane.spec
     automatic = spec.recovery is RecoveryPolicy.AUTOMATIC
     if spec.new_epoch is None:
         return Consent(automatic=automatic)
+    given = spec.new_epoch
+    restore = None
+    if given.restore is not None:
+        origin = BackupOrigin(store=given.restore.store, folder=given.restore.folder, epoch=given.restore.epoch)
+        restore = RestorePoint(origin=origin, revision=given.restore.revision)
     return Consent(
-        epoch=spec.new_epoch.epoch, even_if_others_live=spec.new_epoch.even_if_others_live, automatic=automatic
+        epoch=given.epoch, even_if_others_live=given.even_if_others_live, automatic=automatic, restore=restore
     )
 
 

@@ -1,4 +1,4 @@
-"""Steps for etcd clusters: founding, recording, removal, and a new epoch from the data of a survivor."""
+"""Steps for etcd clusters: founding, recording, removal, and new epochs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
-from quarterdeck.model.memory import MemberWord, Memory, Replica, Seed
+from quarterdeck.model.memory import BackupOrigin, Memory, Replica, Seed, SurvivorOrigin
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
 
@@ -174,38 +174,30 @@ class NoteQuorum(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeginEpoch(Note):
-    """Record that a new ``epoch`` of the cluster begins from the data of ``survivor``: replicas of the former epoch are
-    no longer used or started. The ``founder`` is the next replica that is placed. ``others``: the members that could
-    replace the survivor.
+    """Record that a new ``epoch`` of the cluster begins from ``origin``: replicas of the former epoch are no longer
+    used or started. The ``founder`` is the next replica that is placed. ``seen``: the last observed revision.
     """
 
     kind: ClassVar[str] = "begin-epoch"
     undoable: ClassVar[bool] = False
     shown: ClassVar[bool] = True
     epoch: int
-    survivor: str
+    origin: SurvivorOrigin | BackupOrigin
     founder: str
     revision: int
     seen: int
-    others: tuple[MemberWord, ...] = ()
 
     @property
     @override
     def words(self) -> str:
-        return f"begin epoch {self.epoch} of etcd from {self.survivor}, at etcd revision {self.revision:,}"
+        return f"begin epoch {self.epoch} of etcd from {self.origin}, at etcd revision {self.revision:,}"
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
         """Unchanged if the epoch has begun already. The events' cluster is founded again, empty."""
         if memory.epoch == self.epoch:
             return memory
-        seed = Seed(
-            survivor=self.survivor,
-            founder=self.founder,
-            revision=self.revision,
-            seen=self.seen,
-            others=self.others,
-        )
+        seed = Seed(origin=self.origin, founder=self.founder, revision=self.revision, seen=self.seen)
         return replace(
             memory,
             epoch=self.epoch,
@@ -222,16 +214,16 @@ class BeginEpoch(Note):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreMember(Step):
-    """Create the data of the founder of an epoch from that of the survivor, which stays unchanged."""
+    """Create the data of the founder of an epoch from its origin, which stays unchanged."""
 
     kind: ClassVar[str] = "restore-member"
     replica: str
-    survivor: str
+    origin: SurvivorOrigin | BackupOrigin
 
     @property
     @override
     def words(self) -> str:
-        return f"restore the data of {self.replica} from that of {self.survivor}"
+        return f"restore {self.replica} from {self.origin}"
 
     @property
     @override

@@ -1,22 +1,25 @@
-"""A lost quorum: with the user's consent a new epoch of the main cluster begins from the surviving data, and nothing of
-the former epoch ever serves again. The rest is an ordinary replacement of replicas.
+"""New epochs: with the user's consent the main cluster begins again, from a survivor after a lost quorum, or from a
+backup. Nothing of the former epoch ever serves again. The rest is an ordinary replacement of replicas.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Replica, Seed
+from quarterdeck.model.memory import Replica, Seed, SurvivorOrigin
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
-from quarterdeck.model.world import World
+from quarterdeck.model.world import RestorePoint, World
 from quarterdeck.planner import next_steps
+from quarterdeck.planner.machines import machine_for, no_machine
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.rules.volume_moves import may_return
-from quarterdeck.planner.survivors import Survivors, VoterFate, away, loss, survivors
+from quarterdeck.planner.survivors import Survivors, VoterFate, away, cut_off_majority, loss, survivors
 from quarterdeck.planner.view import View, view
 
 
@@ -41,8 +44,10 @@ _OVER = "it belongs to a former epoch of the cluster"
 
 
 def begin(view: View) -> RuleOutcome:
-    """A new epoch begins where the quorum is lost, and the user consents."""
+    """A new epoch begins where the user consents: after a lost quorum, or to restore a backup."""
     world = view.world
+    if world.consent.restore is not None and world.consent.epoch == world.memory.epoch + 1:
+        return _begin_from_backup(view, world.consent.restore)
     left = survivors(world)
     noted = _noted(view, left)
     if noted is not None:
@@ -58,11 +63,31 @@ def begin(view: View) -> RuleOutcome:
         site="",
         why=f"the quorum is lost, and {best.replica} has the most of the written data: {_told(left)}",
         epoch=world.memory.epoch + 1,
-        survivor=best.replica,
+        origin=SurvivorOrigin(replica=best.replica, others=left.words[1:]),
         founder=f"{record.site}-{world.memory.next_ordinal}",
         revision=best.revision,
         seen=world.memory.revision,
-        others=left.words[1:],
+    )
+    return RuleOutcome((step,))
+
+
+def _begin_from_backup(view: View, asked: RestorePoint) -> RuleOutcome:
+    """A restore begins whatever the present epoch does, unless that may go on serving where it cannot be stopped."""
+    world = view.world
+    cut_off = cut_off_majority(world)
+    if cut_off and not world.consent.even_if_others_live:
+        gone = world.command("restore", "--even-if-others-live")
+        what = f"{', '.join(cut_off)} to answer: they may still serve, and two epochs must never serve at once"
+        return RuleOutcome(waiting=(Wait(what, f"bring their machines back; if they are surely gone, see {gone}"),))
+    former = _reachable_place(view)
+    step = BeginEpoch(
+        site="",
+        why=f"the user restores etcd revision {asked.revision:,}",
+        epoch=world.memory.epoch + 1,
+        origin=asked.origin,
+        founder=f"{former.site if former is not None else view.heading}-{world.memory.next_ordinal}",
+        revision=asked.revision,
+        seen=world.memory.revision,
     )
     return RuleOutcome((step,))
 
@@ -73,7 +98,7 @@ def withdraw(view: View) -> RuleOutcome:
     """
     world = view.world
     epoch = world.memory.epoch + 1
-    if world.membership is None or world.consent.epoch != epoch:
+    if world.membership is None or world.consent.epoch != epoch or world.consent.restore is not None:
         return RuleOutcome()
     step = WithdrawConsent(site="", why="a quorum answers, so no new epoch is needed", epoch=epoch)
     return RuleOutcome((step,))
@@ -137,8 +162,8 @@ def advice(world: World) -> str:
     if left is None or not left.lost:
         return ""
     counted = f"{len(left.of(VoterFate.ALIVE))} of {len(left.fates)} voters are left"
-    if world.memory.seeding is not None:
-        counted = f"{world.memory.seeding.survivor} was lost, and with it the data for the new epoch"
+    if world.memory.seeding is not None and isinstance(world.memory.seeding.origin, SurvivorOrigin):
+        counted = f"{world.memory.seeding.origin.replica} was lost, and with it the data for the new epoch"
     if (wait := waits(world, left)) is not None:
         counted += f": waiting for {wait}"
     if back := may_return(view(world), left, said=True):
@@ -148,19 +173,22 @@ def advice(world: World) -> str:
 
 
 def seed(view: View) -> RuleOutcome:
-    """The founder of an epoch gets the data of the survivor, on the same machine, once the survivor has stopped: then
-    all that it has applied is in its database. No other step comes before that.
+    """The founder of an epoch gets its data once nothing of the former epoch runs where it can be reached: that of a
+    survivor, on the same machine (once it has stopped, all that it has applied is in its database), or that of a
+    backup. No other step comes before that.
     """
     world = view.world
     wanted = world.memory.seeding
     if wanted is None:
         return RuleOutcome()
-    survivor = world.memory.replica(wanted.survivor)
-    names = {each.name for each in world.memory.replicas}
-    if wanted.founder not in names:
-        return RuleOutcome((_placed(wanted, survivor),))
-    if not view.reachable(survivor):
-        return RuleOutcome(waiting=(next_steps.machine(world, survivor, ", because its data is needed"),))
+    if wanted.founder not in {each.name for each in world.memory.replicas}:
+        return _place_founder(view, wanted)
+    founder = world.memory.replica(wanted.founder)
+    source = founder
+    if isinstance(wanted.origin, SurvivorOrigin):
+        source = world.memory.replica(wanted.origin.replica)
+    if not view.reachable(source):
+        return RuleOutcome(waiting=(next_steps.machine(world, source, ", because its data is needed"),))
     running = [each for each in world.memory.replicas if world.memory.is_former(each) and _runs(view, each)]
     if running:
         stops = next_steps.status(world)
@@ -168,7 +196,7 @@ def seed(view: View) -> RuleOutcome:
             waiting=tuple(Wait(f"etcd of {each.name} to stop, and its apiserver", stops) for each in running)
         )
     why = f"a new epoch begins at etcd revision {wanted.revision:,}"
-    step = RestoreMember(site=survivor.site, why=why, replica=wanted.founder, survivor=survivor.name)
+    step = RestoreMember(site=founder.site, why=why, replica=wanted.founder, origin=wanted.origin)
     return RuleOutcome((step,), (Wait(f"the data of {wanted.founder}", next_steps.once(world, "it is copied")),))
 
 
@@ -178,15 +206,52 @@ def _runs(view: View, record: Replica) -> bool:
     return view.reachable(record) and any(view.unit(record, each) not in IDLE for each in writers)
 
 
-def _placed(wanted: Seed, survivor: Replica) -> PlaceReplica:
+def _place_founder(view: View, wanted: Seed) -> RuleOutcome:
+    """The founder is placed where the survivor is; from a backup, on a machine that a replica had before, or on any
+    free machine of a plane that has none.
+    """
+    if isinstance(wanted.origin, SurvivorOrigin):
+        survivor = view.world.memory.replica(wanted.origin.replica)
+        return RuleOutcome((_placed(wanted, survivor, f"it starts from {wanted.origin} on the same machine"),))
+    former = _reachable_place(view)
+    if former is not None:
+        return RuleOutcome((_placed(wanted, former, f"it starts from {wanted.origin}"),))
+    for slot in view.missing:
+        machine = machine_for(view.world, slot, ())
+        if machine is not None:
+            step = PlaceReplica(
+                site="",
+                why=f"it starts from {wanted.origin}",
+                replica=wanted.founder,
+                slot=replace(slot, zone=machine.zone),
+                machine=machine.name,
+                storage_class=view.world.storage_class,
+                revision=view.revision,
+            )
+            return RuleOutcome((step,))
+    return RuleOutcome(waiting=tuple(no_machine(view.world, slot) for slot in view.missing))
+
+
+def _reachable_place(view: View) -> Replica | None:
+    """The first replica whose machine answers and is not cordoned, preferably where the plane is heading."""
+    cordoned = {(each.site, each.name) for each in view.world.machines if each.cordoned}
+    usable = (
+        each
+        for each in view.world.memory.replicas
+        if view.reachable(each) and (each.site, each.machine) not in cordoned
+    )
+    return min(usable, key=lambda each: each.site != view.heading, default=None)
+
+
+def _placed(wanted: Seed, former: Replica, why: str) -> PlaceReplica:
     return PlaceReplica(
         site="",
-        why=f"it starts from the data of {survivor.name} on the same machine",
+        why=why,
         replica=wanted.founder,
-        slot=survivor.slot,
-        machine=survivor.machine,
-        storage_class=survivor.storage_class,
-        revision=survivor.revision,
+        slot=former.slot,
+        machine=former.machine,
+        storage_class=former.storage_class,
+        revision=former.revision,
     )
 
 

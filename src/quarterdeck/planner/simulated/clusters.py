@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import SurvivorOrigin
 from quarterdeck.model.steps.clusters import (
     BeginEpoch,
     DeleteKept,
@@ -47,11 +48,12 @@ def begun(truth: Truth, step: BeginEpoch) -> Truth:
 
 
 def restored(truth: Truth, step: RestoreMember) -> Truth:
-    """The founder has what the survivor has. Raises RefusedError."""
+    """The founder has what the survivor, or the backup, has. Raises RefusedError."""
     must_answer(truth, step.replica)
-    survivor = truth.replica(step.survivor)
-    if Component.ETCD in survivor.units or not survivor.data:
-        raise RefusedError(f"the data of {step.survivor} is in use, or gone")
+    if isinstance(step.origin, SurvivorOrigin):
+        survivor = truth.replica(step.origin.replica)
+        if Component.ETCD in survivor.units or not survivor.data:
+            raise RefusedError(f"{step.origin} is in use, or gone")
     return truth.with_replica(step.replica, replace(truth.replica(step.replica), data=True))
 
 

@@ -14,8 +14,8 @@ from typing import Generic, Self, TypeVar
 
 from typing_extensions import override
 
-from quarterdeck.errors import NotFound, PreconditionFailed
-from quarterdeck.model.units import Fence, Program
+from quarterdeck.errors import NotFound, PreconditionFailed, Unavailable
+from quarterdeck.model.units import Fence, Program, Volume
 from quarterdeck.sites.port import SitePort
 
 M = TypeVar("M")
@@ -75,6 +75,18 @@ class BaseSite(SitePort, Generic[M, C]):
     @abstractmethod
     async def _admitted(self, name: str) -> M:
         """``_reached``, for a change. Raises LeaseLost for an older fence."""
+
+    async def _volume_with_room(self, doing: str, machine: str, name: str, size: int) -> Volume:
+        """A volume that has room for that many more bytes. Raises NotFound, Unavailable."""
+        volume = next((each for each in await self.volumes(machine) if each.name == name), None)
+        if volume is None:
+            raise NotFound(doing, "there is no such volume")
+        free = await self.free_bytes(machine, volume.storage_class)
+        if free < size:
+            needed, left = (f"{count / 2**20:,.1f} MiB" for count in (size, free))
+            seen = f"{needed} are needed and {left} are free in storage class {volume.storage_class}"
+            raise Unavailable(doing, seen, "make room there")
+        return volume
 
     def _file_of(self, doing: str, program: Program) -> PurePosixPath:
         """The file of a program. Raises PreconditionFailed for one that is only an image."""

@@ -7,11 +7,11 @@ import secrets
 import sys
 
 from quarterdeck.errors import TimedOut, Unavailable
+from quarterdeck.linux import job_init
 from quarterdeck.model.capabilities import Job, JobResult, RoundTrip
 from quarterdeck.package import isolated
 from quarterdeck.sites.local.machine import LocalMachine
 from quarterdeck.sites.local.processes import JOB, kill_all
-from quarterdeck.sites.local.supervisor import job_init
 
 #: Seconds that its parent has to end it; a frozen machine does not.
 _ENDING = 2.0

@@ -46,7 +46,7 @@ from quarterdeck.sites.local.jobs import round_trip, run_job
 from quarterdeck.sites.local.limits import available_memory, require_limits
 from quarterdeck.sites.local.logs import last_lines
 from quarterdeck.sites.local.machine import LocalMachine
-from quarterdeck.sites.local.settings import LocalSiteSettings
+from quarterdeck.sites.local.settings import LocalSiteSettings, require_entry_name
 from quarterdeck.sites.local.site_files import site_number
 from quarterdeck.sites.local.supervisor.records import FILES, LOG, NICE
 from quarterdeck.sites.local.supervisor.unit_files import (
@@ -64,6 +64,7 @@ from quarterdeck.sites.local.supervisor.unit_files import (
     stage_watched,
     write_unit,
 )
+from quarterdeck.sites.local.volume_filling import VolumeFilling
 from quarterdeck.sites.port import Holds
 
 
@@ -236,6 +237,24 @@ class LocalSite(LocalFaults, Holds):
     async def search_volume(self, machine: str, name: str, wanted: Search) -> Found:
         await self._reached(machine)
         return await on_disk(machine, self._volumes(machine).search, name, wanted)
+
+    @override
+    async def fill_volume(self, machine: str, name: str, file: str, source: Path) -> PurePosixPath:
+        doing = f"filling volume {name} on machine {machine}"
+        require_entry_name(doing, file)
+        await self._admitted(machine)
+        size = await on_disk("this host", os.path.getsize, source)
+        volume = await self._volume_with_room(doing, machine, name, size)
+        filling = await on_disk(machine, VolumeFilling.begun, Path(volume.path), source)
+        try:
+            while await on_disk(machine, filling.step):
+                pass
+            await on_disk(machine, filling.sync)
+            await self._admitted(machine)
+            await on_disk(machine, filling.settle, file)
+        finally:
+            await on_disk(machine, filling.end)
+        return volume.path / file
 
     @override
     async def delete_volume(self, machine: str, name: str) -> None:

@@ -3,125 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import hashlib
-import io
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-import zstandard
+from typing_extensions import override
 
-from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
+from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import Origin, Program
-from quarterdeck.progress import Progress, Telling
-from quarterdeck.sites.ssh.connections import HostConnection
-from quarterdeck.sites.ssh.wire import parsing
-
-# Progress of programs on their way to hosts: one task for each host, as long as any is on its way there.
-
-
-@dataclass(slots=True, eq=False)
-class Delivery:
-    """One program. ``size``: bytes to send, None if unknown; ``come``: how many of them have arrived."""
-
-    program: str
-    size: int | None
-    come: int
-    _task: _Task
-    _before: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._before = self.come
-
-    @property
-    def moved(self) -> int:
-        """Bytes that were sent by this process: it may have resumed another one's transfer."""
-        return self.come - self._before
-
-    def advance(self, come: int) -> None:
-        """That many bytes have arrived."""
-        self.come = come
-        self._task.advance()
-
-
-@dataclass(slots=True, eq=False)
-class _Task:
-    name: str
-    progress: Progress
-    deliveries: list[Delivery] = field(default_factory=list)
-    ended: int = 0
-    failed: list[str] = field(default_factory=list)
-
-    def begin(self, program: str, size: int | None, come: int) -> Delivery:
-        made = Delivery(program, size, come, self)
-        first, before = not self.deliveries, self._size()
-        self.deliveries.append(made)
-        total = self._size()
-        if first:
-            self.progress.start(self.name, total)
-        elif total is not None and total != before:
-            self.progress.resize(self.name, total)
-        if come:
-            self.advance()
-        return made
-
-    def advance(self) -> None:
-        self.progress.advance(self.name, sum(each.come for each in self.deliveries))
-
-    def end(self, delivery: Delivery, *, well: bool) -> bool:
-        """Whether it was the last one."""
-        self.ended += 1
-        if not well:
-            self.failed.append(delivery.program)
-        if self.ended < len(self.deliveries):
-            return False
-        self.progress.finish(self.name, self._outcome())
-        return True
-
-    def _size(self) -> int | None:
-        sizes = [each.size for each in self.deliveries if each.size is not None]
-        return sum(sizes) if len(sizes) == len(self.deliveries) else None
-
-    def _outcome(self) -> str:
-        names = [each.program for each in self.deliveries]
-        words = names[0] if len(names) == 1 else f"{len(names)} programs"
-        if self._size() is not None:
-            words += f", {sum(each.moved for each in self.deliveries) / 1e6:.1f} MB"
-        return f"{words}; not all of {', '.join(self.failed)}" if self.failed else words
-
-
-class Deliveries:
-    """Those of one process."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._tasks: dict[str, _Task] = {}
-
-    @contextmanager
-    def on_the_way(self, task: str, program: str, size: int | None, come: int = 0) -> Iterator[Delivery]:
-        """A program is on its way for the block. ``task``: a description with the host."""
-        current = self._tasks.setdefault(task, _Task(task, self._progress))
-        delivery = current.begin(program, size, come)
-        well = False
-        try:
-            yield delivery
-            well = True
-        finally:
-            if current.end(delivery, well=well):
-                del self._tasks[task]
-
+from quarterdeck.progress import Telling
+from quarterdeck.sites.ssh.sending import PART_DEADLINE, Addressee, Deliveries, FileSender, Parcel, come_of, compressed
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
-#: Bytes that are sent at once, at first, and their bounds. Each part waits for its answer, and other requests to the
-#: host wait behind it: it should take about that many seconds.
-_PART, _LEAST, _MOST = 2**19, 2**17, 8 * 2**20
-_ABOUT = 1.0
-_DEADLINE = 120.0  # seconds, for one part and for decompressing
-_FETCHING = 1800.0
+_FETCHING = 1800.0  # seconds
 _NO_FETCHING = "let it reach that address, or send programs from here: fetchOnHost: false"
 
 
@@ -133,16 +30,53 @@ class _Packed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """A program and its target host. ``doing``: the action, as text; ``host``: its name for people; ``plane``: the
-    plane that needs it ("" for none).
-    """
+    """A program for a host. ``doing``: the action, as text; ``plane``: the plane that needs it ("" for none)."""
 
     doing: str
-    to: HostConnection
-    host: str
+    to: Addressee
     program: Program
     file: Path
     plane: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _ProgramParcel(Parcel):
+    """A program that was compressed as a whole."""
+
+    errand: Errand
+    digest: str
+    packed: _Packed
+
+    @property
+    @override
+    def name(self) -> str:
+        return self.errand.program.name
+
+    @property
+    @override
+    def size(self) -> int:
+        return len(self.packed.content)
+
+    @override
+    async def come(self) -> int | None:
+        return await _come(self.errand, self._words)
+
+    @override
+    async def put(self, at: int, size: int) -> int:
+        part = self.packed.content[at : at + size]
+        await self._ask("program-part", *self._words, str(at), body=part)
+        return len(part)
+
+    @override
+    async def finish(self) -> None:
+        await self._ask("program-whole", *self._words, self.errand.to.at.packing)
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        return self.digest, self.name, self.packed.digest
+
+    async def _ask(self, *words: str, body: bytes = b"") -> None:
+        await self.errand.to.at.ask(*words, doing=self.errand.doing, deadline=PART_DEADLINE, body=body)
 
 
 @dataclass(slots=True, eq=False)
@@ -154,17 +88,17 @@ class Sender:
     origins: Callable[[Path], Origin | None] = lambda _file: None
     telling: Telling = field(default_factory=Telling)
     clock: Callable[[], float] = time.monotonic
-    _deliveries: Deliveries = field(init=False)
+    files: FileSender = field(init=False)
     _digests: dict[tuple[str, int, int], str] = field(default_factory=dict)
     _packed: dict[tuple[str, str], _Packed] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._deliveries = Deliveries(self.telling.progress)
+        self.files = FileSender(Deliveries(self.telling.progress), self.clock)
 
     async def install(self, errand: Errand, *, fetch: bool = False) -> PurePosixPath:
         """Install a file of this host on that one; ``fetch``: it downloads released ones. Raises Unavailable."""
-        digest, to = await self._digest(errand.doing, errand.file), errand.to
+        digest, to = await self.digest(errand.doing, errand.file), errand.to.at
         async with to.locks[f"program {digest}"]:
             if f"program {digest}" not in to.known:
                 origin = await asyncio.to_thread(self.origins, errand.file) if fetch else None
@@ -178,68 +112,42 @@ class Sender:
     async def _fetched(self, errand: Errand, digest: str, origin: Origin) -> None:
         """The host downloads the release. The result must be the file that this host has."""
         doing, name = errand.doing, errand.program.name
-        if await self._come(errand, (digest, name, digest)) is None:
+        if await _come(errand, (digest, name, digest)) is None:
             return
         size = (await asyncio.to_thread(errand.file.stat)).st_size
         words = (digest, name, str(size), origin.digest or "-")
         body = f"{origin.url}\n{origin.member}\n".encode()
-        await self._announce(errand, f"host {errand.host} fetches {name}")
+        await self._announce(errand, f"host {errand.to.host} fetches {name}")
         try:
-            with self._deliveries.on_the_way(f"host {errand.host} fetches", name, None):
-                await errand.to.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
+            with self.files.deliveries.on_the_way(f"host {errand.to.host} fetches", name, None):
+                await errand.to.at.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
         except (Unavailable, PreconditionFailed) as error:
             raise type(error)(doing, error.seen, error.next_step or _NO_FETCHING) from error
 
     async def _sent(self, errand: Errand, digest: str) -> None:
-        doing, to, name = errand.doing, errand.to, errand.program.name
-        if await self._come(errand, (digest, name, digest)) is None:
+        doing, to = errand.doing, errand.to.at
+        if await _come(errand, (digest, errand.program.name, digest)) is None:
             return  # without compressing it, which takes longer than all else
         # The compression depends on what the host supports, which it has reported by now.
         packed = await self._pack(doing, errand.file, digest, to.packing)
-        words, whole = (digest, name, packed.digest), len(packed.content)
-        come = await self._come(errand, words)
+        parcel = _ProgramParcel(errand, digest, packed)
+        come = await parcel.come()
         if come is None:
             return
-        if come > whole:
+        if come > parcel.size:
             raise Unavailable(
-                doing, f"{come} bytes of {whole} have come", "remove /var/lib/quarterdeck/programs/.part-* there"
+                doing, f"{come} bytes of {parcel.size} have come", "remove /var/lib/quarterdeck/programs/.part-* there"
             )
-        await self._announce(errand, f"sending {name} to host {errand.host} ({whole / 1e6:.1f} MB)")
-        with self._deliveries.on_the_way(f"sending to {errand.host}", name, whole, come) as delivery:
-            async with to.locks["sending"]:  # one after the other: they share the connection
-                if await self._sent_parts(errand, words, packed, delivery):
-                    await to.ask("program-whole", *words, to.packing, doing=doing, deadline=_DEADLINE)
-
-    async def _sent_parts(self, errand: Errand, words: tuple[str, ...], packed: _Packed, delivery: Delivery) -> bool:
-        """Whether all parts have arrived; not where another process was faster."""
-        size = _PART
-        while (come := delivery.come) < len(packed.content):
-            part, since = packed.content[come : come + size], self.clock()
-            try:
-                part_of = (*words, str(come))
-                await errand.to.ask("program-part", *part_of, doing=errand.doing, deadline=_DEADLINE, body=part)
-                come += len(part)
-            except Conflict:  # another process sends it as well
-                seen = await self._come(errand, words)
-                if seen is None:
-                    return False
-                come = seen
-            delivery.advance(come)
-            faster = _ABOUT / max(self.clock() - since, 0.001)
-            size = round(min(_MOST, max(_LEAST, size * min(2.0, max(0.5, faster)))))
-        return True
-
-    async def _come(self, errand: Errand, words: tuple[str, ...]) -> int | None:
-        """How many bytes of a compressed program have arrived; None where it is complete."""
-        said = await errand.to.ask("program", *words, doing=errand.doing, deadline=_DEADLINE)
-        with parsing(errand.doing, said) as text:
-            return None if text.strip() == "there" else int(text)
+        words = f"sending {parcel.name} to host {errand.to.host} ({parcel.size / 1e6:.1f} MB)"
+        await self._announce(errand, words)
+        await self.files.send(parcel, errand.to, come)
 
     async def _announce(self, errand: Errand, words: str) -> None:
         if errand.plane:
             await self.telling.event(errand.plane, words)
 
-    async def _digest(self, doing: str, file: Path) -> str:
+    async def digest(self, doing: str, file: Path) -> str:
+        """The SHA-256 of a file of this host. Raises Unavailable."""
         try:
             seen = await asyncio.to_thread(file.stat)
             key = (str(file), seen.st_mtime_ns, seen.st_size)
@@ -259,16 +167,15 @@ class Sender:
             return self._packed[digest, packing]
 
 
+async def _come(errand: Errand, words: tuple[str, ...]) -> int | None:
+    """How many bytes of a compressed program have arrived; None where it is complete."""
+    said = await errand.to.at.ask("program", *words, doing=errand.doing, deadline=PART_DEADLINE)
+    return come_of(errand.doing, said)
+
+
 def _pack(file: Path, packing: str) -> _Packed:
     """The same bytes each time, so that a transfer can be resumed."""
-    content = file.read_bytes()
-    if packing == "zstd":
-        packed = zstandard.ZstdCompressor(level=3).compress(content)
-    else:
-        out = io.BytesIO()
-        with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1, mtime=0) as stream:
-            stream.write(content)
-        packed = out.getvalue()
+    packed = compressed(file.read_bytes(), packing)
     return _Packed(hashlib.sha256(packed).hexdigest(), packed)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import os
 import statistics
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ from quarterdeck.errors import (
     TimedOut,
     Unavailable,
 )
+from quarterdeck.files import on_disk
 from quarterdeck.model.capabilities import (
     ClockOffset,
     DiskSync,
@@ -56,7 +59,9 @@ from quarterdeck.sites.ssh.hosts import SshHost, SshSettings
 from quarterdeck.sites.ssh.limits import require_instances
 from quarterdeck.sites.ssh.looks import read_look, read_volumes
 from quarterdeck.sites.ssh.programs import Errand, Sender, is_program
+from quarterdeck.sites.ssh.sending import Addressee
 from quarterdeck.sites.ssh.unit_archive import UNITS, WEIGHT, files_archive, kept_record, unit_archive, whose
+from quarterdeck.sites.ssh.volume_files import VolumeParcel
 from quarterdeck.sites.ssh.wire import parsing
 
 T = TypeVar("T")
@@ -101,8 +106,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
             raise Unavailable(doing, f"{path} is not a program")
         errand = Errand(
             doing=doing,
-            to=self._hosts.at(host.login),
-            host=f"{host.name} of {self.name}",
+            to=self._addressee(host),
             program=program,
             file=Path(path),
             plane=self._fence.plane if self._fence is not None else "",
@@ -265,6 +269,31 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         if self.reattachable:
             await self._delete_attached(host, name)
         await self._ask(host, "delete", name, *self._local_roots(host), doing=doing, deadline=_DELETE)
+
+    @override
+    async def fill_volume(self, machine: str, name: str, file: str, source: Path) -> PurePosixPath:
+        host, doing = self.host(machine), f"filling volume {name} on machine {machine}"
+        to = self._addressee(host)
+        parcel = VolumeParcel(
+            doing=doing,
+            to=to.at,
+            ask=partial(self._ask, host),
+            volume=name,
+            file=file,
+            source=source,
+            digest=await self._sender.digest(doing, source),
+            length=await on_disk("this host", os.path.getsize, source),
+            roots=self._roots(host),
+        )
+        async with to.at.locks[f"volume {name}"]:
+            come = await parcel.come()
+            volume = await self._volume_with_room(doing, machine, name, 0 if come is None else parcel.size - come)
+            if come is not None:
+                await self._sender.files.send(parcel, to, come)
+        return volume.path / file
+
+    def _addressee(self, host: SshHost) -> Addressee:
+        return Addressee(at=self._hosts.at(host.login), host=f"{host.name} of {self.name}")
 
     @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:

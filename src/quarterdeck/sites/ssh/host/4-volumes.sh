@@ -71,8 +71,7 @@ ask_search() {  # NAME FILES SINCE MOST CLASS=PATH...; with lines to look for: t
     [[ " $ACCOUNTS " == *" $owner "* ]] || owner=quarterdeck-etcd
     # not as root: whoever may write there may have put a link in its place by now
     # shellcheck disable=SC2016 # that bash is to expand it
-    setpriv --reuid="$owner" --regid="$owner" --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all -- \
-      bash -c 'grep -haF -f - -- "$1" || [ $? -eq 1 ]' search "$FOUND/$file" < "$BODY" ||
+    as_user "$owner" bash -c 'grep -haF -f - -- "$1" || [ $? -eq 1 ]' search "$FOUND/$file" < "$BODY" ||
       fail $UNAVAILABLE "$FOUND/$file cannot be read"
   done < <(searched '%f\0' | sort -z) | tail -c $((most + 1)) | gzip | base64 -w 0 || exit
   [ -z "$(comm -23 <(sort <<< "$before") <(searched '%i\n' | sort))" ] || fail $UNAVAILABLE "files were renamed while they were read"

@@ -1,0 +1,61 @@
+"""The backups of a plane."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from quarterdeck.api.base import Model
+from quarterdeck.api.names import shortened
+from quarterdeck.api.schema import ONCE, InSchema
+from quarterdeck.api.values import AbsolutePath, Seconds
+
+_STORES = ("file:///", "s3://", "gs://", "az://")
+_RECIPIENT = r"^age1[02-9ac-hj-np-z]{58}$"
+
+
+def _store(url: str) -> str:
+    if not url.startswith(_STORES) or url in _STORES:
+        raise ValueError(
+            f"{shortened(url)} is not the URL of a backup store, such as file:///mnt/backups or s3://bucket"
+        )
+    return url.rstrip("/")
+
+
+BackupStoreUrl = Annotated[str, AfterValidator(_store), InSchema({"pattern": "^(file:///|s3://|gs://|az://)."})]
+Recipient = Annotated[str, Field(pattern=_RECIPIENT)]
+
+
+class BackupRetention(Model):
+    """How many full backups are kept. What is needed to restore a kept moment is never deleted."""
+
+    #: The newest ones.
+    last: Annotated[int, Field(ge=1, le=1000)] = 3
+    #: The newest of each of so many hours.
+    hourly: Annotated[int, Field(ge=0, le=1000)] = 0
+    #: The newest of each of so many days.
+    daily: Annotated[int, Field(ge=0, le=1000)] = 7
+    #: The newest of each of so many weeks.
+    weekly: Annotated[int, Field(ge=0, le=1000)] = 4
+    #: The time for which any moment can be restored.
+    continuous: Annotated[Seconds, Field(ge=0)] = 86_400.0
+
+
+class BackupSettings(Model):
+    """Continuous backups of the plane, which the manager takes."""
+
+    #: Whether backups are taken.
+    enabled: bool = True
+    #: The backup store: `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`;
+    #: without it, the folder `backups` of the home.
+    store: BackupStoreUrl | None = None
+    #: A file on this host with options of the store as lines `NAME=VALUE`, such as `region`, `endpoint`,
+    #: `access_key_id` and `secret_access_key`. Options that are missing come from the environment of the manager.
+    options_file: AbsolutePath | None = None
+    #: Public keys of age that can decrypt the backups besides the key of the home.
+    recipients: Annotated[tuple[Recipient, ...], ONCE] = ()
+    #: How many backups are kept.
+    retention: BackupRetention = BackupRetention()
+    #: Whether the events' etcd is backed up too, where there is one.
+    events: bool = False

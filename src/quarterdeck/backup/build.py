@@ -1,0 +1,203 @@
+"""A database of etcd out of a chain: a full backup, and the increments behind it up to one revision.
+
+Nothing of it is ever whole in memory. What is read is checked by the hashes of the chain, by age and zstd, by the hash
+that etcd puts behind a snapshot, and by the revisions themselves; the file gets its name only after all of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from quarterdeck.backup.chain import Full, Increments, Moment, ObjectReference, verified
+from quarterdeck.backup.database import CHECKSUM_BYTES, advance, newest_revision
+from quarterdeck.backup.making import made_beside, require_room
+from quarterdeck.backup.objects.port import ObjectStore
+from quarterdeck.backup.records import Increment, decode
+from quarterdeck.backup.sealing import Identities, damaged, unseal
+from quarterdeck.errors import Corrupt, NotFound
+from quarterdeck.files import file_errors, sync_folder
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltDatabase:
+    """A database that was built. ``objects`` of ``stored_bytes`` in all were read and checked for it."""
+
+    path: Path
+    revision: int
+    size_bytes: int
+    objects: int
+    stored_bytes: int
+
+
+async def build(store: ObjectStore, moment: Moment, identities: Identities, target: Path) -> BuiltDatabase:
+    """Build the database of a moment at ``target`` (0600), in place of what is there.
+
+    ``target`` is whole and on the disk when this returns. Until then there is a file ``.NAME.made`` beside it, which is
+    removed if this fails or is cancelled, and used up by the next build if this process is killed.
+
+    Raises Corrupt for what is damaged, missing or of another chain, PreconditionFailed for a key that does not open it
+    and for a disk without room, Conflict where another process builds the same file, Unavailable for a store that does
+    not answer and for errors of the file system.
+    """
+    doing = f"building {target} from the backup at {store.address}"
+    with file_errors(doing):
+        await asyncio.to_thread(require_room, target.parent, _expected_bytes(moment), doing)
+        with made_beside(target, doing) as made:
+            await write_moment(store, moment, identities, made)
+            await asyncio.to_thread(made.rename, target)
+        await asyncio.to_thread(sync_folder, target.parent)
+        stored = [moment.full.stored, *(each.stored for each in moment.increments)]
+        size = (await asyncio.to_thread(target.stat)).st_size
+    return BuiltDatabase(target, moment.revision, size, len(stored), sum(each.size_bytes for each in stored))
+
+
+async def write_moment(store: ObjectStore, moment: Moment, identities: Identities, path: Path) -> None:
+    """Write the database of a moment into a file, and wait until it is on the disk. If this fails, what the file has
+    must not be used. Raises as ``build`` does, and OSError.
+    """
+    await _write_full(store, moment.full, identities, path)
+    if moment.increments:
+        await _advance(store, moment, identities, path)
+
+
+async def read_increment(store: ObjectStore, of: Increments, identities: Identities) -> Increment:
+    """The increment that an object is. Raises Corrupt where it is not the one that the chain names."""
+    name = of.stored.name
+    async with opened(store, of.stored, identities) as parts:
+        content = b"".join([part async for part in parts])
+    try:
+        increment = await asyncio.to_thread(decode, content)
+    except Corrupt as error:
+        raise damaged(name, error.seen) from error
+    if (increment.first, increment.last) != (of.first, of.last):
+        seen = f"it has revisions {increment.first} to {increment.last}, and the chain names {of.first} to {of.last}"
+        raise damaged(name, seen)
+    return increment
+
+
+@asynccontextmanager
+async def opened(
+    store: ObjectStore, reference: ObjectReference, identities: Identities
+) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+    """The content of an object, part by part, for the block; at its end it is known to be what was stored."""
+    async with (
+        aclosing(store.stream(reference.name)) as stored,
+        aclosing(verified(stored, reference)) as checked,
+        aclosing(unseal(checked, identities, reference.name)) as content,
+    ):
+        try:
+            yield content
+        except NotFound as error:
+            raise damaged(reference.name, "it is missing") from error
+
+
+def _expected_bytes(moment: Moment) -> int:
+    """How large the file is at least: what is stored is compressed."""
+    full = max(moment.full.database_bytes, moment.full.stored.size_bytes)
+    return full + sum(each.stored.size_bytes for each in moment.increments)
+
+
+async def _write_full(store: ObjectStore, full: Full, identities: Identities, path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        snapshot = _Snapshot(file, full.stored.name)
+        async with opened(store, full.stored, identities) as parts:
+            async for part in parts:
+                await asyncio.to_thread(snapshot.write, part)
+        await asyncio.to_thread(snapshot.end)
+    newest = await asyncio.to_thread(newest_revision, path)
+    if newest != full.revision:
+        raise damaged(full.stored.name, f"it has revision {newest}, and the chain names revision {full.revision}")
+
+
+class _Snapshot:
+    """A snapshot of etcd on its way into a file: its last 32 bytes are the SHA-256 of all others, and left out."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file, self._name = file, name
+        self._digest = hashlib.sha256()
+        self._held = b""
+
+    def write(self, part: bytes) -> None:
+        whole = self._held + part
+        data, self._held = whole[:-CHECKSUM_BYTES], whole[-CHECKSUM_BYTES:]
+        self._digest.update(data)
+        left = memoryview(data)
+        while left:
+            left = left[self._file.write(left) :]
+
+    def end(self) -> None:
+        if self._held != self._digest.digest():
+            raise damaged(self._name, "the hash that etcd put behind this snapshot is not that of its content")
+        os.fsync(self._file.fileno())
+
+
+async def _advance(store: ObjectStore, moment: Moment, identities: Identities, path: Path) -> None:
+    """Apply the increments in a thread, while the next one is read. The thread has ended when this returns."""
+
+    async def read(of: Increments) -> Increment:
+        return await read_increment(store, of, identities)
+
+    ahead = _Ahead(moment.increments, read)
+    applying = asyncio.ensure_future(asyncio.to_thread(advance, path, ahead, moment.revision))
+    try:
+        await asyncio.shield(applying)
+    finally:
+        ahead.stop()
+        while not (applying.done() and ahead.reading.done()):
+            try:
+                await asyncio.wait({applying, ahead.reading})
+            except asyncio.CancelledError:
+                continue  # this is being cancelled already, and both are about to end
+        if not applying.cancelled():
+            applying.exception()  # it is raised above, or was caused by the end of reading
+
+
+_Coming: TypeAlias = Increment | Exception | None
+
+
+class _Ahead:
+    """Increments for a thread that applies them; the event loop reads one ahead."""
+
+    def __init__(self, wanted: Sequence[Increments], read: Callable[[Increments], Awaitable[Increment]]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[_Coming] = asyncio.Queue(1)
+        self._asked: Future[_Coming] | None = None
+        self._stopped = False
+        self.reading = asyncio.ensure_future(self._read(wanted, read))
+
+    def __iter__(self) -> Iterator[Increment]:
+        """For the thread. Raises what reading raised, and CancelledError (of futures) after ``stop``."""
+        while True:
+            self._asked = asyncio.run_coroutine_threadsafe(self._queue.get(), self._loop)
+            if self._stopped:
+                self._asked.cancel()
+            coming = self._asked.result()
+            if isinstance(coming, Exception):
+                raise coming
+            if coming is None:
+                return
+            yield coming
+
+    def stop(self) -> None:
+        """Read nothing more, and have the thread end where it waits for an increment."""
+        self._stopped = True
+        self.reading.cancel()
+        if self._asked is not None:
+            self._asked.cancel()
+
+    async def _read(self, wanted: Sequence[Increments], read: Callable[[Increments], Awaitable[Increment]]) -> None:
+        try:
+            for each in wanted:
+                await self._queue.put(await read(each))
+        except Exception as error:  # noqa: BLE001 - the thread raises it
+            await self._queue.put(error)
+        else:
+            await self._queue.put(None)

@@ -1,0 +1,177 @@
+"""What is in a database of etcd, read without etcd: its keys at one revision, and how those of two databases differ.
+
+A database has its rows in the order of their revisions, not of their keys. So the newest row of each key is noted
+first, in a temporary file of SQLite: names and hashes of keys, and no values. Memory is bounded by its cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from typing_extensions import override
+
+from quarterdeck.backup.bolt.file import BoltFile
+from quarterdeck.backup.database import KEYS, compacted_revision, newest_of
+from quarterdeck.backup.records import is_deletion, name_of, revision_of, stored_key
+from quarterdeck.errors import NotFound
+from quarterdeck.etcd.facts import KeyValue
+
+#: Where kube-apiserver stores its objects (``--etcd-prefix``).
+PREFIX = "/registry"
+#: KiB that SQLite keeps in memory.
+_CACHE_KB = 16_000
+_HASH_BYTES = 16
+
+
+def keys_at(path: Path, *, prefix: bytes = b"", revision: int = 0) -> Iterator[KeyValue]:
+    """The keys below ``prefix`` that a database has at ``revision`` (0: its newest), in order.
+
+    Raises NotFound for a revision that it does not have, Corrupt, and OSError.
+    """
+    with BoltFile(path) as file, closing(_noted(file, prefix, revision, lambda row, _: row)) as noted:
+        for (row,) in noted.execute("SELECT said FROM keys ORDER BY name"):
+            stored = file.get(KEYS, row)
+            assert stored is not None, row  # it was read before, and nothing was written
+            yield stored_key(stored)
+
+
+def count_keys(path: Path, *, prefix: bytes = b"", revision: int = 0) -> int:
+    """How many keys ``keys_at`` has."""
+    with BoltFile(path) as file, closing(_noted(file, prefix, revision, lambda row, _: row)) as noted:
+        return int(noted.execute("SELECT count(*) FROM keys").fetchone()[0])
+
+
+class DifferenceKind(StrEnum):
+    """What differs between two databases."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDifference:
+    """A key that two databases do not have alike."""
+
+    kind: DifferenceKind
+    key: bytes
+
+
+def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[KeyDifference]:
+    """What is added, removed or changed from one database to another one, at their newest revisions, in the order of
+    the keys. A key that was written again with the same value is not changed. Raises as ``keys_at`` does.
+    """
+    with (
+        BoltFile(before) as old_file,
+        BoltFile(after) as new_file,
+        closing(_noted(old_file, prefix, 0, _value_hash)) as old,
+        closing(_noted(new_file, prefix, 0, _value_hash)) as new,
+    ):
+        query = "SELECT name, said FROM keys ORDER BY name"
+        olds, news = old.execute(query), new.execute(query)
+        was, now = olds.fetchone(), news.fetchone()
+        while was is not None or now is not None:
+            if now is None or (was is not None and was[0] < now[0]):
+                yield KeyDifference(DifferenceKind.REMOVED, was[0])
+                was = olds.fetchone()
+            elif was is None or now[0] < was[0]:
+                yield KeyDifference(DifferenceKind.ADDED, now[0])
+                now = news.fetchone()
+            else:
+                if was[1] != now[1]:
+                    yield KeyDifference(DifferenceKind.CHANGED, now[0])
+                was, now = olds.fetchone(), news.fetchone()
+
+
+def _noted(file: BoltFile, prefix: bytes, revision: int, said: Callable[[bytes, bytes], bytes]) -> sqlite3.Connection:
+    """The keys below a prefix at a revision, each with what ``said`` makes of its row: of its key and its value."""
+    to = _checked(file, revision)
+    noted = sqlite3.connect("", isolation_level=None)  # a temporary file that nobody else can open
+    try:
+        noted.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+        noted.execute("PRAGMA journal_mode = OFF")
+        noted.execute("CREATE TABLE keys (name BLOB PRIMARY KEY, said BLOB) WITHOUT ROWID")
+        noted.execute("BEGIN")
+        for row, stored in file.rows(KEYS):
+            if revision_of(row) > to:
+                break
+            name = name_of(stored)
+            if not name or not name.startswith(prefix):
+                continue
+            if is_deletion(row):
+                noted.execute("DELETE FROM keys WHERE name = ?", (name,))
+            else:
+                noted.execute("INSERT OR REPLACE INTO keys VALUES (?, ?)", (name, said(row, stored)))
+        noted.execute("COMMIT")
+    except BaseException:
+        noted.close()
+        raise
+    return noted
+
+
+def _checked(file: BoltFile, revision: int) -> int:
+    newest, oldest = newest_of(file), compacted_revision(file)
+    if not revision:
+        return newest
+    if not oldest <= revision <= newest:
+        seen = f"it has revisions {max(oldest, 1):,} to {newest:,}"
+        raise NotFound(f"looking for revision {revision:,} in a database of etcd", seen, "choose one of these")
+    return revision
+
+
+def _value_hash(_: bytes, stored: bytes) -> bytes:
+    return hashlib.blake2b(stored_key(stored).value, digest_size=_HASH_BYTES).digest()
+
+
+# Keys of kube-apiserver.
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePath:
+    """The object that a key of kube-apiserver is. ``namespace`` is "" for objects without one; ``group`` is "" for
+    resources that are built in, whose keys do not say it.
+    """
+
+    group: str
+    resource: str
+    namespace: str
+    name: str
+
+    @override
+    def __str__(self) -> str:
+        kind = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+#: What kube-apiserver calls resources in its keys, where that is not their name (kubernetes: pkg/registry/core/rest).
+_RESOURCES = {
+    "minions": "nodes",
+    "controllers": "replicationcontrollers",
+    "ingress": "ingresses",
+    "services/specs": "services",
+    "services/endpoints": "endpoints",
+}
+
+
+def resource_path(key: bytes, *, prefix: str = PREFIX) -> ResourcePath | None:
+    """The object of a key below ``prefix``; None for a key of another kind."""
+    text = key.decode(errors="replace")
+    if not text.startswith(f"{prefix}/"):
+        return None
+    words = text[len(prefix) + 1 :].split("/")
+    group = words.pop(0) if "." in words[0] else ""
+    if words[:2] in (["services", "specs"], ["services", "endpoints"]):
+        words[:2] = ["/".join(words[:2])]
+    match words:
+        case [resource, name] if resource and name:
+            return ResourcePath(group, _RESOURCES.get(resource, resource), "", name)
+        case [resource, namespace, name] if resource and namespace and name:
+            return ResourcePath(group, _RESOURCES.get(resource, resource), namespace, name)
+        case _:
+            return None

@@ -1,0 +1,61 @@
+"""Files in the making: each is one process's alone, and what a killed process left is used up by the next one."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from quarterdeck.errors import Conflict, PreconditionFailed
+
+#: Bytes that stay free on a disk.
+_SPARE = 16 << 20
+
+
+@contextmanager
+def made_beside(path: Path, doing: str) -> Iterator[Path]:
+    """An empty file (0600) beside ``path`` for the block, to be renamed to it. It is removed if it was not.
+
+    Raises Conflict where another process has it, and OSError.
+    """
+    made = path.with_name(f".{path.name}.made")
+    descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if not _locked(descriptor) or not _is(made, descriptor):
+            raise Conflict(doing, f"another process is at it: it has {made}", "wait until it has ended")
+        os.fchmod(descriptor, 0o600)
+        os.ftruncate(descriptor, 0)
+        try:
+            yield made
+        finally:
+            if _is(made, descriptor):
+                made.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def require_room(folder: Path, size: int, doing: str) -> None:
+    """Raises PreconditionFailed where a disk has not so many bytes free, and OSError."""
+    free = shutil.disk_usage(folder).free
+    if free < size + _SPARE:
+        seen = f"{free >> 20} MiB are free on the disk of {folder}, and it takes {(size + _SPARE) >> 20} MiB"
+        raise PreconditionFailed(doing, seen, "make room on that disk, or choose another folder")
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """Whether the open file still has this name."""
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

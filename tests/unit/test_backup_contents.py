@@ -1,0 +1,113 @@
+"""What is in a database, and how two of them differ."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.databases import database, history
+
+from quarterdeck.backup.contents import (
+    DifferenceKind,
+    ResourcePath,
+    count_keys,
+    differences,
+    keys_at,
+    resource_path,
+)
+from quarterdeck.errors import NotFound
+
+WRITES: list[Mapping[str, bytes | None]] = [
+    {"/registry/pods/a/1": b"one", "/registry/pods/b/1": b"two"},
+    {"/registry/minions/n1": b"node"},
+    {"/registry/pods/a/1": None},
+    {"/registry/pods/a/2": b"three", "/registry/minions/n1": b"node again"},
+    {"/registry/pods/a/1": b"back"},
+]
+
+
+def read(path: Path, prefix: bytes = b"", revision: int = 0) -> dict[str, bytes]:
+    return {each.key.decode(): each.value for each in keys_at(path, prefix=prefix, revision=revision)}
+
+
+def test_a_database_is_read_at_any_revision_and_below_any_prefix(tmp_path: Path) -> None:
+    path = database(tmp_path / "db", history(WRITES))
+    state: dict[str, bytes] = {}
+    for revision, write in enumerate(WRITES, 2):
+        state |= {name: value for name, value in write.items() if value is not None}
+        state = {name: value for name, value in state.items() if write.get(name, b"") is not None}
+        assert read(path, revision=revision) == state
+        assert [*read(path, revision=revision)] == sorted(state)
+        pods = {name: value for name, value in state.items() if name.startswith("/registry/pods/")}
+        assert read(path, b"/registry/pods/", revision) == pods
+        assert count_keys(path, prefix=b"/registry/pods/", revision=revision) == len(pods)
+    assert read(path) == state
+
+
+def test_a_large_database_is_read_in_order(tmp_path: Path) -> None:
+    lots = random.Random(3)
+    writes = [{f"/k/{lots.randrange(500)}": lots.randbytes(lots.randrange(3000))} for _ in range(2000)]
+    path = database(tmp_path / "db", history(writes))
+    expected = {name: value for each in writes for name, value in each.items()}
+    assert read(path) == expected
+    assert [*read(path)] == sorted(expected)
+
+
+@pytest.mark.parametrize("revision", [4, 7])
+def test_a_revision_that_it_does_not_have_is_refused(tmp_path: Path, revision: int) -> None:
+    compacted = (5).to_bytes(8, "big") + b"_" + bytes(8)
+    path = database(tmp_path / "db", history(WRITES), {b"meta": {b"finishedCompactRev": compacted}})
+    assert read(path, revision=5)
+    with pytest.raises(NotFound, match="it has revisions 5 to 6"):
+        read(path, revision=revision)
+
+
+def test_a_row_without_a_key_is_none(tmp_path: Path) -> None:
+    """What ``etcdutl snapshot restore --bump-revision`` writes."""
+    path = database(tmp_path / "db", history([*WRITES, {"": b""}]))
+    assert "" not in read(path)
+
+
+def test_two_databases_differ_by_what_was_added_removed_and_changed(tmp_path: Path) -> None:
+    before = database(tmp_path / "before", history(WRITES))
+    more: list[Mapping[str, bytes | None]] = [
+        {"/registry/pods/a/1": None, "/registry/pods/0": b"new", "/registry/minions/n1": b"node again"},
+        {"/registry/pods/b/1": b"changed", "/registry/zz": b"last"},
+    ]
+    after = database(tmp_path / "after", history([*WRITES, *more]))
+    assert [(each.kind, each.key) for each in differences(before, after)] == [
+        (DifferenceKind.ADDED, b"/registry/pods/0"),
+        (DifferenceKind.REMOVED, b"/registry/pods/a/1"),
+        (DifferenceKind.CHANGED, b"/registry/pods/b/1"),
+        (DifferenceKind.ADDED, b"/registry/zz"),
+    ]
+    assert [each.kind for each in differences(after, before, prefix=b"/registry/z")] == [DifferenceKind.REMOVED]
+    assert not [*differences(before, before)]
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "text"),
+    [
+        ("pods/ns/p", ResourcePath("", "pods", "ns", "p"), "pods ns/p"),
+        ("minions/n1", ResourcePath("", "nodes", "", "n1"), "nodes n1"),
+        ("services/specs/ns/s", ResourcePath("", "services", "ns", "s"), "services ns/s"),
+        ("services/endpoints/ns/s", ResourcePath("", "endpoints", "ns", "s"), "endpoints ns/s"),
+        ("clusterroles/system:node", ResourcePath("", "clusterroles", "", "system:node"), "clusterroles system:node"),
+        ("example.com/things/ns/t", ResourcePath("example.com", "things", "ns", "t"), "things.example.com ns/t"),
+        ("example.com/things/t", ResourcePath("example.com", "things", "", "t"), "things.example.com t"),
+    ],
+)
+def test_a_key_is_an_object(key: str, path: ResourcePath, text: str) -> None:
+    found = resource_path(f"/registry/{key}".encode())
+    assert found == path
+    assert str(found) == text
+    assert resource_path(f"/elsewhere/{key}".encode(), prefix="/elsewhere") == path
+    assert resource_path(f"/elsewhere/{key}".encode()) is None
+
+
+@pytest.mark.parametrize("key", ["", "pods", "pods/", "pods//p", "a/b/c/d", "example.com", "services/specs"])
+def test_a_key_of_another_kind_is_no_object(key: str) -> None:
+    found = resource_path(f"/registry/{key}".encode())
+    assert found is None or key == "services/specs"
