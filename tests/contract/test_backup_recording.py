@@ -26,7 +26,7 @@ from quarterdeck.backup.folding import fold
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.objects.stores import open_store
 from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import FullReason, Pace
+from quarterdeck.backup.recording import FullReason, RecordingPace
 from quarterdeck.backup.records import decode
 from quarterdeck.backup.sealing import Identities, Recipients, unseal
 from quarterdeck.backup.spool import Spool
@@ -70,7 +70,7 @@ class Backup:
             scratch=self.folder / "scratch",
             told=self.told,
             now=_now,
-            pace=Pace(flush_seconds=0.05, pulse_seconds=0.2),
+            pace=RecordingPace(flush_seconds=0.05, pulse_seconds=0.2),
         )
 
     async def database(self, moment: Moment, path: Path) -> None:

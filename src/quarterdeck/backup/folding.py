@@ -41,7 +41,7 @@ async def fold(
     doing = f"folding the backup of cluster {cluster}"
     with file_errors(doing):
         await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
-        file = tempfile.TemporaryFile(dir=scratch)  # here: a thread that is cancelled leaves it open
+        file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     with file:
         with file_errors(doing):
             await write_moment(deposit.store, moment, identities, _path(file))

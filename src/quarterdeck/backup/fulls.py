@@ -85,7 +85,7 @@ async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, rea
     doing = f"taking a full backup of cluster {subject.cluster} from {url}"
     with file_errors(doing):
         await asyncio.to_thread(_require_room, folder, status.db_size, doing)
-        scratch = tempfile.TemporaryFile(dir=folder)  # here: a thread that is cancelled leaves it open
+        scratch = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     try:
         at = now()
         async with aclosing(subject.etcd.snapshot(url)) as parts:
