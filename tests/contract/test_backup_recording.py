@@ -158,8 +158,11 @@ async def compare(
         known = moment.full.hash
         assert known is not None
         assert (await restored.maintenance.hash_keys(revision=known.revision)).hash == known.value
+        alive = {each.lease for each in await history.leases()}
         for lease in {each.lease for each in found} - {0}:
-            assert (await restored.lease.life(lease)).granted_ttl == 600, "each key ends with its lease"
+            granted = (await restored.lease.life(lease)).granted_ttl
+            # One that was revoked before it could be read has a minute: its keys end too.
+            assert granted == 600 or (granted == 60 and lease not in alive)
     await lab.kill(spare)
 
 
