@@ -242,6 +242,20 @@ async def test_a_disk_that_fills_up_leaves_nothing(made: StoredMoment, tmp_path:
 # --- objects that are damaged in any way, also those that were stored so
 
 
+async def undamaged(folder: Path) -> StoredMoment:
+    """The chain that is damaged, made once for all examples of a test. It is not encrypted, so that damage gets in."""
+    if folder not in _CHAINS:
+        _CHAINS.clear()
+        _CHAINS[folder] = await chain(folder, Recipients())
+    made = _CHAINS[folder]
+    store = MemoryObjects()
+    store.objects = dict(made.store.objects)
+    return StoredMoment(store, made.moment)
+
+
+_CHAINS: dict[Path, StoredMoment] = {}
+
+
 @in_each_tier
 @settings(
     max_examples=sized(smoke=20, full=60, soak=100_000),
@@ -253,7 +267,7 @@ def test_no_damage_is_anything_but_one_clear_error(tmp_path: Path, data: some.Da
     """Where the hash of the chain fits the damage, so that what reads the content sees it, too."""
 
     async def one() -> None:
-        made = await chain(tmp_path, Recipients())
+        made = await undamaged(tmp_path)
         name = data.draw(some.sampled_from([*made.store.objects]), label="object")
         content = bytearray(made.store.objects[name][0])
         for _ in range(data.draw(some.integers(1, 4))):
@@ -283,7 +297,7 @@ def test_no_damaged_database_is_anything_but_one_clear_error(tmp_path: Path, dat
     """Stored as it is, with all hashes that fit: as a broken disk of the plane may have had it."""
 
     async def one() -> None:
-        made = await chain(tmp_path, Recipients())
+        made = await undamaged(tmp_path)
         content = bytearray((tmp_path / "full").read_bytes())
         for _ in range(data.draw(some.integers(1, 4))):
             _damage(content, data)
