@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.output import base, controllers, operations, planes, sites, status
+from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification, RestoreResult
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.api.output.controllers import ControllerSetRow, VerificationResult
 from quarterdeck.api.output.operations import ApplyPlan, ChangePlan, ChangeResult, KeyResult, OperationRow, StepsPlan
@@ -87,6 +88,11 @@ OUTPUTS: Mapping[str, tuple[Printed, ...]] = {
     "history": (Printed(OperationRow, many=True),),
     "abort": _CHANGE,
     "recover": (Printed(RecoveryResult),),
+    "restore": (Printed(RestoreResult),),
+    "backup create": (Printed(BackupResult),),
+    "backup list": (Printed(BackupRow, many=True),),
+    "backup verify": (Printed(BackupVerification),),
+    "backup key": (Printed(BackupKeyResult),),
     "etcd check": (Printed(MemberHashRow, many=True),),
     "etcd remove-member": _CHANGE,
     "etcd disarm": _CHANGE,

@@ -99,8 +99,9 @@ class Sending:
 
     async def install(self, name: str, *, fetch: bool = False) -> PurePosixPath:
         file, program = self.folder / name, Program(name, PurePosixPath(self.folder / name))
-        to = Addressee(at=self.host, host="cp-1 of rack", plane="alpha")  # type: ignore[arg-type]
-        return await self.sender.install(Errand(doing=DOING, to=to, program=program, file=file), fetch=fetch)
+        to = Addressee(at=self.host, host="cp-1 of rack")  # type: ignore[arg-type]
+        errand = Errand(doing=DOING, to=to, program=program, file=file, plane="alpha")
+        return await self.sender.install(errand, fetch=fetch)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation
 from quarterdeck.app import certificates, changes, cordons, drains, drive, logs, service
+from quarterdeck.app.backup.backups import Backups
 from quarterdeck.app.certificates import Certificate
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.drive import Hand
@@ -93,6 +94,7 @@ class Quarterdeck(Looks):
         self.sites = Sites(home, asker, lambda: self._engine().name_server())
         self.nodes = WorkerNodes(home)
         self.etcd = EtcdCare(home, asker)
+        self.backups = Backups(home, self._engine)
 
     @classmethod
     @asynccontextmanager

@@ -104,8 +104,9 @@ class Store(Protocol):
         """
         ...
 
-    async def create(self, resource: R, *, lease: Lease | None = None) -> R:
-        """Store a new resource and give it uid, creation time, generation 1 and resource version.
+    async def create(self, resource: R, *, lease: Lease | None = None, uid: str = "") -> R:
+        """Store a new resource and give it uid, creation time, generation 1 and resource version. ``uid``: the one that
+        it had in a home that was lost.
 
         Raises Conflict if it exists.
         """

@@ -147,13 +147,13 @@ class SqliteStore(Store):
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     @override
-    async def create(self, resource: R, *, lease: Lease | None = None) -> R:
+    async def create(self, resource: R, *, lease: Lease | None = None, uid: str = "") -> R:
         def work() -> R:
             self._leases.check(lease)
             key = (type(resource).__name__, resource.name)
             if self._db.execute("SELECT 1 FROM resources WHERE kind = ? AND name = ?", key).fetchone():
                 rules.existing(resource)
-            new = rules.created(resource, version=self._next(), now=self._clock(), uid=self._uid())
+            new = rules.created(resource, version=self._next(), now=self._clock(), uid=uid or self._uid())
             self._db.execute("INSERT INTO resources (kind, name, body) VALUES (?, ?, ?)", (*key, self._encoded(new)))
             return new
 

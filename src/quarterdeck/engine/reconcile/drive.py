@@ -36,8 +36,10 @@ from quarterdeck.engine.workspace import addons, leases, operations, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker, Wants, wants
+from quarterdeck.engine.workspace.restores import restored_database
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
+from quarterdeck.model.memory import BackupOrigin
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import RetryRevision
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease
@@ -125,6 +127,10 @@ class Engine:
             (await self.upstream.ensure((UpstreamProgram.ETCDUTL,), versions))[UpstreamProgram.ETCDUTL]
         )
 
+    async def database(self, plane: ControlPlane, origin: BackupOrigin, revision: int) -> Path:
+        """The database of a plane at a revision of a backup; built if it is missing."""
+        return (await restored_database(self.home, self.upstream, plane, origin, revision)).path
+
     async def drive(self, name: str, *, wait: float = 0.0) -> None:
         """Drive a plane, operation after operation, until it is up to date.
 
@@ -189,6 +195,7 @@ class Engine:
                 resource, stack, guard=hold.guard, programs=programs, dns_program=dns_program
             )
             opened.etcdutl = partial(self.etcdutl, resource)
+            opened.database = partial(self.database, resource)
             await stack.enter_async_context(locks_watched(opened, hold.troubles))
             if hold.rest is not None and paused:
                 await self._look_on(opened, hold, hold.rest)

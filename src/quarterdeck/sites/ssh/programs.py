@@ -15,7 +15,7 @@ from typing_extensions import override
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.units import Origin, Program
 from quarterdeck.progress import Telling
-from quarterdeck.sites.ssh.sending import PART_DEADLINE, Addressee, FileSender, Parcel, come_of, compressed
+from quarterdeck.sites.ssh.sending import PART_DEADLINE, Addressee, Deliveries, FileSender, Parcel, come_of, compressed
 
 PROGRAMS = PurePosixPath("/var/lib/quarterdeck/programs")
 _FETCHING = 1800.0  # seconds
@@ -30,12 +30,13 @@ class _Packed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """A program for a host. ``doing``: the action, as text."""
+    """A program for a host. ``doing``: the action, as text; ``plane``: the plane that needs it ("" for none)."""
 
     doing: str
     to: Addressee
     program: Program
     file: Path
+    plane: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Sender:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self.files = FileSender(self.telling, self.clock)
+        self.files = FileSender(Deliveries(self.telling.progress), self.clock)
 
     async def install(self, errand: Errand, *, fetch: bool = False) -> PurePosixPath:
         """Install a file of this host on that one; ``fetch``: it downloads released ones. Raises Unavailable."""
@@ -116,7 +117,7 @@ class Sender:
         size = (await asyncio.to_thread(errand.file.stat)).st_size
         words = (digest, name, str(size), origin.digest or "-")
         body = f"{origin.url}\n{origin.member}\n".encode()
-        await self.files.announce(errand.to, f"host {errand.to.host} fetches {name}")
+        await self._announce(errand, f"host {errand.to.host} fetches {name}")
         try:
             with self.files.deliveries.on_the_way(f"host {errand.to.host} fetches", name, None):
                 await errand.to.at.ask("fetch", *words, doing=doing, deadline=_FETCHING, body=body)
@@ -137,7 +138,13 @@ class Sender:
             raise Unavailable(
                 doing, f"{come} bytes of {parcel.size} have come", "remove /var/lib/quarterdeck/programs/.part-* there"
             )
+        words = f"sending {parcel.name} to host {errand.to.host} ({parcel.size / 1e6:.1f} MB)"
+        await self._announce(errand, words)
         await self.files.send(parcel, errand.to, come)
+
+    async def _announce(self, errand: Errand, words: str) -> None:
+        if errand.plane:
+            await self.telling.event(errand.plane, words)
 
     async def digest(self, doing: str, file: Path) -> str:
         """The SHA-256 of a file of this host. Raises Unavailable."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Protocol
 import zstandard
 
 from quarterdeck.errors import Conflict
-from quarterdeck.progress import Progress, Telling
+from quarterdeck.progress import Progress
 from quarterdeck.sites.ssh.connections import HostConnection
 from quarterdeck.sites.ssh.wire import parsing
 
@@ -55,13 +54,10 @@ class Parcel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addressee:
-    """A host that a file is sent to. ``host``: its name for people; ``plane``: the plane that needs the file ("" for
-    none).
-    """
+    """A host that a file is sent to. ``host``: its name for people."""
 
     at: HostConnection
     host: str
-    plane: str = ""
 
 
 # Progress of files on their way to hosts: one task for each host, as long as any is on its way there.
@@ -162,17 +158,11 @@ class Deliveries:
 class FileSender:
     """Sends files to hosts. ``clock``: seconds."""
 
-    telling: Telling = field(default_factory=Telling)
-    clock: Callable[[], float] = time.monotonic
-    deliveries: Deliveries = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.deliveries = Deliveries(self.telling.progress)
+    deliveries: Deliveries
+    clock: Callable[[], float]
 
     async def send(self, parcel: Parcel, to: Addressee, come: int) -> None:
         """Send what has not arrived. Raises Unavailable, and what the parcel does."""
-        words = f"sending {parcel.name} to host {to.host} ({parcel.size / 1e6:.1f} MB)"
-        await self.announce(to, words)
         with self.deliveries.on_the_way(f"sending to {to.host}", parcel.name, parcel.size, come) as delivery:
             async with to.at.locks["sending"]:  # one after the other: they share the connection
                 if await self._sent_parts(parcel, delivery):
@@ -194,11 +184,6 @@ class FileSender:
             faster = _ABOUT / max(self.clock() - since, 0.001)
             size = round(min(_MOST, max(_LEAST, size * min(2.0, max(0.5, faster)))))
         return True
-
-    async def announce(self, to: Addressee, words: str) -> None:
-        """Tell an onlooker of it."""
-        if to.plane:
-            await self.telling.event(to.plane, words)
 
 
 def come_of(doing: str, said: bytes) -> int | None:

@@ -104,7 +104,13 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         path = self._file_of(doing, program)
         if not await asyncio.to_thread(is_program, path):
             raise Unavailable(doing, f"{path} is not a program")
-        errand = Errand(to=self._addressee(host), doing=doing, program=program, file=Path(path))
+        errand = Errand(
+            doing=doing,
+            to=self._addressee(host),
+            program=program,
+            file=Path(path),
+            plane=self._fence.plane if self._fence is not None else "",
+        )
         return await self._sender.install(errand, fetch=self._settings.fetch_on_host)
 
     @override
@@ -287,11 +293,7 @@ class SshSite(SshAttaching, SshFaults, SshAddresses, Holds, ChecksStorage):
         return volume.path / file
 
     def _addressee(self, host: SshHost) -> Addressee:
-        return Addressee(
-            at=self._hosts.at(host.login),
-            host=f"{host.name} of {self.name}",
-            plane=self._fence.plane if self._fence is not None else "",
-        )
+        return Addressee(at=self._hosts.at(host.login), host=f"{host.name} of {self.name}")
 
     @override
     async def free_bytes(self, machine: str, storage_class: str) -> int:

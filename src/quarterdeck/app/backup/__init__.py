@@ -1,0 +1,1 @@
+"""Backups of planes, and restores."""

@@ -1,0 +1,217 @@
+"""Taking, listing and verifying the backups of a plane."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quarterdeck.actions.addresses import client_urls
+from quarterdeck.actions.plane import Plane
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.app.backup.restores import Restores
+from quarterdeck.backup.chain import Chain, Full
+from quarterdeck.backup.concurrency import together
+from quarterdeck.backup.proof import Proof
+from quarterdeck.engine.background.backup import BackupState, may_record, record
+from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups, scratch_folder
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.open_plane import open_plane
+from quarterdeck.engine.workspace.restores import MAIN, etcd_programs, proven
+from quarterdeck.errors import NotFound, PreconditionFailed, TimedOut
+from quarterdeck.stores.lease import hold_lease
+
+#: Seconds between two looks at the chain.
+_LOOK = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenBackup:
+    """A moment that can be restored."""
+
+    plane: str
+    store: str
+    revision: int
+    #: The newest full backup that it needs.
+    full: Full
+    #: Bytes of all objects that are read to restore it.
+    size_bytes: int
+    #: Whether the whole plane can come back from it, not only its data.
+    whole_plane: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupRange:
+    """A stretch of revisions of one cluster that can be restored, each of them."""
+
+    cluster: str
+    epoch: int
+    first: int
+    last: int
+    first_at: datetime
+    last_at: datetime
+    fulls: int
+    size_bytes: int
+    whole_plane: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupList:
+    """All that can be restored of a plane."""
+
+    plane: str
+    store: str
+    #: The public keys of age for which the backups are encrypted now.
+    recipients: tuple[str, ...]
+    ranges: tuple[BackupRange, ...]
+
+
+class Backups:
+    """``Quarterdeck.backups``. The rules for calls of ``Quarterdeck`` apply."""
+
+    def __init__(self, home: Home, engine: Callable[[], Engine]) -> None:
+        """``engine``: opened for what needs programs."""
+        self._home = home
+        self._engine = engine
+        self.restores = Restores(home, engine)
+
+    async def create(self, name: str, *, timeout: float = 600.0) -> TakenBackup:
+        """Return once everything that was acknowledged before this call can be restored. The manager of the plane backs
+        it up; where there is none, this process does until then.
+
+        Raises PreconditionFailed where backups are disabled or etcd does not exist yet, TimedOut, and what the backup
+        store raises.
+        """
+        await require_plane_in_reach(self._home, name)
+        plane = await operations.existing(self._home.store, name)
+        if not may_record(plane):
+            seen = "spec.backup.enabled is false" if not plane.spec.backup.enabled else "it has no etcd now"
+            raise PreconditionFailed(f"backing up plane {name}", seen, f"see 'quarterdeck status {name}'")
+        revision = await self._revision(name)
+        backups = await open_backups(self._home, plane)
+        epoch = plane.status.memory.epoch
+        doing = f"backing up plane {name} to {backups.url}"
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._covered(plane, backups, epoch, revision)
+        except TimeoutError as error:
+            seen = f"etcd revision {revision:,} was not stored within {timeout:g} s"
+            raise TimedOut(doing, seen, f"see 'quarterdeck events {name}'") from error
+
+    async def list(self, name: str) -> BackupList:
+        """All that can be restored of a plane. Raises what the backup store raises."""
+        plane = await operations.existing(self._home.store, name)
+        backups = await open_backups(self._home, plane)
+        chain = await backups.chains.read()
+        recipients = backups.deposit.recipients.keys
+        return BackupList(plane=name, store=backups.url, recipients=recipients, ranges=ranges_of(chain))
+
+    async def verify(self, name: str, *, to: str = "latest") -> Proof:
+        """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes. Raises Corrupt
+        where they differ.
+        """
+        plane = await operations.existing(self._home.store, name)
+        backups = await open_backups(self._home, plane)
+        chain = await backups.chains.read()
+        moment = await self.restores.moment(backups, chain, to)
+        programs = await etcd_programs(self._engine().upstream, plane)
+        target = scratch_folder(self._home.folder, name) / "verify.db"
+        await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+        try:
+            return await proven(backups, chain, moment, target, programs)
+        finally:
+            await asyncio.to_thread(target.unlink, missing_ok=True)
+
+    async def key(self) -> tuple[Path, str]:
+        """The file with the private key of this home's backups, and its public key."""
+        keys = await backup_keys(self._home.folder)
+        return keys.path, keys.recipient
+
+    async def _revision(self, name: str) -> int:
+        async def read(plane: Plane) -> int:
+            return await plane.etcd.revision(client_urls(plane))
+
+        async with open_plane(self._home, name) as plane:
+            return await read(plane)
+
+    async def _covered(self, plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
+        if await manager_of(self._home, plane.name):
+            return await _until_covered(plane, backups, epoch, revision)
+        found: list[TakenBackup] = []
+
+        async def wait() -> None:
+            found.append(await _until_covered(plane, backups, epoch, revision))
+
+        engine = self._engine()
+        async with AsyncExitStack() as stack:
+            lease = hold_lease(
+                self._home.store, leases.lease_name(plane.name), engine.asker.who, wait=12.0, clocks=engine.clocks
+            )
+            guard = await stack.enter_async_context(lease)
+            await together(wait(), record(self._home, plane.name, BackupState(), guard.check))
+        return found[0]
+
+
+async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
+    chain: Chain | None = None
+    while True:
+        chain = await backups.chains.read(chain)
+        try:
+            moment = chain.at_revision(MAIN, revision, epoch)
+        except NotFound:
+            await asyncio.sleep(_LOOK)
+            continue
+        whole = chain.belongings_at(revision, epoch) is not None
+        if not whole:
+            await asyncio.sleep(_LOOK)
+            continue
+        size = moment.full.stored.size_bytes + sum(each.stored.size_bytes for each in moment.increments)
+        return TakenBackup(
+            plane=plane.name,
+            store=backups.url,
+            revision=revision,
+            full=moment.full,
+            size_bytes=size,
+            whole_plane=whole,
+        )
+
+
+def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
+    """What can be restored from a chain, the newest last."""
+    clusters = sorted({(each.epoch, each.cluster) for each in chain.fulls})
+    return tuple(
+        _range(chain, cluster, epoch, first, last)
+        for epoch, cluster in clusters
+        for first, last in chain.ranges(cluster, epoch)
+    )
+
+
+def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> BackupRange:
+    def of(each: Full) -> bool:
+        return (each.cluster, each.epoch) == (cluster, epoch) and first <= each.revision <= last
+
+    fulls = [each for each in chain.fulls if of(each)]
+    its = [
+        each
+        for each in chain.increments
+        if (each.cluster, each.epoch) == (cluster, epoch) and first <= each.last <= last
+    ]
+    stored = [*(each.stored for each in fulls), *(each.stored for each in its)]
+    times = [*((each.revision, each.at) for each in fulls), *((each.last, each.last_at) for each in its)]
+    return BackupRange(
+        cluster=cluster,
+        epoch=epoch,
+        first=first,
+        last=last,
+        first_at=min(times)[1].astimezone(UTC),
+        last_at=max(times)[1].astimezone(UTC),
+        fulls=len(fulls),
+        size_bytes=sum(each.size_bytes for each in stored),
+        whole_plane=cluster == MAIN and chain.belongings_at(last, epoch) is not None,
+    )

@@ -1,0 +1,227 @@
+"""Restoring a plane from a backup: in place, or where its home was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
+from quarterdeck.api.site import Site
+from quarterdeck.backup.belongings import PlaneArchive, read_archive
+from quarterdeck.backup.build import opened as opened_object
+from quarterdeck.backup.chain import Chain, ChainStore, Moment
+from quarterdeck.backup.moments import moment_at
+from quarterdeck.backup.objects.port import ObjectStore
+from quarterdeck.backup.proof import Proof
+from quarterdeck.backup.sealing import Identities
+from quarterdeck.drivers.stores import open_backup_store
+from quarterdeck.engine.reconcile.drive import Engine
+from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace.backups import (
+    OpenBackups,
+    add_identities,
+    open_backups,
+    read_identities,
+    read_options,
+)
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.restores import MAIN, restored_database
+from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.stores.port import amend
+
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """A restore that is ready: the database is built and proven on this host, and nothing of the plane was touched."""
+
+    plane: str
+    store: str
+    folder: str
+    #: The epoch that would begin.
+    epoch: int
+    #: The epoch that the moment belongs to.
+    from_epoch: int
+    revision: int
+    #: The last revision of etcd that was observed of the plane.
+    seen: int
+    #: When the last full backup or increment that is used was stored.
+    at: datetime
+    #: None: it was built by an earlier attempt, and proven then.
+    proof: Proof | None
+
+    @property
+    def lost(self) -> int:
+        """The number of revisions that would be lost, as far as is known."""
+        return max(0, self.seen - self.revision)
+
+
+class Restores:
+    """``Quarterdeck.backups.restores``. The rules for calls of ``Quarterdeck`` apply."""
+
+    def __init__(self, home: Home, engine: Callable[[], Engine]) -> None:
+        """``engine``: opened for what needs programs."""
+        self._home = home
+        self._engine = engine
+
+    async def plan(self, name: str, *, to: str = LATEST) -> RestorePlan:
+        """Choose a moment (``latest``, an etcd revision, or a time in RFC 3339), build its database, and prove it. The
+        plane is not touched.
+
+        Raises InvalidInput for a moment that is none, NotFound for one that no backup has, PreconditionFailed for a
+        plane that is being deleted or paused, and what building raises.
+        """
+        plane = await operations.existing(self._home.store, name)
+        _require_restorable(plane)
+        backups = await open_backups(self._home, plane)
+        chain = await backups.chains.read()
+        return await self._planned(plane, backups, chain, await self.moment(backups, chain, to))
+
+    async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> Moment:
+        """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
+        epochs = sorted({each.epoch for each in chain.fulls if each.cluster == MAIN}, reverse=True)
+        if not epochs:
+            raise NotFound(f"restoring from {backups.url}", "there is no full backup there", "see 'backup list'")
+        if to == LATEST:
+            return chain.latest(MAIN, epochs[0])
+        if to.replace(",", "").isdigit():
+            return _at_revision(chain, epochs, int(to.replace(",", "")))
+        at, failed = _time(to), None
+        for epoch in epochs:
+            try:
+                return await moment_at(
+                    chain,
+                    MAIN,
+                    epoch,
+                    at,
+                    now=datetime.now(UTC),
+                    store=backups.store,
+                    identities=backups.keys.identities,
+                )
+            except NotFound as error:
+                failed = error
+        assert failed is not None
+        raise failed
+
+    async def start(self, plan: RestorePlan, *, even_if_others_live: bool = False) -> None:
+        """Consent to begin the epoch of a plan: a driver stops the plane, restores the database, and starts it again.
+        Raises Conflict where another epoch has begun since.
+        """
+        doing = f"restoring plane {plan.plane}"
+
+        def consented(seen: ControlPlane) -> ControlPlane:
+            _require_restorable(seen)
+            if seen.status.memory.epoch + 1 != plan.epoch:
+                raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
+            restore = RestoreFrom(store=plan.store, folder=plan.folder, epoch=plan.from_epoch, revision=plan.revision)
+            word = NewEpoch(epoch=plan.epoch, even_if_others_live=even_if_others_live, restore=restore)
+            return seen.with_spec(new_epoch=word)
+
+        await amend(self._home.store, ControlPlane, plan.plane, consented)
+
+    async def adopt(self, name: str, url: str, *, key: Path, options: Path | None = None) -> str:
+        """Bring a plane whose home was lost back into this home from a backup store, as it was in its newest backup:
+        its resource, keys, revisions, and the sites that this home does not have. Its data is restored afterwards
+        (``plan``). Returns the uid of the plane.
+
+        Raises Conflict where the home has a plane of that name, NotFound where the store has no backup of it,
+        PreconditionFailed where the key does not open it.
+        """
+        doing = f"restoring plane {name} from {url}"
+        try:
+            await operations.existing(self._home.store, name)
+        except NotFound:
+            pass
+        else:
+            raise Conflict(doing, "this home has a plane of that name", "restore it without --from, or delete it first")
+        identities = read_identities(key)
+        store = open_backup_store(url, read_options(options) if options is not None else {})
+        folder, chain = await _newest_chain(store, name, doing)
+        reference = chain.belongings[-1].stored if chain.belongings else None
+        if reference is None:
+            raise PreconditionFailed(doing, "the backup has only data, not the keys of the plane", "create a plane")
+        async with opened_object(store, reference, Identities(identities)) as parts:
+            archive = read_archive(b"".join([part async for part in parts]))
+        await add_identities(self._home.folder, identities)
+        await self._store(archive, url, options)
+        return folder.rpartition("/")[2]
+
+    async def _store(self, archive: PlaneArchive, url: str, options: Path | None) -> None:
+        store = self._home.store
+        here = {each.name for each in await store.list(Site)}
+        for site in archive.sites:
+            if site.name not in here:
+                await store.create(site)
+        uid = archive.plane.metadata.uid or ""
+        for each in (*archive.revisions, *archive.manifests):
+            await store.create(each)
+        await store.create(archive.secrets)
+        backup = archive.plane.spec.backup.model_copy(
+            update={"store": url, **({"options_file": options} if options is not None else {})}
+        )
+        plane = archive.plane.with_spec(backup=backup, new_epoch=None, paused=False, paused_until=None)
+        await store.create(plane.model_copy(update={"metadata": plane.metadata.model_copy()}), uid=uid)
+
+    async def _planned(self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: Moment) -> RestorePlan:
+        memory = plane.status.memory
+        origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
+        database = await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
+        end = moment.increments[-1] if moment.increments else None
+        return RestorePlan(
+            plane=plane.name,
+            store=backups.url,
+            folder=backups.folder,
+            epoch=memory.epoch + 1,
+            from_epoch=moment.full.epoch,
+            revision=moment.revision,
+            seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
+            at=end.last_at if end is not None else moment.full.at,
+            proof=database.proof,
+        )
+
+
+def _require_restorable(plane: ControlPlane) -> None:
+    doing = f"restoring plane {plane.name}"
+    if plane.metadata.deletion_timestamp is not None:
+        raise PreconditionFailed(doing, "it is being deleted", f"'quarterdeck wait {plane.name}' continues that")
+    if paused := operations.why_paused(plane, datetime.now(UTC)):
+        raise PreconditionFailed(doing, paused, f"'quarterdeck resume {plane.name}' first")
+    operations.require_known(plane)
+
+
+def _at_revision(chain: Chain, epochs: list[int], revision: int) -> Moment:
+    for epoch in epochs[:-1]:
+        try:
+            return chain.at_revision(MAIN, revision, epoch)
+        except NotFound:
+            continue
+    return chain.at_revision(MAIN, revision, epochs[-1])
+
+
+def _time(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        seen = f"{text!r} is neither 'latest', an etcd revision, nor a time such as 2026-01-31T12:00:00Z"
+        raise InvalidInput("choosing a moment to restore", seen, "see 'backup list'") from error
+    if at.tzinfo is None:
+        raise InvalidInput(
+            "choosing a moment to restore", f"{text!r} has no time zone", f"write {text}Z for UTC, or {text}+02:00"
+        )
+    return at
+
+
+async def _newest_chain(store: ObjectStore, name: str, doing: str) -> tuple[str, Chain]:
+    """The backups of the plane of that name that were written to last."""
+    folders = sorted({"/".join(each.name.split("/")[:2]) for each in await store.names(name)})
+    chains = [(each, await ChainStore(store, each.rpartition("/")[2], each).read()) for each in folders]
+    found = [(folder, chain) for folder, chain in chains if chain.length]
+    if not found:
+        raise NotFound(doing, "the store has no backup of a plane of that name", "see what is in the store")
+    return max(
+        found, key=lambda each: max((full.at for full in each[1].fulls), default=datetime.min.replace(tzinfo=UTC))
+    )

@@ -1,0 +1,43 @@
+"""Moments of a chain that people name: the newest one, a revision, or a time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from datetime import datetime
+
+from quarterdeck.backup.build import read_increment
+from quarterdeck.backup.chain import Chain, Increments, Moment
+from quarterdeck.backup.objects.port import ObjectStore
+from quarterdeck.backup.sealing import Identities
+from quarterdeck.errors import InvalidInput, NotFound
+
+
+async def moment_at(
+    chain: Chain, cluster: str, epoch: int, at: datetime, *, now: datetime, store: ObjectStore, identities: Identities
+) -> Moment:
+    """The last revision that the backup had seen at a time. Times are those at which revisions were seen by the process
+    that backs up, not those of etcd, which keeps none.
+
+    Raises InvalidInput for a time in the future, NotFound for one before the first backup.
+    """
+    doing = f"looking for {at:%Y-%m-%d %H:%M:%S %Z} in the backups of cluster {cluster}"
+    if at > now:
+        raise InvalidInput(doing, "it is in the future", "give an earlier time, or 'latest'")
+    fulls = [each for each in chain.fulls if (each.cluster, each.epoch) == (cluster, epoch) and each.at <= at]
+    its = [each for each in chain.increments if (each.cluster, each.epoch) == (cluster, epoch)]
+    if not fulls:
+        oldest = min((each.at for each in chain.fulls if (each.cluster, each.epoch) == (cluster, epoch)), default=None)
+        seen = "there is no backup" if oldest is None else f"the first backup is of {oldest:%Y-%m-%d %H:%M:%S %Z}"
+        raise NotFound(doing, seen, "see 'backup list'")
+    revision = max((*(each.revision for each in fulls), *(each.last for each in its if each.last_at <= at)))
+    for each in its:
+        if each.first_at <= at < each.last_at and each.last > revision:
+            revision = max(revision, await _within(each, at, store, identities))
+    return chain.at_revision(cluster, revision, epoch)
+
+
+async def _within(of: Increments, at: datetime, store: ObjectStore, identities: Identities) -> int:
+    """The last revision of an increment that was seen by then."""
+    changes = (await read_increment(store, of, identities)).changes
+    count = bisect_right([each.at_ms for each in changes], int(at.timestamp() * 1000))
+    return changes[count - 1].revision if count else of.first - 1

@@ -1,0 +1,106 @@
+"""Restoring a plane from a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quarterdeck.api.output.backups import RestoreResult
+from quarterdeck.app.backup.restores import RestorePlan
+from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
+from quarterdeck.cli.commands.backups import Moment
+from quarterdeck.cli.context import Output, err, out
+from quarterdeck.cli.groups import command, group
+from quarterdeck.cli.open_home import call, go_inside_to_drive
+from quarterdeck.cli.output import emit
+from quarterdeck.cli.readable import size, when
+from quarterdeck.cli.work import confirm, detach, follow
+from quarterdeck.errors import InvalidInput
+
+app = group()
+
+
+@command(app, "restore alpha --to 2026-01-31T12:00:00Z", "restore alpha --from s3://backups/home --key backup.key")
+def restore(
+    name: Name,
+    to: Moment = "latest",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="URL", help="The backup store of a plane whose home was lost.", show_default=False
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", help="The file with the private key of the backups. With --from.", show_default=False),
+    ] = None,
+    options: Annotated[
+        Path | None,
+        typer.Option("--options-file", help="See spec.backup.optionsFile. With --from.", show_default=False),
+    ] = None,
+    even_if_others_live: Annotated[
+        bool,
+        typer.Option(
+            "--even-if-others-live",
+            help="Go on although members that do not answer may still serve others. You are sure that they are gone.",
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Build and check the data, and change nothing.")] = False,
+    yes: Yes = False,
+    detached: Detach = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Restore the etcd of a plane to an earlier moment. The present data is kept on its machines.
+
+    The data is built and checked first. Then all programs of the plane stop, and start again with it.
+    """
+    if (source is None) != (key is None) or (options is not None and source is None):
+        raise InvalidInput("restoring a plane", "--from and --key belong together", "give both, or neither")
+    if source is not None and key is not None:
+        call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
+        err.print(f"plane {name} is in this home again, and is restored now", highlight=False, soft_wrap=True)
+    go_inside_to_drive(name)
+    plan = call(lambda face: face.backups.restores.plan(name, to=to))
+    for line in _lines(plan):
+        err.print(line, highlight=False, soft_wrap=True)
+    result = _result(plan)
+    if dry_run:
+        emit(result, output, lambda: out.print("nothing was changed"))
+        return
+    confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
+    call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
+    if detached:
+        detach(name, tell=out if output.for_people else err)
+    else:
+        follow(name)
+    text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
+    emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
+
+
+def _lines(plan: RestorePlan) -> list[str]:
+    """What to know before one consents."""
+    said = [f"etcd revision {plan.revision:,} was backed up to {plan.store} by {when(plan.at)}"]
+    if plan.proof is not None:
+        said.append(
+            f"it was built and checked: {plan.proof.keys:,} keys, {size(plan.proof.size_bytes)},"
+            f" {plan.proof.hashes} hashes are those of the live members"
+        )
+    if plan.lost:
+        first, last = plan.revision + 1, plan.seen
+        said.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
+    else:
+        said.append("lost: nothing that was ever observed, except for writes after the backup")
+    return said
+
+
+def _result(plan: RestorePlan) -> RestoreResult:
+    return RestoreResult(
+        name=plan.plane,
+        epoch=plan.epoch,
+        revision=plan.revision,
+        backed_up_at=plan.at,
+        lost_revisions=plan.lost,
+        store=plan.store,
+    )

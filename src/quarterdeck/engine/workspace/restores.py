@@ -1,0 +1,85 @@
+"""Databases that are restored from backups: built and proven on this host before anything of a plane is touched."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.backup.build import build
+from quarterdeck.backup.chain import Chain, Moment
+from quarterdeck.backup.proof import Proof, hashes_of, prove
+from quarterdeck.backup.revival import revive
+from quarterdeck.backup.scratch_etcd import EtcdPrograms
+from quarterdeck.engine.workspace.backups import OpenBackups, open_backups_at, scratch_folder
+from quarterdeck.engine.workspace.home import Home
+from quarterdeck.files import file_errors
+from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.upstream.catalog import UpstreamProgram, Versions
+from quarterdeck.upstream.upstream import Upstream
+
+#: The cluster that is restored. That of events is founded again, empty.
+MAIN = Cluster.MAIN.value
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredDatabase:
+    """A database that is ready to serve. ``proof`` is None where it had been built before."""
+
+    path: Path
+    proof: Proof | None
+
+
+async def restored_database(
+    home: Home, upstream: Upstream, plane: ControlPlane, origin: BackupOrigin, revision: int
+) -> RestoredDatabase:
+    """The database of a plane at a revision of a backup, built and proven unless it was before.
+
+    Raises NotFound where the backup has no such revision, and what ``build`` and ``prove`` raise.
+    """
+    target = _path(home, plane.name, origin, revision)
+    if await asyncio.to_thread(target.exists):
+        return RestoredDatabase(target, None)
+    backups = await open_backups_at(home, plane, origin.store, origin.folder)
+    chain = await backups.chains.read()
+    moment = chain.at_revision(MAIN, revision, origin.epoch)
+    built = target.with_suffix(".built")
+    with file_errors("restoring a database"):
+        await asyncio.to_thread(target.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
+    proof = await proven(backups, chain, moment, built, await etcd_programs(upstream, plane))
+    with file_errors(f"preparing {built}"):
+        await asyncio.to_thread(revive, built)
+        await asyncio.to_thread(built.rename, target)
+    return RestoredDatabase(target, proof)
+
+
+async def proven(backups: OpenBackups, chain: Chain, moment: Moment, target: Path, programs: EtcdPrograms) -> Proof:
+    """Build a database of a moment at ``target``, and prove it with a real etcd."""
+    await build(backups.store, moment, backups.keys.identities, target)
+    return await prove(target, moment.revision, hashes_of(chain, moment), programs)
+
+
+async def etcd_programs(upstream: Upstream, plane: ControlPlane) -> EtcdPrograms:
+    """The programs of a plane's etcd on this host; downloaded if they are missing."""
+    versions = Versions.parse(kubernetes=plane.spec.kubernetes_version, etcd=plane.spec.etcd.version)
+    paths = await upstream.ensure((UpstreamProgram.ETCD, UpstreamProgram.ETCDUTL), versions)
+    return EtcdPrograms(etcd=paths[UpstreamProgram.ETCD], etcdutl=paths[UpstreamProgram.ETCDUTL])
+
+
+async def forget_restored(home: Home, plane: str) -> None:
+    """Delete databases that were built to restore a plane: they hold its secrets."""
+
+    def delete() -> None:
+        with file_errors("deleting a restored database"):
+            for each in scratch_folder(home.folder, plane).glob("restore-*"):
+                each.unlink(missing_ok=True)
+
+    await asyncio.to_thread(delete)
+
+
+def _path(home: Home, plane: str, origin: BackupOrigin, revision: int) -> Path:
+    place = hashlib.sha256(f"{origin.store} {origin.folder}".encode()).hexdigest()[:12]
+    return scratch_folder(home.folder, plane) / f"restore-{place}-{origin.epoch}-{revision}.db"
