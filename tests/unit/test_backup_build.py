@@ -113,6 +113,18 @@ async def test_what_a_killed_build_left_is_used_up(made: StoredMoment, tmp_path:
     assert left(tmp_path) == ["db"]
 
 
+def test_what_killed_processes_left_is_removed_and_what_others_have_is_not(tmp_path: Path) -> None:
+    for name in (".db.made", ".db.etcd.made", ".other.made", "db"):
+        (tmp_path / name).write_bytes(b"secret")
+    (tmp_path / ".db.etcd" / "data").mkdir(parents=True)
+    (tmp_path / ".db.etcd" / "data" / "db").write_bytes(b"secret")
+    (tmp_path / ".elsewhere").mkdir()
+    with (tmp_path / ".other.made").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        making.remove_left(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".elsewhere", ".other.made", "db"]
+
+
 class Slow(MemoryObjects):
     """A store that does not go on at one object until it is told."""
 
