@@ -19,12 +19,14 @@ from support.databases import IDENTITIES, StoredMoment, database, history, parte
 from support.etcd_cluster import RealLab, etcd_binary, leader, real_lab, real_labs  # noqa: F401
 from support.tiers import in_each_tier, sized
 
+from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.build import build
 from quarterdeck.backup.chain import Chain, Full, KeyHash
 from quarterdeck.backup.contents import count_keys, keys_at
-from quarterdeck.backup.database import cut_checksum, newest_revision
+from quarterdeck.backup.database import KEYS, LEASES, cut_checksum, newest_revision
 from quarterdeck.backup.proof import hashes_of, prove
 from quarterdeck.backup.records import Change, LeaseTimes, change_of
+from quarterdeck.backup.replay import replay
 from quarterdeck.backup.revival import bump, revive
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, scratch_etcd, snapshot_status
 from quarterdeck.errors import Corrupt, PreconditionFailed, TimedOut
@@ -219,6 +221,32 @@ async def test_a_revived_database_has_none_of_the_dead_apiservers_and_etcd_serve
         kept = [each for each in backup.cluster.states[moment.revision] if each.key not in stale]
         assert list((await restored.kv.get(ALL)).items) == kept
     assert bump(done.revision, moment.revision, timedelta(0)) > 0
+
+
+async def test_a_replay_comes_to_the_same_rows(member: EtcdMember, programs: EtcdPrograms, tmp_path: Path) -> None:
+    backup = await backup_of(member, tmp_path, 5)
+    store, moment = backup.made.store, backup.made.moment
+    for revision in (moment.revision - 4, moment.revision):
+        at = replace(moment, revision=revision)
+        built = await build(store, at, IDENTITIES, tmp_path / "built")
+        replayed = await replay(store, at, IDENTITIES, tmp_path / "replayed", programs, deadline=DEADLINE)
+        with BoltFile(built.path) as one, BoltFile(replayed.path) as other:
+            assert [*one.rows(KEYS)] == [*other.rows(KEYS)]
+            assert [*one.rows(LEASES)] == [*other.rows(LEASES)]
+    proof = await prove(replayed.path, moment.revision, backup.hashes, programs, deadline=DEADLINE)
+    assert proof.hashes == len(backup.hashes)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["built", "full", "replayed"]
+
+
+async def test_a_replay_of_a_chain_with_a_gap_leaves_nothing(
+    member: EtcdMember, programs: EtcdPrograms, tmp_path: Path
+) -> None:
+    backup = await backup_of(member, tmp_path, 6)
+    first, _, *rest = backup.made.moment.increments
+    moment = replace(backup.made.moment, increments=(first, *rest))
+    with pytest.raises(Corrupt, match=f"replaying revision {rest[0].first}: etcd came to revision {first.last + 1}"):
+        await replay(backup.made.store, moment, IDENTITIES, tmp_path / "db", programs, deadline=DEADLINE)
+    assert [each.name for each in tmp_path.iterdir()] == ["full"]
 
 
 async def test_an_etcd_that_demands_authentication_is_asked_as_root(

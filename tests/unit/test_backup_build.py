@@ -113,6 +113,18 @@ async def test_what_a_killed_build_left_is_used_up(made: StoredMoment, tmp_path:
     assert left(tmp_path) == ["db"]
 
 
+def test_what_killed_processes_left_is_removed_and_what_others_have_is_not(tmp_path: Path) -> None:
+    for name in (".db.made", ".db.etcd.made", ".other.made", "db"):
+        (tmp_path / name).write_bytes(b"secret")
+    (tmp_path / ".db.etcd" / "data").mkdir(parents=True)
+    (tmp_path / ".db.etcd" / "data" / "db").write_bytes(b"secret")
+    (tmp_path / ".elsewhere").mkdir()
+    with (tmp_path / ".other.made").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        making.remove_left(tmp_path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".elsewhere", ".other.made", "db"]
+
+
 class Slow(MemoryObjects):
     """A store that does not go on at one object until it is told."""
 
@@ -242,6 +254,20 @@ async def test_a_disk_that_fills_up_leaves_nothing(made: StoredMoment, tmp_path:
 # --- objects that are damaged in any way, also those that were stored so
 
 
+async def undamaged(folder: Path) -> StoredMoment:
+    """The chain that is damaged, made once for all examples of a test. It is not encrypted, so that damage gets in."""
+    if folder not in _CHAINS:
+        _CHAINS.clear()
+        _CHAINS[folder] = await chain(folder, Recipients())
+    made = _CHAINS[folder]
+    store = MemoryObjects()
+    store.objects = dict(made.store.objects)
+    return StoredMoment(store, made.moment)
+
+
+_CHAINS: dict[Path, StoredMoment] = {}
+
+
 @in_each_tier
 @settings(
     max_examples=sized(smoke=20, full=60, soak=100_000),
@@ -253,7 +279,7 @@ def test_no_damage_is_anything_but_one_clear_error(tmp_path: Path, data: some.Da
     """Where the hash of the chain fits the damage, so that what reads the content sees it, too."""
 
     async def one() -> None:
-        made = await chain(tmp_path, Recipients())
+        made = await undamaged(tmp_path)
         name = data.draw(some.sampled_from([*made.store.objects]), label="object")
         content = bytearray(made.store.objects[name][0])
         for _ in range(data.draw(some.integers(1, 4))):
@@ -283,7 +309,7 @@ def test_no_damaged_database_is_anything_but_one_clear_error(tmp_path: Path, dat
     """Stored as it is, with all hashes that fit: as a broken disk of the plane may have had it."""
 
     async def one() -> None:
-        made = await chain(tmp_path, Recipients())
+        made = await undamaged(tmp_path)
         content = bytearray((tmp_path / "full").read_bytes())
         for _ in range(data.draw(some.integers(1, 4))):
             _damage(content, data)

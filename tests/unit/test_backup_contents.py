@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from support.databases import database, history
 
+from quarterdeck.backup.bolt.file import BoltFile
+from quarterdeck.backup.bolt.pages import BRANCH, BRANCH_ELEMENT, HEADER
 from quarterdeck.backup.contents import (
     DifferenceKind,
     ResourcePath,
@@ -17,7 +19,8 @@ from quarterdeck.backup.contents import (
     keys_at,
     resource_path,
 )
-from quarterdeck.errors import NotFound
+from quarterdeck.backup.database import newest_revision
+from quarterdeck.errors import Corrupt, NotFound
 
 WRITES: list[Mapping[str, bytes | None]] = [
     {"/registry/pods/a/1": b"one", "/registry/pods/b/1": b"two"},
@@ -111,3 +114,22 @@ def test_a_key_is_an_object(key: str, path: ResourcePath, text: str) -> None:
 def test_a_key_of_another_kind_is_no_object(key: str) -> None:
     found = resource_path(f"/registry/{key}".encode())
     assert found is None or key == "services/specs"
+
+
+def test_a_tree_with_a_circle_ends(tmp_path: Path) -> None:
+    """A branch that leads to itself, whose children would never end."""
+    path = database(tmp_path / "db", history([{f"/k/{number}": b"x" * 3000} for number in range(500)]))
+    content = bytearray(path.read_bytes())
+    with BoltFile(path) as file:
+        pages = file.meta.pages
+    branches = [number for number in range(2, pages) if content[number * 4096 + 8] == BRANCH]
+    top = max(branches)
+    at = top * 4096 + HEADER.size
+    for index in range(int.from_bytes(content[top * 4096 + 10 : top * 4096 + 12], "little")):
+        place = at + index * BRANCH_ELEMENT.size
+        content[place + 8 : place + 16] = top.to_bytes(8, "little")
+    path.write_bytes(content)
+    with pytest.raises(Corrupt, match=r"its tree has a circle|is in its tree twice"):
+        read(path)
+    with pytest.raises(Corrupt, match="its tree has a circle"):
+        newest_revision(path)

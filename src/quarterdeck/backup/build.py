@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -47,11 +48,18 @@ async def build(store: ObjectStore, moment: Moment, identities: Identities, targ
     and for a disk without room, Conflict where another process builds the same file, Unavailable for a store that does
     not answer and for errors of the file system.
     """
+    return await made_database(store, moment, target, partial(write_moment, store, moment, identities))
+
+
+async def made_database(
+    store: ObjectStore, moment: Moment, target: Path, write: Callable[[Path], Awaitable[None]]
+) -> BuiltDatabase:
+    """A database that ``write`` writes into a file, which gets the name ``target`` after that. See ``build``."""
     doing = f"building {target} from the backup at {store.address}"
     with file_errors(doing):
         await asyncio.to_thread(require_room, target.parent, _expected_bytes(moment), doing)
         with made_beside(target, doing) as made:
-            await write_moment(store, moment, identities, made)
+            await write(made)
             await asyncio.to_thread(made.rename, target)
         await asyncio.to_thread(sync_folder, target.parent)
         stored = [moment.full.stored, *(each.stored for each in moment.increments)]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from quarterdeck.backup.bolt.file import BoltFile
+from quarterdeck.backup.bolt.pages import damaged
 from quarterdeck.backup.database import KEYS, compacted_revision, newest_of
 from quarterdeck.backup.records import is_deletion, name_of, revision_of, stored_key
 from quarterdeck.errors import NotFound
@@ -37,7 +38,8 @@ def keys_at(path: Path, *, prefix: bytes = b"", revision: int = 0) -> Iterator[K
     with BoltFile(path) as file, closing(_noted(file, prefix, revision, lambda row, _: row)) as noted:
         for (row,) in noted.execute("SELECT said FROM keys ORDER BY name"):
             stored = file.get(KEYS, row)
-            assert stored is not None, row  # it was read before, and nothing was written
+            if stored is None:
+                raise damaged(f"the row {row.hex()} is not where its order says")
             yield stored_key(stored)
 
 

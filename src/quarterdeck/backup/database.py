@@ -11,7 +11,7 @@ from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.records import Change, Increment, LeaseTimes, revision_of
 from quarterdeck.errors import Corrupt
 
-KEYS, LEASES = b"key", b"lease"
+KEYS, LEASES, ALARMS = b"key", b"lease", b"alarm"
 _META, _COMPACTED = b"meta", (b"finishedCompactRev", b"scheduledCompactRev")
 #: The SHA-256 that etcd puts behind the pages of a snapshot; pages are multiples of 512 bytes.
 CHECKSUM_BYTES, _SECTOR = 32, 512
@@ -50,8 +50,13 @@ def advance(path: Path, increments: Iterable[Increment], to: int) -> None:
                 f"the backup ends with revision {read.reached}",
                 f"restore --to {read.reached}, or use another backup",
             )
-        file.replace(LEASES, sorted((_LEASE_ID.pack(each.lease), lease_value(each)) for each in read.leases))
+        replace_leases(file, read.leases)
         file.commit()
+
+
+def replace_leases(file: BoltFile, leases: Iterable[LeaseTimes]) -> None:
+    """Have an open database hold these leases and no others."""
+    file.replace(LEASES, sorted((_LEASE_ID.pack(each.lease), lease_value(each)) for each in leases))
 
 
 def compacted_revision(file: BoltFile) -> int:

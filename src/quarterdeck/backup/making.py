@@ -6,11 +6,13 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quarterdeck.errors import Conflict, PreconditionFailed
+from quarterdeck.files import remove_folder
 
+_SUFFIX = ".made"
 #: Bytes that stay free on a disk.
 _SPARE = 16 << 20
 
@@ -21,7 +23,7 @@ def made_beside(path: Path, doing: str) -> Iterator[Path]:
 
     Raises Conflict where another process has it, and OSError.
     """
-    made = path.with_name(f".{path.name}.made")
+    made = path.with_name(f".{path.name}{_SUFFIX}")
     descriptor = os.open(made, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         if not _locked(descriptor) or not _is(made, descriptor):
@@ -35,6 +37,15 @@ def made_beside(path: Path, doing: str) -> Iterator[Path]:
                 made.unlink()
     finally:
         os.close(descriptor)
+
+
+def remove_left(folder: Path) -> None:
+    """Remove what killed processes left in a folder: files in the making, and the folders (``.NAME``) whose lock was
+    such a file. Those that a process has stay. Raises OSError.
+    """
+    for made in folder.glob(f".*{_SUFFIX}"):
+        with suppress(Conflict), made_beside(folder / made.name[1:].removesuffix(_SUFFIX), "cleaning up"):
+            remove_folder(made.with_name(made.name.removesuffix(_SUFFIX)))
 
 
 def require_room(folder: Path, size: int, doing: str) -> None:

@@ -149,11 +149,8 @@ class Recorder:
             return end + 1
         chain, subject = self._writer.chain, self._subject
         due = why_full(chain, subject.cluster, subject.epoch, versions=(), now=self._now(), pace=self._pace)
-        match due:
-            case FullReason.FIRST | FullReason.EPOCH:
-                reason = due
-            case _:
-                reason = FullReason.HISTORY_LOST
+        begins = (FullReason.FIRST, FullReason.EPOCH)
+        reason = FullReason.HISTORY_LOST if due is None or due not in begins else due
         self._idle.clear()
         self._base = await self._cluster.until_done(partial(snapshot_of, subject, self._scratch, self._now, reason))
         self._wanted.put_nowait(self._base)

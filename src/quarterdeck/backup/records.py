@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.facts import KeyEvent, KeyValue, WatchKind
+from quarterdeck.etcd.kv import key_value
 from quarterdeck.etcd.rpc import kv_pb2
 
 _HEADER = b"quarterdeck increment 1\n"
@@ -120,17 +121,9 @@ def name_of(stored: bytes) -> bytes:
 def stored_key(stored: bytes) -> KeyValue:
     """A key as etcd stores it. Raises Corrupt."""
     try:
-        now = kv_pb2.KeyValue.FromString(stored)
+        return key_value(kv_pb2.KeyValue.FromString(stored))
     except DecodeError as error:
         raise Corrupt("reading a database of etcd", f"{stored[:32].hex()} is no key", "use another backup") from error
-    return KeyValue(
-        key=now.key,
-        value=now.value,
-        create_revision=now.create_revision,
-        mod_revision=now.mod_revision,
-        version=now.version,
-        lease=now.lease,
-    )
 
 
 def encode(increment: Increment) -> bytes:

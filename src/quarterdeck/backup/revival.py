@@ -15,7 +15,7 @@ from typing import Final
 
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.contents import PREFIX
-from quarterdeck.backup.database import KEYS, LEASES, lease_of, lease_value, newest_of
+from quarterdeck.backup.database import ALARMS, KEYS, LEASES, lease_of, lease_value, newest_of
 from quarterdeck.backup.records import Change, is_deletion, name_of, removed
 
 #: Below the prefix: the addresses of apiservers that the endpoints of the service ``kubernetes`` are made from
@@ -24,7 +24,7 @@ _ADDRESSES: Final = ("/masterleases/", "/peerserverleases/")
 #: The Lease that an apiserver renews to show that it lives (k8s.io/apiserver: pkg/server/config.go): a SHA-256's first
 #: 16 bytes in base 32.
 _IDENTITY: Final = r"/leases/kube-system/apiserver-[a-z2-7]{26}"
-_ALARMS, _CLUSTER, _DOWNGRADE = b"alarm", b"cluster", b"downgrade"
+_CLUSTER, _DOWNGRADE = b"cluster", b"downgrade"
 
 #: More writes than any etcd takes in a second.
 _WRITES_A_SECOND = 20_000
@@ -56,9 +56,9 @@ def revive(path: Path, *, prefix: str = PREFIX) -> Revival:
         if keys:
             newest += 1
             file.append(KEYS, Change(newest, 0, tuple(map(removed, keys))).rows())
-        alarms = sum(1 for _ in file.rows(_ALARMS))
+        alarms = sum(1 for _ in file.rows(ALARMS))
         if alarms:
-            file.replace(_ALARMS, ())
+            file.replace(ALARMS, ())
         cluster = [*file.rows(_CLUSTER)]
         kept = [(name, value) for name, value in cluster if name != _DOWNGRADE]
         if kept != cluster:

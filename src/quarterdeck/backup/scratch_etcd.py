@@ -40,6 +40,15 @@ class EtcdPrograms:
 
 
 @dataclass(frozen=True, slots=True)
+class _Run:
+    """Where programs run, and the file that has what the last one said."""
+
+    doing: str
+    folder: Path
+    output: Path
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotStatus:
     """What ``etcdutl snapshot status`` says of a database, after it has checked each of its pages."""
 
@@ -55,7 +64,7 @@ async def snapshot_status(database: Path, etcdutl: Path, *, deadline: float) -> 
     doing = f"checking {database}"
     with file_errors(doing), made_beside(database.with_name(f"{database.name}.status"), doing) as output:
         argv = (str(etcdutl), "snapshot", "status", str(database), "-w", "json")
-        code, said = await _ended(argv, output, database.parent, doing, deadline)
+        code, said = await _ended(argv, _Run(doing, database.parent, output), deadline)
     if code:
         raise _failed(doing, etcdutl, code, said)
     try:
@@ -66,7 +75,9 @@ async def snapshot_status(database: Path, etcdutl: Path, *, deadline: float) -> 
 
 
 @asynccontextmanager
-async def scratch_etcd(database: Path, programs: EtcdPrograms, *, deadline: float) -> AsyncIterator[EtcdMember]:
+async def scratch_etcd(
+    database: Path, programs: EtcdPrograms, *, deadline: float, flags: Sequence[str] = ()
+) -> AsyncIterator[EtcdMember]:
     """A member on a copy of a database, for the block. It takes no more than ``deadline`` seconds to serve.
 
     It listens on sockets in a folder (0700) beside the database alone, with certificates of its own. Its processes and
@@ -82,7 +93,9 @@ async def scratch_etcd(database: Path, programs: EtcdPrograms, *, deadline: floa
             await asyncio.to_thread(remove_folder, folder)
             folder.mkdir(mode=0o700)
             try:
-                async with _serving(database, folder, programs, output, doing, deadline) as member:
+                etcd = _etcd(programs.etcd, database, flags)
+                run = _Run(doing, folder, output)
+                async with _serving(database, run, programs.etcdutl, etcd, deadline) as member:
                     yield member
             finally:
                 await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(remove_folder, folder)))
@@ -90,26 +103,28 @@ async def scratch_etcd(database: Path, programs: EtcdPrograms, *, deadline: floa
 
 @asynccontextmanager
 async def _serving(
-    database: Path, folder: Path, programs: EtcdPrograms, output: Path, doing: str, deadline: float
+    database: Path, run: _Run, etcdutl: Path, etcd: Sequence[str], deadline: float
 ) -> AsyncIterator[EtcdMember]:
-    tls = await asyncio.to_thread(_certificates, folder)
+    """Restore the database, and run etcd on that for the block."""
+    tls = await asyncio.to_thread(_certificates, run.folder)
     until = asyncio.get_running_loop().time() + deadline
-    restore = (str(programs.etcdutl), "snapshot", "restore", str(database), "--skip-hash-check", *_identity())
-    code, said = await _ended(restore, output, folder, doing, deadline)
+    restore = (str(etcdutl), "snapshot", "restore", str(database), "--skip-hash-check", *_identity())
+    code, said = await _ended(restore, run, deadline)
     if code:
-        raise _failed(doing, programs.etcdutl, code, said)
-    entry = os.open(folder, os.O_PATH | os.O_CLOEXEC)  # a path of a socket has at most 107 bytes
+        raise _failed(run.doing, etcdutl, code, said)
+    entry = os.open(run.folder, os.O_PATH | os.O_CLOEXEC)  # a path of a socket has at most 107 bytes
     try:
-        with output.open("wb") as log:
+        with run.output.open("wb") as log:
             async with (
-                held(_etcd(programs.etcd, database), output=log.fileno(), folder=folder) as process,
+                held(etcd, output=log.fileno(), folder=run.folder) as process,
                 EtcdMember(f"unixs:///proc/self/fd/{entry}/{_CLIENT}", tls) as member,
             ):
                 while not await _serves(member):
+                    said = run.output.read_text(errors="replace")
                     if process.returncode is not None:
-                        raise _failed(doing, programs.etcd, process.returncode, output.read_text(errors="replace"))
+                        raise _failed(run.doing, Path(etcd[0]), process.returncode, said)
                     if asyncio.get_running_loop().time() > until:
-                        raise TimedOut(doing, f"it does not serve within {deadline:g} s")
+                        raise TimedOut(run.doing, f"it does not serve within {deadline:g} s ({_reason(said)})")
                     await asyncio.sleep(_POLL)  # between two attempts to connect
                 yield member
     finally:
@@ -131,7 +146,7 @@ def _identity() -> tuple[str, ...]:
     return ("--name", _NAME, "--data-dir", "data", "--initial-cluster-token", _NAME, *cluster)
 
 
-def _etcd(etcd: Path, database: Path) -> tuple[str, ...]:
+def _etcd(etcd: Path, database: Path, flags: Sequence[str]) -> tuple[str, ...]:
     return (
         str(etcd),
         *_identity(),
@@ -148,6 +163,7 @@ def _etcd(etcd: Path, database: Path) -> tuple[str, ...]:
         "--heartbeat-interval=50",
         "--election-timeout=500",
         "--log-level=warn",
+        *flags,
     )
 
 
@@ -166,15 +182,15 @@ def _certificates(folder: Path) -> ClientTls:
     return ClientTls(authority.certificate, client)
 
 
-async def _ended(argv: Sequence[str], output: Path, folder: Path, doing: str, deadline: float) -> tuple[int, str]:
+async def _ended(argv: Sequence[str], run: _Run, deadline: float) -> tuple[int, str]:
     """The exit code of a program and its output."""
-    with output.open("wb") as file:
+    with run.output.open("wb") as file:
         try:
-            async with asyncio.timeout(deadline), held(argv, output=file.fileno(), folder=folder) as process:
+            async with asyncio.timeout(deadline), held(argv, output=file.fileno(), folder=run.folder) as process:
                 code = await process.wait()
         except TimeoutError:
-            raise TimedOut(doing, f"{argv[0]} has not ended within {deadline:g} s: it was killed") from None
-    return code, output.read_text(errors="replace")
+            raise TimedOut(run.doing, f"{argv[0]} has not ended within {deadline:g} s: it was killed") from None
+    return code, run.output.read_text(errors="replace")
 
 
 def _failed(doing: str, program: Path, code: int, said: str) -> QuarterdeckError:

@@ -64,17 +64,21 @@ class ChainWriter:
             while not (names & self._in_doubt and _has(self.chain, link)):
                 await self._check()
                 self._in_doubt |= names
-                try:
-                    self._chain = await self._chains.append(self.chain, link)
-                except LeaseLost:
-                    # The next link exists. It may be one of ours whose answer was lost.
-                    self._chain = await self._chains.read(self.chain)
-                    if self.chain.writer != self._writer:
-                        raise
-                else:
+                if await self._appended(link):
                     break
             self._in_doubt -= names
             return self.chain
+
+    async def _appended(self, link: Link) -> bool:
+        """Append a link; False where one of ours is there, whose answer was lost, and now is known."""
+        try:
+            self._chain = await self._chains.append(self.chain, link)
+        except LeaseLost:
+            self._chain = await self._chains.read(self.chain)
+            if self.chain.writer != self._writer:
+                raise
+            return False
+        return True
 
 
 def _names(link: Link) -> set[str]:

@@ -84,7 +84,7 @@ class BoltFile:
             if HEADER.unpack_from(page)[1] == LEAF:
                 found = [*read_leaf(page)]
                 return (found[-1].key, found[-1].value) if found else None
-            page = self._page([*read_branch(page)][-1][1])
+            page = self._page(_children(page)[-1][1])
         raise damaged("its tree has a circle")
 
     def get(self, name: bytes, key: bytes) -> bytes | None:
@@ -95,15 +95,14 @@ class BoltFile:
         for _ in range(_DEEPEST):
             if HEADER.unpack_from(page)[1] == LEAF:
                 return next((each.value for each in read_leaf(page) if each.key == key), None)
-            children = [*read_branch(page)]
+            children = _children(page)
             page = self._page(children[max(0, bisect_right(children, key, key=itemgetter(0)) - 1)][1])
         raise damaged("its tree has a circle")
 
     def append(self, name: bytes, rows: Iterable[Row]) -> None:
         """Add rows to a bucket, behind those that it has: their keys are larger, and in order."""
         root = self._root(name)
-        inline = int(BUCKET_HEADER.unpack_from(self._buckets[name])[0]) == 0
-        if inline:
+        if not self._root_number(name):
             held = [(each.key, each.value) for each in read_leaf(root)]
             page = self._tree.write((*held, *rows))
         else:
@@ -127,11 +126,17 @@ class BoltFile:
         self._buckets[name] = BUCKET_HEADER.pack(root, 0)
 
     def _root(self, name: bytes) -> bytes:
-        value = self._buckets[name]
-        if len(value) < BUCKET_HEADER.size:
-            raise damaged(f"bucket {name.decode(errors='replace')} has no root")
-        number = int(BUCKET_HEADER.unpack_from(value)[0])
+        value = self._buckets.get(name, b"")
+        number = self._root_number(name)
         return self._page(number) if number else value[BUCKET_HEADER.size :]
+
+    def _root_number(self, name: bytes) -> int:
+        """The page of a bucket's root; 0 where it follows in its value."""
+        value = self._buckets.get(name, b"")
+        number = int(BUCKET_HEADER.unpack_from(value)[0]) if len(value) >= BUCKET_HEADER.size else 0
+        if not number and len(value) < BUCKET_HEADER.size + HEADER.size:
+            raise damaged(f"bucket {name.decode(errors='replace')} has no root")
+        return number
 
     def _leaves(self, name: bytes) -> Iterator[bytes]:
         root = self._root(name)
@@ -142,32 +147,34 @@ class BoltFile:
 
     def _references(self, name: bytes) -> Iterator[tuple[bytes, int]]:
         """The first key and the number of each leaf of a bucket with pages of its own."""
-        number = int(BUCKET_HEADER.unpack_from(self._buckets[name])[0])
+        number = self._root_number(name)
         page = self._page(number)
         if HEADER.unpack_from(page)[1] == LEAF:
             first = next(read_leaf(page), None)
             if first is not None:
                 yield first.key, number
             return
-        yield from self._below(page, _DEEPEST)
+        yield from self._below(number, set())
 
-    def _below(self, page: bytes, left: int) -> Iterator[tuple[bytes, int]]:
-        if not left:
-            raise damaged("its tree has a circle")
-        children = [*read_branch(page)]
-        if not children:
-            raise damaged("a branch of its tree is empty")
+    def _below(self, number: int, branches: set[int]) -> Iterator[tuple[bytes, int]]:
+        """The leaves below a branch. ``branches``: those that were there before."""
+        if number in branches:
+            raise damaged(f"page {number} is in its tree twice")
+        branches.add(number)
+        children = _children(self._page(number))
         if HEADER.unpack_from(self._page(children[0][1]))[1] == LEAF:
             yield from children
             return
-        for _, number in children:
-            yield from self._below(self._page(number), left - 1)
+        for _, child in children:
+            yield from self._below(child, branches)
 
     def _elements(self, number: int) -> list[Element]:
+        """The elements of the tree of buckets."""
         page = self._page(number)
         if HEADER.unpack_from(page)[1] == LEAF:
             return [*read_leaf(page)]
-        return [each for _, child in read_branch(page) for each in self._elements(child)]
+        leaves = [child for _, child in self._below(number, set())]
+        return [each for child in leaves for each in read_leaf(self._page(child))]
 
     def _page(self, number: int) -> bytes:
         """A page, with those that belong to it."""
@@ -179,6 +186,14 @@ class BoltFile:
         if said != number or number + more >= self.meta.pages:
             raise damaged(f"page {number} is not what its place says")
         return page + os.pread(self._file.fileno(), more * size, (number + 1) * size) if more else page
+
+
+def _children(page: bytes) -> list[tuple[bytes, int]]:
+    """The children of a branch: one at least."""
+    children = [*read_branch(page)]
+    if not children:
+        raise damaged("a branch of its tree is empty")
+    return children
 
 
 def _newest_meta(descriptor: int) -> Meta:

@@ -64,7 +64,7 @@ def create(
     emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
 
 
-@command(app, "backup list alpha")
+@command(app, "backup list alpha", name="list")
 def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
     """List what can be restored: each revision between the first and the last one of a line."""
     found = call(lambda face: face.backups.list(name))

@@ -10,6 +10,7 @@ from pathlib import Path
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.backup.build import build
 from quarterdeck.backup.chain import Chain, Moment
+from quarterdeck.backup.making import remove_left
 from quarterdeck.backup.proof import Proof, hashes_of, prove
 from quarterdeck.backup.revival import revive
 from quarterdeck.backup.scratch_etcd import EtcdPrograms
@@ -74,7 +75,9 @@ async def forget_restored(home: Home, plane: str) -> None:
 
     def delete() -> None:
         with file_errors("deleting a restored database"):
-            for each in scratch_folder(home.folder, plane).glob("restore-*"):
+            folder = scratch_folder(home.folder, plane)
+            remove_left(folder)
+            for each in folder.glob("restore-*"):
                 each.unlink(missing_ok=True)
 
     await asyncio.to_thread(delete)
