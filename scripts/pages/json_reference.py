@@ -167,6 +167,7 @@ made from `src/quarterdeck/api/output`; a test keeps both equal.
 _PLANES, _OPERATIONS = "json-planes.md", "json-operations.md"
 #: The page of each module of models.
 _PAGE: Mapping[str, str] = {
+    backups.__name__: _OPERATIONS,
     base.__name__: _PLANES,
     controllers.__name__: _PLANES,
     planes.__name__: _PLANES,
@@ -195,8 +196,8 @@ def planes_page() -> str:
 
 
 def operations_page() -> str:
-    """The models of operations, of sites and of the host."""
-    return _models_page("operations and sites", _OPERATIONS)
+    """The models of operations, of backups, of sites and of the host."""
+    return _models_page("operations, backups and sites", _OPERATIONS)
 
 
 def _models_page(topic: str, page: str) -> str:

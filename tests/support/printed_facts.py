@@ -227,6 +227,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Quarterdeck, "carry_out", carry_out)
     patch.setattr(Quarterdeck, "recover", nothing)
+    _backups(patch)
     patch.setattr(Quarterdeck, "drain", nothing)
     patch.setattr(Quarterdeck, "tidy", nothing)
     patch.setattr(Quarterdeck, "cordon", answer(True))
@@ -249,6 +250,49 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(EtcdCare, "plan_disarming", answer(disarming))
     patch.setattr(EtcdCare, "disarm", nothing)
     patch.setattr(EtcdCare, "disable_authentication", nothing)
+
+
+def _backups(patch: pytest.MonkeyPatch) -> None:
+    at, where = datetime(2026, 1, 31, 12, tzinfo=UTC), "file:///backups"
+    proof = Proof(at=at, revision=7, keys=3, size_bytes=4096, hashes=1, incomparable=0, seconds=0.5)
+    stored = ObjectReference(name="demo/1/data/2", sha256="", size_bytes=100)
+    known = KeyHash(value=255, revision=5, compact_revision=1)
+    full = FullBackup(
+        cluster="main", epoch=0, revision=5, at=at, etcd_version="3.6.16", database_bytes=4096, hash=known, stored=stored
+    )
+    taken = TakenBackup(plane="demo", store=where, revision=7, full=full, size_bytes=100, whole_plane=True)
+    stretch = BackupRange(
+        cluster="main",
+        epoch=0,
+        first=5,
+        last=7,
+        first_at=at,
+        last_at=at,
+        fulls=1,
+        size_bytes=100,
+        whole_plane=True,
+    )
+    planned = RestorePlan(
+        plane="demo",
+        store=where,
+        folder="demo/1",
+        epoch=1,
+        from_epoch=0,
+        revision=7,
+        seen=9,
+        at=at,
+        proof=proof,
+    )
+
+    async def nothing(*_: object, **__: object) -> None: ...
+
+    patch.setattr(Backups, "create", answer(taken))
+    patch.setattr(
+        Backups, "list", answer(BackupList(plane="demo", store=where, recipients=("age1x",), ranges=(stretch,)))
+    )
+    patch.setattr(Backups, "verify", answer(proof))
+    patch.setattr(Restores, "plan", answer(planned))
+    patch.setattr(Restores, "start", nothing)
 
 
 def _synchronous(planned: Callable[..., Awaitable[Examined]]) -> Callable[..., Examined]:
