@@ -23,7 +23,7 @@ from quarterdeck.backup.database import advance, cut_checksum
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.objects.port import StoredObject
 from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import Check, FullReason, Pace, Side
+from quarterdeck.backup.recording import Check, FullReason, RecordingPace, Side
 from quarterdeck.backup.records import Increment, LeaseTimes, change_of, decode
 from quarterdeck.backup.sealing import Identities, Recipients, unseal
 from quarterdeck.backup.spool import Spool
@@ -32,7 +32,7 @@ from quarterdeck.errors import QuarterdeckError, Unavailable
 
 PLANE, PREFIX = "uid", "alpha"
 #: As quick as can be: no test waits for times.
-QUICK = Pace(flush_seconds=0.002, pulse_seconds=0.005, first_pause=0.001, longest_pause=0.002)
+QUICK = RecordingPace(flush_seconds=0.002, pulse_seconds=0.005, first_pause=0.001, longest_pause=0.002)
 
 
 async def until(good: Callable[[], object], what: str = "", seconds: float = 20.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -202,3 +203,14 @@ async def test_a_damaged_chain_is_one_clear_error(damage: str) -> None:
     with pytest.raises(Corrupt) as seen:
         await ChainStore(store, plane, "alpha").read()
     assert "\n" not in str(seen.value)
+
+
+def test_a_chain_of_a_day_is_joined_and_searched_in_little_time() -> None:
+    """One link each second: what grows with the square of that takes hours."""
+    whole = Chain("uid").with_link(link(full(0)), "")
+    began = time.process_time()
+    for number in range(20_000):
+        whole = whole.with_link(link(steps(number + 1, number + 1)), "")
+    assert whole.latest("main", 0).revision == 20_000
+    assert whole.ranges("main", 0) == ((0, 20_000),)
+    assert time.process_time() - began < 30

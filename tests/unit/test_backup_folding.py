@@ -11,7 +11,7 @@ from pyrage import x25519
 from support.recording_lab import RecordingLab
 
 from quarterdeck.backup.folding import fold
-from quarterdeck.backup.recording import FullReason, Pace, why_full
+from quarterdeck.backup.recording import FullReason, RecordingPace, why_full
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.sealing import Identities, Recipients
 from quarterdeck.errors import Corrupt, NotFound, PreconditionFailed, Unavailable
@@ -140,7 +140,7 @@ async def test_a_folded_backup_does_not_delay_one_out_of_etcd(lab: RecordingLab)
     await recorded(lab)
     await folded(lab)
     chain = await lab.chain()
-    pace = Pace(full_after_bytes=1 << 30)
+    pace = RecordingPace(full_after_bytes=1 << 30)
 
     def why(later: float) -> FullReason | None:
         now = chain.fulls[0].at + pace.full_after * later

@@ -120,6 +120,24 @@ def test_each_cluster_has_its_own_backups() -> None:
     assert sorted(dropped) == sorted(each.stored.name for each in chain.fulls if each.at < START + 3 * DAY)
 
 
+def test_the_keys_that_a_kept_backup_needs_are_kept_and_older_ones_go() -> None:
+    chain = Chain("uid")
+    for day in range(5):
+        link = Link(
+            number=day + 1,
+            previous="",
+            plane="uid",
+            writer="one",
+            at=START,
+            fulls=(full(START + DAY * day),),
+            belongings=stored(f"belongings {day}"),
+        )
+        chain = chain.with_link(link, "")
+    dropped = droppable(chain, Retention(last=2, daily=0, weekly=0, continuous=timedelta(0)), START + 10 * DAY)
+    assert [name for name in dropped if name.startswith("belongings")] == [f"belongings {day}" for day in range(3)]
+    assert after(chain, set(dropped)).belongings_at(chain.fulls[3].revision, 0) == stored("belongings 3")
+
+
 def after(chain: Chain, dropped: set[str]) -> Chain:
     """The chain after a link that drops these."""
     link = Link(number=2, previous="", plane="uid", writer="one", at=START, dropped=tuple(sorted(dropped)))

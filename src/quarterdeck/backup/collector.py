@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.lease_book import LeaseBook
-from quarterdeck.backup.recording import Now, Pace
+from quarterdeck.backup.recording import Now, RecordingPace
 from quarterdeck.backup.records import Change, Increment, change_of, encode
 from quarterdeck.backup.sealing import Recipients, seal
 from quarterdeck.backup.sources import sources
@@ -44,7 +44,7 @@ class Collector:
         *,
         patience: Patience,
         now: Now,
-        pace: Pace,
+        pace: RecordingPace,
     ) -> None:
         self._subject, self._recipients, self._take = subject, recipients, take
         self._patience, self._now, self._pace = patience, now, pace

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any, TypeVar
 
-from quarterdeck.backup.recording import Now, Pace, RecorderEvents, Side
+from quarterdeck.backup.recording import Now, RecorderEvents, RecordingPace, Side
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
 class Patience:
     """Tries what may fail because one side does not answer, and tells when that begins and ends."""
 
-    def __init__(self, side: Side, told: RecorderEvents, now: Now, pace: Pace) -> None:
+    def __init__(self, side: Side, told: RecorderEvents, now: Now, pace: RecordingPace) -> None:
         self._side, self._told, self._now, self._pace = side, told, now, pace
         self._since: datetime | None = None
         self._pause = pace.first_pause

@@ -41,7 +41,7 @@ async def fold(
     doing = f"folding the backup of cluster {cluster}"
     with file_errors(doing):
         await asyncio.to_thread(scratch.mkdir, parents=True, exist_ok=True, mode=0o700)
-        file = await asyncio.to_thread(_unnamed, scratch)
+        file = tempfile.TemporaryFile(dir=scratch)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     with file:
         with file_errors(doing):
             await write_moment(deposit.store, moment, identities, _path(file))
@@ -73,10 +73,6 @@ async def _parts(file: BinaryIO, doing: str) -> AsyncGenerator[bytes, None]:
         at += len(part)
         yield part
     yield digest.digest()
-
-
-def _unnamed(folder: Path) -> BinaryIO:
-    return tempfile.TemporaryFile(dir=folder)
 
 
 def _path(file: BinaryIO) -> Path:

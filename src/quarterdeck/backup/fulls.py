@@ -85,7 +85,7 @@ async def _snapshot_from(url: str, subject: Subject, folder: Path, now: Now, rea
     doing = f"taking a full backup of cluster {subject.cluster} from {url}"
     with file_errors(doing):
         await asyncio.to_thread(_require_room, folder, status.db_size, doing)
-        scratch = await asyncio.to_thread(_scratch, folder)
+        scratch = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - in a thread that is cancelled it would stay open
     try:
         at = now()
         async with aclosing(subject.etcd.snapshot(url)) as parts:
@@ -129,11 +129,6 @@ async def _hash(subject: Subject, url: str, revision: int) -> KeyHash | None:
     except (EtcdCompacted, Unavailable):
         return None
     return KeyHash(value=found.hash, revision=revision, compact_revision=found.compact_revision)
-
-
-def _scratch(folder: Path) -> BinaryIO:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return tempfile.TemporaryFile(dir=folder)
 
 
 def _require_room(folder: Path, size: int, doing: str) -> None:

@@ -19,7 +19,7 @@ from quarterdeck.backup.collector import Collector, Subject
 from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.fulls import Snapshot, snapshot_of
-from quarterdeck.backup.recording import FullReason, Now, Pace, RecorderEvents, Side, why_full
+from quarterdeck.backup.recording import FullReason, Now, RecorderEvents, RecordingPace, Side, why_full
 from quarterdeck.backup.restorable import Restorable
 from quarterdeck.backup.sources import reports
 from quarterdeck.backup.spool import Outbox, PieceHeader, Spool, SpoolFull
@@ -46,14 +46,14 @@ class Recorder:
         scratch: Path,
         told: RecorderEvents,
         now: Now,
-        pace: Pace | None = None,
+        pace: RecordingPace | None = None,
     ) -> None:
         """``writer`` is shared by all that write the plane's chain; ``spool`` is this cluster's own; ``scratch`` is a
         folder with room for the whole database, while a full backup is taken.
         """
         self._subject, self._deposit, self._writer, self._spool = subject, deposit, writer, spool
         self._scratch, self._told, self._now = scratch, told, now
-        self._pace = pace or Pace()
+        self._pace = pace or RecordingPace()
         self._outbox = Outbox(spool)
         self._restorable = Restorable(subject.cluster, told)
         self._store = Patience(Side.STORE, told, now, self._pace)

@@ -35,7 +35,7 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class RecordingPace:
     """How often things are done. Seconds and bytes."""
 
     #: Changes are stored this long after the first of them was seen, or once they are that many bytes.
@@ -86,7 +86,7 @@ class RecorderEvents(Protocol):
 
 
 def why_full(
-    chain: Chain, cluster: str, epoch: int, *, versions: Collection[str], now: datetime, pace: Pace
+    chain: Chain, cluster: str, epoch: int, *, versions: Collection[str], now: datetime, pace: RecordingPace
 ) -> FullReason | None:
     """Why a new full backup is due, as far as the chain tells. ``versions``: those of all members, where all are known:
     while they differ, nothing follows from them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from quarterdeck.backup.chain import Chain, Full, Increments
@@ -26,7 +26,8 @@ def droppable(chain: Chain, policy: Retention, now: datetime) -> tuple[str, ...]
     """The objects that are no longer needed, in the order of the chain.
 
     Every full backup that is kept can be restored by itself. Kept are also the newest one, what continues it, and what
-    leads to each moment within the window, also of epochs that have ended since.
+    leads to each moment within the window, also of epochs that have ended since. The belongings of the plane are kept
+    as long as a backup that is kept needs them.
     """
     dropped: list[str] = []
     clusters = {each.cluster for each in chain.fulls} | {each.cluster for each in chain.increments}
@@ -38,7 +39,9 @@ def droppable(chain: Chain, policy: Retention, now: datetime) -> tuple[str, ...]
         kept |= {each.stored.name for each in increments if any(_continues(each, base[0]) for base in continued)}
         names = [each.stored.name for each in fulls] + [each.stored.name for each in increments]
         dropped += (name for name in names if name not in kept)
-    return tuple(dropped)
+    gone = frozenset(dropped)
+    left = replace(chain, fulls=tuple(each for each in chain.fulls if each.stored.name not in gone))
+    return (*dropped, *left.outlived_belongings())
 
 
 def _continued(fulls: Sequence[Full], increments: Sequence[Increments], since: datetime) -> Iterator[list[Full]]:

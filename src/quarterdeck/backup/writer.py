@@ -18,6 +18,8 @@ class ChainWriter:
         self._chains, self._writer, self._check, self._now = chains, writer, check, now
         self._lock = asyncio.Lock()
         self._chain: Chain | None = None
+        #: The objects of links of which it is not known whether they were written: an answer was lost.
+        self._in_doubt: set[str] = set()
 
     @property
     def chain(self) -> Chain:
@@ -57,9 +59,11 @@ class ChainWriter:
             dropped=tuple(dropped),
         )
         await self.read()
+        names = _names(link)
         async with self._lock:
-            while not _has(self.chain, link):
+            while not (names & self._in_doubt and _has(self.chain, link)):
                 await self._check()
+                self._in_doubt |= names
                 try:
                     self._chain = await self._chains.append(self.chain, link)
                 except LeaseLost:
@@ -67,11 +71,17 @@ class ChainWriter:
                     self._chain = await self._chains.read(self.chain)
                     if self.chain.writer != self._writer:
                         raise
+                else:
+                    break
+            self._in_doubt -= names
             return self.chain
 
 
+def _names(link: Link) -> set[str]:
+    belongings = set() if link.belongings is None else {link.belongings.name}
+    fulls, increments = {each.stored.name for each in link.fulls}, {each.stored.name for each in link.increments}
+    return fulls | increments | belongings | set(link.dropped)
+
+
 def _has(chain: Chain, link: Link) -> bool:
-    added = {each.stored.name for each in link.fulls} | {each.stored.name for each in link.increments}
-    if link.belongings is not None:
-        added.add(link.belongings.name)
-    return added <= chain.names() | chain.dropped and chain.dropped.issuperset(link.dropped)
+    return _names(link) <= chain.names() | chain.dropped and chain.dropped.issuperset(link.dropped)
