@@ -117,12 +117,40 @@ async def _write_full(store: ObjectStore, full: Full, identities: Identities, pa
     with path.open("wb", buffering=0) as file:
         snapshot = _Snapshot(file, full.stored.name)
         async with opened(store, full.stored, identities) as parts:
-            async for part in parts:
-                await asyncio.to_thread(snapshot.write, part)
+            await _write_parts(parts, snapshot.write)
         await asyncio.to_thread(snapshot.end)
     newest = await asyncio.to_thread(newest_revision, path)
     if newest != full.revision:
         raise damaged(full.stored.name, f"it has revision {newest}, and the chain names revision {full.revision}")
+
+
+async def _write_parts(parts: AsyncGenerator[bytes, None], write: Callable[[bytes], None]) -> None:
+    """Write each part in a thread, while the next one is read. No thread writes any more when this returns."""
+    writing: asyncio.Future[None] | None = None
+    try:
+        async for part in parts:
+            if writing is not None:
+                await asyncio.shield(writing)
+            writing = asyncio.ensure_future(asyncio.to_thread(write, part))
+        if writing is not None:
+            await asyncio.shield(writing)
+    finally:
+        if writing is not None:
+            await _ended(writing)
+
+
+async def _ended(*works: asyncio.Future[None]) -> None:
+    """Wait until threads have ended, also when this is cancelled: they use a file that is closed or removed next. Their
+    errors are raised where they are waited for in the first place.
+    """
+    while not all(each.done() for each in works):
+        try:
+            await asyncio.wait(works)
+        except asyncio.CancelledError:
+            continue  # what is waited for does not take long
+    for each in works:
+        if not each.cancelled():
+            each.exception()
 
 
 class _Snapshot:
@@ -159,13 +187,7 @@ async def _advance(store: ObjectStore, moment: Moment, identities: Identities, p
         await asyncio.shield(applying)
     finally:
         ahead.stop()
-        while not (applying.done() and ahead.reading.done()):
-            try:
-                await asyncio.wait({applying, ahead.reading})
-            except asyncio.CancelledError:
-                continue  # this is being cancelled already, and both are about to end
-        if not applying.cancelled():
-            applying.exception()  # it is raised above, or was caused by the end of reading
+        await _ended(applying, ahead.reading)
 
 
 _Coming: TypeAlias = Increment | Exception | None
