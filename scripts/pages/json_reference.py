@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.output import base, controllers, operations, planes, sites, status
+from quarterdeck.api.output import backups, base, controllers, operations, planes, sites, status
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification, RestoreResult
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.api.output.controllers import ControllerSetRow, VerificationResult

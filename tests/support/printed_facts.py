@@ -34,6 +34,8 @@ from quarterdeck.app import (
     Verification,
     changes,
 )
+from quarterdeck.app.backup.backups import BackupList, BackupRange, Backups, TakenBackup
+from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
 from quarterdeck.app.looks import Looks
@@ -41,6 +43,8 @@ from quarterdeck.app.nodes import WorkerNodes
 from quarterdeck.app.plane_status import summary
 from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.site.sites import Sites, Used
+from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
+from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
 from quarterdeck.engine.status import Leader, Status
@@ -258,7 +262,14 @@ def _backups(patch: pytest.MonkeyPatch) -> None:
     stored = ObjectReference(name="demo/1/data/2", sha256="", size_bytes=100)
     known = KeyHash(value=255, revision=5, compact_revision=1)
     full = FullBackup(
-        cluster="main", epoch=0, revision=5, at=at, etcd_version="3.6.16", database_bytes=4096, hash=known, stored=stored
+        cluster="main",
+        epoch=0,
+        revision=5,
+        at=at,
+        etcd_version="3.6.16",
+        database_bytes=4096,
+        hash=known,
+        stored=stored,
     )
     taken = TakenBackup(plane="demo", store=where, revision=7, full=full, size_bytes=100, whole_plane=True)
     stretch = BackupRange(

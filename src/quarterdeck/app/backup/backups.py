@@ -13,7 +13,7 @@ from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.backup.restores import Restores
-from quarterdeck.backup.chain import Chain, Full
+from quarterdeck.backup.chain import Chain, FullBackup
 from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.proof import Proof
 from quarterdeck.engine.background.backup import BackupState, may_record, record
@@ -39,7 +39,7 @@ class TakenBackup:
     store: str
     revision: int
     #: The newest full backup that it needs.
-    full: Full
+    full: FullBackup
     #: Bytes of all objects that are read to restore it.
     size_bytes: int
     #: Whether the whole plane can come back from it, not only its data.
@@ -193,7 +193,7 @@ def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
 
 
 def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> BackupRange:
-    def of(each: Full) -> bool:
+    def of(each: FullBackup) -> bool:
         return (each.cluster, each.epoch) == (cluster, epoch) and first <= each.revision <= last
 
     fulls = [each for each in chain.fulls if of(each)]

@@ -20,7 +20,7 @@ from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.backup.chain import Full, Increments
+from quarterdeck.backup.chain import FullBackup, Increments
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.recorder import Recorder
@@ -79,7 +79,7 @@ class BackupState:
     def stored(self, increments: Increments) -> None:
         """See ``RecorderEvents``."""
 
-    def full_taken(self, full: Full, reason: FullReason) -> None:
+    def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         """See ``RecorderEvents``."""
         size = full.stored.size_bytes
         words = f"a full backup of etcd revision {full.revision:,} is complete ({size:,} bytes): {reason.value}"
