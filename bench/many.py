@@ -37,7 +37,7 @@ from quarterdeck.engine.reconcile.drive import IdleWait
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL
 from quarterdeck.engine.reconcile.manager import PlaneManager
-from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.operations import Asker, wants
 from quarterdeck.engine.workspace.revisions import known
@@ -111,7 +111,7 @@ class Engine:
 
     async def _opened(self) -> Plane:
         world = self.world
-        resource = await operations.existing(world.store, PLANE)
+        resource = await recorded.existing(world.store, PLANE)
         return Plane(
             resource=resource,
             store=world.store,
@@ -174,7 +174,7 @@ async def measured(world: Joined, planes: int, seconds: float) -> list[str]:
     share = (time.process_time() - used) / (time.monotonic() - since)
     taken = sum(map(len, looks.of.values())) - before
     row = [str(planes), f"{100 * share:.0f} %", f"{1000 * share * seconds / taken:.1f}", f"{looks.longest(since):.1f}"]
-    status = (await operations.existing(world.store, PLANE)).status
+    status = (await recorded.existing(world.store, PLANE)).status
     for record in memory_from_status(status.memory).replicas[:2]:
         row += await dies(world, looks, planes, record)
     task.cancel()

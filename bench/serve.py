@@ -24,7 +24,7 @@ from quarterdeck.engine.notices.conditions import judged
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.reconcile.keeper import CADENCE
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
@@ -62,7 +62,7 @@ async def keep(plane: Plane, observer: Observer, first: float) -> None:
 async def kept(folder: Path, planes: int, seconds: float) -> list[str]:
     """A row: the share of a core, in all and for each plane; milliseconds of a look; MiB, in all and for each plane."""
     home = await Home.open(folder)
-    resource = await operations.existing(home.store, NAME)
+    resource = await recorded.existing(home.store, NAME)
     async with AsyncExitStack() as stack:
         before = resident()
         opened = [await home.plane(resource, stack) for _ in range(planes)]

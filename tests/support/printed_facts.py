@@ -44,7 +44,7 @@ from quarterdeck.app.site.sites import Sites, Used
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
 from quarterdeck.engine.status import Leader, Status
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.handover.acts import Act
@@ -222,7 +222,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object, **__: object) -> None: ...
 
     async def carry_out(face: Any, name: str, *_: object, **__: object) -> None:
-        if await operations.current(face._home.store, name) is not None:
+        if await recorded.current(face._home.store, name) is not None:
             await books(face._home, name)
 
     patch.setattr(Quarterdeck, "carry_out", carry_out)

@@ -19,7 +19,7 @@ from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Unavailable
@@ -67,7 +67,7 @@ async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
     await operations.create(home, new_control_plane("demo", site="east", replicas=1), Asker(who="a test"))
     async with AsyncExitStack() as stack:
         programs = {each: PurePosixPath("/bin", each) for each in NAMED}
-        resource = await operations.existing(home.store, "demo")
+        resource = await recorded.existing(home.store, "demo")
         opened = await home.plane(resource, stack, programs=programs)
         opened.sites = {"east": site}
         yield opened

@@ -23,7 +23,7 @@ from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.app.verification import duties_told, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -159,7 +159,7 @@ async def test_half_a_line_leaves_nothing_proven(home: Home, golden: Golden) -> 
 
 async def test_without_an_operation_that_handed_anything_over_the_last_hour_is_looked_at(home: Home) -> None:
     operation = await a_good_one(home)
-    stored = {each.metadata.name: each for each in await operations.operations_of(home.store, "demo")}
+    stored = {each.metadata.name: each for each in await recorded.operations_of(home.store, "demo")}
     found = await verified(home, "demo", since=timedelta(minutes=10), operation=None)
     assert (found.operation, found.until - found.since) == ("", timedelta(minutes=10))
     await home.store.delete(type(stored[operation]), operation)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.operation_progress import Onlooker
     from quarterdeck.app.pipes import Parent
     from quarterdeck.app.programs import Programs
+    from quarterdeck.app.records import Records
     from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.verification import Verification
     from quarterdeck.drills.aim import Wish
@@ -84,6 +85,7 @@ __all__ = [
     "ProbeResult",
     "Programs",
     "Quarterdeck",
+    "Records",
     "RenewCertificates",
     "Replace",
     "ReplicaFacts",
@@ -146,6 +148,7 @@ _PLACES = {
         "LostQuorum",
         "Survivor",
     ),
+    "app.records": ("Records",),
     "app.replicas": ("ReplicaFacts",),
     "app.etcd.strays": ("MemberRemoval",),
     "app.verification": ("Verification",),

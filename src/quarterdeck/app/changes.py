@@ -38,7 +38,7 @@ from quarterdeck.engine.preflight.requests import (
     Scale,
 )
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.addons import findings
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -156,7 +156,7 @@ async def store_request(home: Home, found: Examined, asker: Asker) -> Operation 
 
 async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:
     """Pause a plane (until then), or resume it. Raises Gone, InvalidInput."""
-    await operations.existing(home.store, name)
+    await recorded.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
         raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is in the past", "give a time in the future")
     await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))

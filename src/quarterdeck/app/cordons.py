@@ -6,7 +6,7 @@ from datetime import datetime
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Cordon, CordonedReplica, Site, told
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
@@ -104,7 +104,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
 
 async def uncordon_replica(home: Home, name: str, replica: str) -> bool:
     """Remove the cordon of a replica; whether there was one. Raises Gone, NotFound (the replica)."""
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     if replica not in plane.spec.cordoned:
         await _with_replica(home, "uncordoning", name, replica)
         return False
@@ -113,7 +113,7 @@ async def uncordon_replica(home: Home, name: str, replica: str) -> bool:
 
 
 async def _with_replica(home: Home, doing: str, name: str, replica: str) -> ControlPlane:
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     operations.require_replica(plane, doing, replica)
     return plane
 

@@ -36,7 +36,7 @@ from quarterdeck.engine.preflight.requests import Examined, Request
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import admin_kubeconfig
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -144,7 +144,7 @@ class Quarterdeck(Looks):
 
     async def kubeconfig(self, name: str) -> str:
         """A kubeconfig (YAML, with an administrator's key) that is valid before, during and after a migration."""
-        return await admin_kubeconfig(self._home, await operations.existing(self._home.store, name))
+        return await admin_kubeconfig(self._home, await recorded.existing(self._home.store, name))
 
     # requests
 
@@ -366,7 +366,7 @@ class Quarterdeck(Looks):
 
     async def fetch_programs(self, name: str) -> None:
         """Download the programs that a plane runs, so that they are there when it is driven."""
-        await self._engine().programs(await operations.existing(self._home.store, name))
+        await self._engine().programs(await recorded.existing(self._home.store, name))
 
     async def tidy(self) -> None:
         """Take down what all planes share, if there are no planes. Call it from outside of their networks, which end

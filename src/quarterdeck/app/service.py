@@ -21,7 +21,7 @@ from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import PlaneManager
-from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.engine.workspace.recorded import network_of
 from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.runner import start
 from quarterdeck.tls_buffers import keep_small_tls_buffers

@@ -15,7 +15,7 @@ from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSp
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.engine.controller_sets.handover_checks import sets_of
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
@@ -62,7 +62,7 @@ async def verified(
     home: Home, name: str, *, since: timedelta | None, operation: str | None, slack: float = SLACK
 ) -> Verification:
     """See ``Looks.verify``."""
-    resource = await operations.existing(home.store, name)
+    resource = await recorded.existing(home.store, name)
     asked = await _asked(home.store, resource, since, operation)
     if not asked.sets:
         raise PreconditionFailed(
@@ -91,7 +91,7 @@ async def verified(
 
 async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, operation: str | None) -> _Question:
     """The time that is verified, and the owners of the sets at that time. Raises NotFound."""
-    found = await operations.operations_of(store, plane.name)
+    found = await recorded.operations_of(store, plane.name)
     begun = [each for each in found if each.status.started_at is not None]
     now = datetime.now(UTC)
     chosen = _chosen(plane.name, begun, operation) if since is None else None

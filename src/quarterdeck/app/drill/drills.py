@@ -17,7 +17,7 @@ from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status import Status, StatusReader
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker
@@ -73,7 +73,7 @@ async def drilled(
 
 async def history(home: Home, name: str) -> tuple[Drill, ...]:
     """The recorded drills of a plane, the oldest first; one whose process died is marked as such."""
-    await operations.existing(home.store, name)
+    await recorded.existing(home.store, name)
     found = await drills_of(home.store, name)
     if await home.store.lease(LEASE) is None:
         return tuple(closed(each) for each in found)

@@ -32,7 +32,7 @@ from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.reconcile.loop import POLL, Driver
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
-from quarterdeck.engine.workspace import addons, leases, operations, revisions
+from quarterdeck.engine.workspace import addons, leases, operations, recorded, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Asker, Wants, wants
@@ -131,7 +131,7 @@ class Engine:
         Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and errors that
         ``troubles.fate`` does not retry; all others are reported and retried.
         """
-        await self.programs(await operations.existing(self.home.store, name))  # before the lease is taken
+        await self.programs(await recorded.existing(self.home.store, name))  # before the lease is taken
         await self._hold(name, wait, None)
 
     async def keep(self, name: str, rest: IdleWait) -> None:
@@ -170,7 +170,7 @@ class Engine:
             await hold.rest.go_on()
         async with AsyncExitStack() as stack:
             try:
-                resource = await operations.existing(store, name)
+                resource = await recorded.existing(store, name)
             except Gone:
                 # Deleted by the previous round, which could not record the end of the operation.
                 if await operations.deleted(store, name, self.asker):
@@ -207,7 +207,7 @@ class Engine:
 
     async def _one(self, plane: Plane, hold: _Hold) -> bool:
         store, rest = self.home.store, hold.rest
-        operation = await operations.current(store, plane.name)
+        operation = await recorded.current(store, plane.name)
         if operation is not None:
             operation = await operations.begin(store, operation, self.asker)
         hold.troubles.operation = operation.metadata.name if operation is not None else ""

@@ -24,7 +24,7 @@ from quarterdeck.engine.observation.clock_skew import WatchClocks
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Keeper, Log, Steps
 from quarterdeck.engine.workspace.leases import loan_name, manager_lease, next_manager_lease
-from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.engine.workspace.recorded import network_of
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions

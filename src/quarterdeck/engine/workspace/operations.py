@@ -22,10 +22,10 @@ from quarterdeck.api.operation import (
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
-from quarterdeck.engine.workspace import addons, belongings, revisions
+from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Corrupt, NotFound, PreconditionFailed
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import Event, EventType, Store, amend
 
@@ -164,7 +164,7 @@ async def change(
     Raises Conflict if the plane was changed since it was read, InvalidInput for unreadable files, and what
     ``require_changeable`` does.
     """
-    before = await existing(home.store, plane.metadata.name)
+    before = await recorded.existing(home.store, plane.metadata.name)
     require_known(before)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is deleted")
@@ -205,15 +205,15 @@ async def delete(home: Home, name: str, asker: Asker) -> Operation:
     """Mark a plane for deletion; the loop deletes it. Raises Conflict while it moves."""
     await require_deletable(home.store, name)
     await home.store.delete(ControlPlane, name)
-    plane = await existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     await supersede(home.store, name, asker)
     return await _record(home.store, plane, OperationType.DELETE, asker)
 
 
 async def require_deletable(store: Store, name: str) -> ControlPlane:
     """The plane; raises Gone, and Conflict while it moves."""
-    plane = await existing(store, name)
-    running = await current(store, name)
+    plane = await recorded.existing(store, name)
+    running = await recorded.current(store, name)
     if running is not None and moves(running):
         raise busy(f"deleting plane {name}", running, "then delete")
     return plane
@@ -232,7 +232,7 @@ def require_known(plane: ControlPlane) -> None:
 
 async def require_changeable(store: Store, plane: ControlPlane) -> None:
     """Raise Conflict while the plane moves: source and target of a move must not change."""
-    running = await current(store, plane.name)
+    running = await recorded.current(store, plane.name)
     if running is not None and moves(running):
         raise busy(f"changing plane {plane.name}", running, "then try again")
 
@@ -259,36 +259,9 @@ def busy(doing: str, running: Operation, then: str) -> Conflict:
     )
 
 
-async def existing(store: Store, name: str) -> ControlPlane:
-    """A plane; raises Gone that names the existing planes."""
-    try:
-        return await store.get(ControlPlane, name)
-    except NotFound:
-        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane))
-        there = f"planes: {known}" if known else "there are no planes"
-        raise Gone("", f'plane "{name}" not found ({there})') from None
-
-
-async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
-    """All operations of a plane, the oldest first."""
-    found = [each for each in await store.list(Operation) if each.spec.plane == plane]
-    return tuple(
-        sorted(found, key=lambda each: (each.spec.number, str(each.metadata.creation_timestamp), each.metadata.name))
-    )
-
-
-async def current(store: Store, plane: str) -> Operation | None:
-    """The operation in progress, if there is one: the last one, whose goal is that of the spec, unless it was reached.
-
-    A failed one, or one whose driver died, is in progress as well: the next driver continues it.
-    """
-    last = (await operations_of(store, plane))[-1:]
-    return next((each for each in last if not each.status.phase.over), None)
-
-
 async def supersede(store: Store, plane: str, asker: Asker) -> None:
     """End the operations in progress: they are superseded."""
-    for operation in await operations_of(store, plane):
+    for operation in await recorded.operations_of(store, plane):
         if not operation.status.phase.over:
             await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", asker)
 
@@ -325,7 +298,7 @@ async def succeed(
 
 async def deleted(store: Store, name: str, asker: Asker) -> bool:
     """Whether a plane that does not exist was being deleted; its operation is marked as over."""
-    operation = await current(store, name)
+    operation = await recorded.current(store, name)
     if operation is None or operation.spec.type is not OperationType.DELETE:
         return False
     await finish(store, operation, OperationPhase.SUCCEEDED, "deleted", asker)
@@ -368,7 +341,7 @@ async def _record(
     to: Goal | None = None,
 ) -> Operation:
     name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
-    last = (await operations_of(store, plane.metadata.name))[-1:]
+    last = (await recorded.operations_of(store, plane.metadata.name))[-1:]
     spec = OperationSpec(
         plane=plane.metadata.name,
         number=1 + max((each.spec.number for each in last), default=0),
