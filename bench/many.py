@@ -39,7 +39,7 @@ from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL
 from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
-from quarterdeck.engine.workspace.operations import Asker, wants
+from quarterdeck.engine.workspace.operations import Requester, wants
 from quarterdeck.engine.workspace.revisions import known
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
@@ -85,7 +85,7 @@ class Engine:
     """Looks at planes as the engine that keeps them does, and does nothing for them."""
 
     home: Home
-    asker: Asker
+    requester: Requester
     clocks: Clocks
     world: Joined
     looks: Looks
@@ -93,7 +93,7 @@ class Engine:
 
     async def keep(self, name: str, rest: IdleWait) -> None:
         """Look at one for ever: in its turn, or at a driver's pace as soon as anything is found."""
-        async with hold_lease(self.home.store, leases.lease_name(name), self.asker.who, clocks=self.clocks):
+        async with hold_lease(self.home.store, leases.lease_name(name), self.requester.name, clocks=self.clocks):
             opened = await self._opened()
             observer = await observer_of(opened)
             wanted = wants(await self.home.store.get(ControlPlane, name))
@@ -162,7 +162,9 @@ async def measured(world: Joined, planes: int, seconds: float) -> list[str]:
         await store.create(site)
     for number in range(planes):
         await store.create(new_control_plane(f"p{number}", site="east"))
-    engine = Engine(home=Home(store), asker=Asker(who="a benchmark"), clocks=Clocks(), world=world, looks=looks)
+    engine = Engine(
+        home=Home(store), requester=Requester(name="a benchmark"), clocks=Clocks(), world=world, looks=looks
+    )
     manager = PlaneManager(engine=engine, network=Isolation.LOOPBACK, log=Quiet())  # type: ignore[arg-type]
     task = asyncio.create_task(manager.run())
     while len(looks.of) < planes:  # noqa: ASYNC110 - looked at from outside

@@ -304,7 +304,7 @@ def test_a_manager_that_is_killed_in_a_change_is_followed_by_one_that_goes_on(af
 def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(20)
-        until = life.sessions[0].asker().now() + timedelta(minutes=5)
+        until = life.sessions[0].requester().now() + timedelta(minutes=5)
 
         def paused(plane: ControlPlane) -> ControlPlane:
             return with_spec(plane, paused=True, paused_until=until)

@@ -16,13 +16,13 @@ from quarterdeck.engine.notices.watchers import Watchers
 from quarterdeck.engine.preflight import local_changes, moves
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import ClientKind
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", Verdict.WARN, "90 ms"))
 
 

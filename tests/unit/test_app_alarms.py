@@ -13,7 +13,7 @@ from support.resources import with_spec, with_status
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app import Asker
+from quarterdeck.app import Requester
 from quarterdeck.app.etcd import alarms
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
@@ -25,7 +25,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.world import World
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 
 
 @pytest.fixture

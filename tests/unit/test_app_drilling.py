@@ -21,7 +21,7 @@ from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.drills import DrillSchedule
-from quarterdeck.app import Asker, Quarterdeck, Wish
+from quarterdeck.app import Quarterdeck, Requester, Wish
 from quarterdeck.app.drill import drill_course, drills
 from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
@@ -188,8 +188,8 @@ async def test_of_several_failures_none_is_left_when_one_cannot_be_made() -> Non
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="a test")) as made:
-        await operations.create(made._home, new_control_plane("demo", site="east"), Asker(who="a test"))
+    async with Quarterdeck.open(tmp_path / "home", requester=Requester(name="a test")) as made:
+        await operations.create(made._home, new_control_plane("demo", site="east"), Requester(name="a test"))
         yield made
 
 

@@ -13,7 +13,7 @@ from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Abort, Asker, Examined, Finding, Migrate, Verdict
+from quarterdeck.app import Abort, Examined, Finding, Migrate, Requester, Verdict
 from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.moves import at_site, destination, examined_abort, require_done
 from quarterdeck.engine.workspace import operations, recorded
@@ -23,7 +23,7 @@ from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 ALPHA = new_control_plane("alpha", site="east")
 
 

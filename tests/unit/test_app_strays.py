@@ -11,14 +11,14 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import Asker
+from quarterdeck.app import Requester
 from quarterdeck.app.etcd import strays
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.world import World
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 URL = "https://10.99.0.9:2380"
 
 

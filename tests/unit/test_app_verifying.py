@@ -26,7 +26,7 @@ from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.judgement import Judgement
 from quarterdeck.model.memory import Memory, Replica
@@ -35,7 +35,7 @@ from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 CLOUD: dict[str, JsonValue] = {"user": {"username": "system:cloud-controller-manager"}, "userAgent": CLOUD_AGENT}
 MACHINES = {"demo-1": "east-a1", "demo-2": "east-b1"}
 OPERATION_ENDS = 60.0

@@ -18,11 +18,11 @@ from quarterdeck.api.plane.addons import Addon
 from quarterdeck.engine.preflight.local_changes import compared_addons
 from quarterdeck.engine.workspace import addons, belongings, operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput
 from quarterdeck.stores.key_seal import Key, reseal
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"word": "hidden-word"}}
 
 

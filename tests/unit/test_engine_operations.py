@@ -28,14 +28,14 @@ from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.reconcile.drive import Engine, _Hold, _require_accepted
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.upstream.upstream import Upstream
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 
 
 class Clock:
@@ -260,7 +260,7 @@ async def test_nobody_acts_by_what_a_newer_version_wrote_and_this_one_does_not_k
         return
     with golden.raises(Corrupt):
         await changed(store, replicas=5)
-    engine = Engine(home=home(store), upstream=cast("Upstream", None), asker=ASKER)
+    engine = Engine(home=home(store), upstream=cast("Upstream", None), requester=ASKER)
     guard = cast("LeaseGuard", SimpleNamespace(check=held, lease=None))
     tasks, troubles = cast("LongTasks", None), cast("Troubles", None)
     with pytest.raises(Corrupt, match=f"{part}.tier"):

@@ -30,7 +30,7 @@ from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace import operations, recorded, revisions
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
@@ -41,7 +41,7 @@ from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import SitePort
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quarterdeck.app.etcd.data import MemberHash
     from quarterdeck.app.etcd.recovery import LostQuorum, Survivor
     from quarterdeck.app.etcd.strays import MemberRemoval
-    from quarterdeck.app.face import Quarterdeck, asker
+    from quarterdeck.app.face import Quarterdeck, requester
     from quarterdeck.app.looks import Looks
     from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     )
     from quarterdeck.engine.reconcile.manager import RESTARTED_BY
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
-    from quarterdeck.engine.workspace.operations import Asker
+    from quarterdeck.engine.workspace.operations import Requester
     from quarterdeck.model.findings import Finding, Verdict
     from quarterdeck.planner.simulated.dry_run import DryRun
     from quarterdeck.probe.result import ProbeResult, Summary
@@ -58,7 +58,6 @@ __all__ = [
     "RESTARTED_BY",
     "Abort",
     "Apply",
-    "Asker",
     "Certificate",
     "Create",
     "Delete",
@@ -90,6 +89,7 @@ __all__ = [
     "Replace",
     "ReplicaFacts",
     "Request",
+    "Requester",
     "Scale",
     "SetHeld",
     "Summary",
@@ -100,11 +100,11 @@ __all__ = [
     "Verification",
     "Watcher",
     "Wish",
-    "asker",
     "home_folder",
     "home_key",
     "inside_argv",
     "key_file",
+    "requester",
 ]
 
 #: The module of each name.
@@ -132,7 +132,7 @@ _PLACES = {
     ),
     "app.face": (
         "Quarterdeck",
-        "asker",
+        "requester",
     ),
     "app.operation_progress": ("Onlooker",),
     "app.looks": ("Looks",),
@@ -164,7 +164,7 @@ _PLACES = {
         "key_file",
     ),
     "engine.reconcile.manager": ("RESTARTED_BY",),
-    "engine.workspace.operations": ("Asker",),
+    "engine.workspace.operations": ("Requester",),
     "engine.notices.watchers": (
         "Unwatched",
         "Watcher",

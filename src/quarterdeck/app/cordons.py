@@ -8,7 +8,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Cordon, CordonedReplica, Site, told
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.stores.port import amend
@@ -52,13 +52,13 @@ async def served_from(home: Home, site: str) -> tuple[str, ...]:
     )
 
 
-async def cordon_site(home: Home, site: str, machine: str | None, asker: Asker) -> bool:
+async def cordon_site(home: Home, site: str, machine: str | None, requester: Requester) -> bool:
     """Keep new replicas off a machine (None: off all machines of the site). Whether that changed anything.
 
     Raises NotFound, InvalidInput (the machine of load balancers).
     """
     await require_host(home, "cordoning machine", site, machine)
-    made = Cordon(machine=machine, by=asker.who, since=_now(asker))
+    made = Cordon(machine=machine, by=requester.name, since=_now(requester))
     before = await home.site(site)
     return await amend(home.store, Site, site, lambda seen: seen.with_cordon(made)) != before
 
@@ -81,7 +81,7 @@ async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
     return await amend(home.store, Site, site, uncordoned) != before
 
 
-async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> bool:
+async def cordon_replica(home: Home, name: str, replica: str, requester: Requester) -> bool:
     """Exclude a replica from healing and from all changes that can wait. Whether that changed anything.
 
     Raises Gone, NotFound (the replica), Conflict while the plane moves, or when the replica must be replaced.
@@ -90,7 +90,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
     if replica in plane.spec.cordoned:
         return False
     await operations.require_changeable(home.store, plane)
-    made = CordonedReplica(replica=replica, by=asker.who, since=_now(asker))
+    made = CordonedReplica(replica=replica, by=requester.name, since=_now(requester))
 
     def cordoned(seen: ControlPlane) -> ControlPlane:
         if replica in seen.spec.replace_replicas:
@@ -129,5 +129,5 @@ def _with_replicas(plane: ControlPlane, cordoned: tuple[CordonedReplica, ...]) -
     return plane.with_spec(cordoned_replicas=cordoned)
 
 
-def _now(asker: Asker) -> datetime:
-    return asker.now().replace(microsecond=0)
+def _now(requester: Requester) -> datetime:
+    return requester.now().replace(microsecond=0)

@@ -51,7 +51,7 @@ async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
 @asynccontextmanager
 async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
     """See ``Quarterdeck.alone``."""
-    store, who = engine.home.store, engine.asker.who
+    store, who = engine.home.store, engine.requester.name
     async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
         if await manager_of(engine.home.store, name):
             with contextlib.suppress(Conflict):  # a process that wrote in between has woken the manager as well

@@ -31,7 +31,7 @@ def drills_by(engine: Engine) -> Drills:
     """Drills that run in this process, next to its managers, which heal what breaks."""
 
     async def drill(name: str, fail: Fail) -> Drill:
-        return await drilled(engine.home, name, Wish(fail=fail), asker=engine.asker, scheduled=True)
+        return await drilled(engine.home, name, Wish(fail=fail), requester=engine.requester, scheduled=True)
 
     return drill
 

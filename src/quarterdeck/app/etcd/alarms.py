@@ -12,7 +12,7 @@ from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.clusters import CALLED, QUOTA, Cluster
@@ -45,7 +45,7 @@ async def planned(home: Home, name: str) -> Disarming:
         return found
 
 
-async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
+async def disarmed(home: Home, disarming: Disarming, requester: Requester) -> None:
     """See ``EtcdCare.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
     member whose problem persists raises the alarm again.
     """
@@ -55,9 +55,9 @@ async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
             if (cluster, kind) not in disarming.alarms:
                 continue  # raised since the user confirmed
             await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
-            message = f"{_told(cluster, kind)} was turned off by {asker.who}"
+            message = f"{_told(cluster, kind)} was turned off by {requester.name}"
             told = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
-            await home.store.record(told.event(plane.name, asker.now().timestamp()))
+            await home.store.record(told.event(plane.name, requester.now().timestamp()))
 
 
 def _told(cluster: Cluster, kind: AlarmKind) -> str:

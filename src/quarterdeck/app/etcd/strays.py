@@ -12,7 +12,7 @@ from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.membership import Health, MemberFact
@@ -45,16 +45,16 @@ async def planned(home: Home, name: str, member: str) -> MemberRemoval:
         return removal
 
 
-async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
+async def removed(home: Home, removal: MemberRemoval, requester: Requester) -> None:
     """See ``EtcdCare.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever the
     driver does, it counts the member in every quorum, and etcd takes one change at a time.
     """
     async with open_plane(home, removal.plane) as plane:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
-    told = f"{now.told} was removed by {asker.who}: it belonged to no replica"
+    told = f"{now.told} was removed by {requester.name}: it belonged to no replica"
     happening = Happening(EventReason.MEMBER_REMOVED, told, EventType.NORMAL)
-    await home.store.record(happening.event(removal.plane, asker.now().timestamp()))
+    await home.store.record(happening.event(removal.plane, requester.now().timestamp()))
 
 
 def _doing(plane: str, member: str) -> str:

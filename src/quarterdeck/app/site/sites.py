@@ -141,7 +141,7 @@ class Sites(Hosts):
 
         Raises NotFound (the site, the machine), InvalidInput for the machine of load balancers.
         """
-        return await cordons.cordon_site(self._home, name, machine, self._asker)
+        return await cordons.cordon_site(self._home, name, machine, self._requester)
 
     async def uncordon(self, name: str, machine: str | None = None) -> bool:
         """Remove the cordon of a machine or of all of the site; whether there was one.

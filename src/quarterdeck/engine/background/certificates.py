@@ -20,7 +20,7 @@ from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.engine.workspace.revisions import takes_nodes
 from quarterdeck.kube.nodes import ReservedNames, SigningRequest, nodes, objection, serving_requests
 from quarterdeck.kube.port import Address, Refused
@@ -36,7 +36,7 @@ class CertificateRenewal:
     """
 
     home: Home
-    asker: Asker
+    requester: Requester
     every: float = 3600.0
     _last: float = -math.inf
 
@@ -47,7 +47,7 @@ class CertificateRenewal:
             return
         if _due(plane):
             await plane.check()
-            await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.asker)
+            await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.requester)
         self._last = now
 
 

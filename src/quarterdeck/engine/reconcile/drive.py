@@ -35,7 +35,7 @@ from quarterdeck.engine.reconcile.trials import NoTrials, Trials
 from quarterdeck.engine.workspace import addons, leases, operations, recorded, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker, Wants, wants
+from quarterdeck.engine.workspace.operations import Requester, Wants, wants
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
 from quarterdeck.model.steps.plan import Plan
@@ -94,13 +94,13 @@ class _Hold:
 
 @dataclass(kw_only=True)
 class Engine:
-    """Drives planes of one home from this process. ``asker`` is also the lease's holder. ``trials`` test a new
+    """Drives planes of one home from this process. ``requester`` is also the lease's holder. ``trials`` test a new
     configuration before it is accepted.
     """
 
     home: Home
     upstream: Upstream
-    asker: Asker
+    requester: Requester
     watchers: Sequence[Watcher] = ()
     trials: Trials = field(default_factory=NoTrials)
     clocks: Clocks = field(default_factory=Clocks)
@@ -141,7 +141,7 @@ class Engine:
         await self._hold(name, 0.0, rest)
 
     async def _hold(self, name: str, wait: float, rest: IdleWait | None) -> None:
-        lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        lease = hold_lease(self.home.store, leases.lease_name(name), self.requester.name, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             tasks = LongTasks(plane=name, check=guard.check, troubles=troubles)
@@ -173,11 +173,11 @@ class Engine:
                 resource = await recorded.existing(store, name)
             except Gone:
                 # Deleted by the previous round, which could not record the end of the operation.
-                if await operations.deleted(store, name, self.asker):
+                if await operations.deleted(store, name, self.requester):
                     return True
                 raise
             operations.require_known(resource)
-            paused = operations.why_paused(resource, self.asker.now())
+            paused = operations.why_paused(resource, self.requester.now())
             if paused and hold.rest is None:
                 raise Paused(f"driving plane {name}", paused, f"resume it with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
@@ -201,7 +201,7 @@ class Engine:
     async def _look_on(self, plane: Plane, hold: _Hold, rest: IdleWait) -> None:
         """Only observe, as long as the plane is paused."""
         driver = await self._driver(plane, hold)
-        while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
+        while (paused := operations.why_paused(plane.resource, self.requester.now())) and not hold.changed(plane):
             await driver.look_on(paused)
             await rest.over(wants(plane.resource))
 
@@ -209,7 +209,7 @@ class Engine:
         store, rest = self.home.store, hold.rest
         operation = await recorded.current(store, plane.name)
         if operation is not None:
-            operation = await operations.begin(store, operation, self.asker)
+            operation = await operations.begin(store, operation, self.requester)
         hold.troubles.operation = operation.metadata.name if operation is not None else ""
         driver = await self._driver(plane, hold)
         acted = -1
@@ -280,7 +280,7 @@ class Engine:
             return
         await self._done(plane, operation)
         if operation is not None:
-            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
+            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.requester)
 
     async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
         """Apply the add-ons. A managed plane has a duty for that, so it does not wait long here."""
@@ -297,7 +297,7 @@ class Engine:
         try:
             if operation is not None:
                 kind, phase = kind_of(error), OperationPhase.FAILED
-                await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
+                await operations.finish(self.home.store, operation, phase, str(error), self.requester, error=kind)
             async with plane.writing:
                 generation = plane.resource.metadata.generation
                 so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())

@@ -51,7 +51,9 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
         ShortTurn(name="add-ons", turn=AddonDuty().turn),
         ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
         ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
-        ShortTurn(name="renewing certificates", turn=CertificateRenewal(home=engine.home, asker=engine.asker).turn),
+        ShortTurn(
+            name="renewing certificates", turn=CertificateRenewal(home=engine.home, requester=engine.requester).turn
+        ),
     )
 
 
@@ -86,7 +88,7 @@ class PlaneManager:
     async def _serve(self) -> None:
         name, store = manager_lease(self.network), self.engine.home.store
         await self._stand_by(name)
-        async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
+        async with hold_lease(store, name, self.engine.requester.name, clocks=self.engine.clocks) as guard:
             self.log.info("serving", network=str(self.network))
             try:
                 await self._watch(guard)
@@ -105,7 +107,7 @@ class PlaneManager:
                     await first.check()
                 else:
                     next_one = hold_lease(
-                        store, next_manager_lease(self.network), self.engine.asker.who, clocks=self.engine.clocks
+                        store, next_manager_lease(self.network), self.engine.requester.name, clocks=self.engine.clocks
                     )
                     with contextlib.suppress(Conflict):
                         first = await stack.enter_async_context(next_one)
