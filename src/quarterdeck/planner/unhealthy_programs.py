@@ -22,12 +22,12 @@ from quarterdeck.planner.rules.rollout import on_trial, unit
 from quarterdeck.planner.view import View
 
 
-def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
+def unhealthy(view: View) -> tuple[tuple[Replica, Component], ...]:
     """The unhealthy programs. One that was noted stays one until it is healthy, whatever its state is until then."""
     world = view.world
     if not world.memory.created or view.quorum_site is None or view.resting is not None or all_raised(world):
         return ()
-    noted = dict(view.world.memory.ailing)
+    noted = dict(view.world.memory.unhealthy)
     trial = {(record, component) for record, changed in on_trial(view) for component in changed}
     memory = view.world.memory
     given_up = memory.given_up.union(memory.leaving, memory.renewed, view.world.cordoned)

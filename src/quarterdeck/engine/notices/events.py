@@ -258,8 +258,8 @@ def _of_healing(world: World) -> list[Happening]:
         for each in world.memory.left
         if each.replica in there
     ]
-    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.ailing]
-    if (world.memory.down or world.memory.ailing) and world.membership is not None:
+    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.unhealthy]
+    if (world.memory.down or world.memory.unhealthy) and world.membership is not None:
         found += [
             Happening(EventReason.HEALING_BLOCKED, f"{name} is unhealthy, and healing is blocked: {why}")
             for name, why in held_back(view(world))

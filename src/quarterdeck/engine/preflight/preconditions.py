@@ -122,7 +122,7 @@ async def health(move: Move) -> Finding:
 
 
 def _ill_events(world: World, condemned: Collection[str]) -> str:
-    """What ails the events' etcd; "" if nothing does, or there is none. It keeps nobody from asking for a move, which
+    """What is wrong with the events' etcd; "" if nothing is, or there is none. It prevents no request of a move, which
     waits for it where replicas that keep events there are to take over.
     """
     seen = world.of(Cluster.EVENTS)
