@@ -242,7 +242,7 @@ def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []
     assert any("member east-2 to report its last entry" in each for each in whats(plan(one)))
-    ends = with_fact(one, "east-2", lambda fact: replace(fact, restless=frozenset({Component.ETCD})))
+    ends = with_fact(one, "east-2", lambda fact: replace(fact, crash_looping=frozenset({Component.ETCD})))
     assert of(ends)[0].startswith("BeginEpoch")
 
 

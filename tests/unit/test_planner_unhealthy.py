@@ -406,7 +406,7 @@ def test_controllers_that_something_else_keeps_from_leading_are_left_alone_howev
 ) -> None:
     """A webhook that delays leases ends each leader after 10 s, on any machine."""
     world = observe(plane())
-    ends = tuple(replace(each, restless=frozenset({component})) for each in world.replicas)
+    ends = tuple(replace(each, crash_looping=frozenset({component})) for each in world.replicas)
     world = replace(world, replicas=ends)
     unled = Leadership(component=component, lease=str(component), led=False)
     assert [each for _, each in unhealthy(view(replace(world, leading=(unled,))))] == [component] * 3, "they crash"

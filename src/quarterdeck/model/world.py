@@ -48,7 +48,7 @@ class ReplicaFact:
     #: Why its machine does not start its etcd; "": it does.
     refused: str = ""
     #: Programs that have exited several times since they were started.
-    restless: frozenset[Component] = frozenset()
+    crash_looping: frozenset[Component] = frozenset()
     #: Why the programs that do not run exited, in their own words.
     endings: tuple[tuple[Component, str], ...] = ()
     #: Programs that run, are unhealthy, and report nothing new, each with its last error

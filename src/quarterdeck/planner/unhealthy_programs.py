@@ -136,7 +136,7 @@ def is_well(view: View, record: Replica, component: Component) -> bool:
     if component == Component.APISERVER:
         return view.ready(record) or any(record.name in each.healthy for each in view.world.balancers)
     running = fact.unit(component) is UnitState.RUNNING
-    return running and component not in fact.silent and component not in fact.restless
+    return running and component not in fact.silent and component not in fact.crash_looping
 
 
 def _is_well_as_a_member(view: View, record: Replica, component: Component) -> bool:
@@ -179,7 +179,7 @@ def may_be_starting(view: View, record: Replica, component: Component) -> bool:
     """Whether an unhealthy program may only need more time."""
     fact = view.fact(record)
     running = fact.unit(component) is UnitState.RUNNING
-    return running and component not in fact.hung | fact.restless and not lags(view, record, component)
+    return running and component not in fact.hung | fact.crash_looping and not lags(view, record, component)
 
 
 def is_idle(view: View, record: Replica, component: Component) -> bool:

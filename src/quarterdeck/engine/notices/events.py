@@ -193,7 +193,7 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
-        if (state is UnitState.FAILED or component in fact.restless) and component not in told
+        if (state is UnitState.FAILED or component in fact.crash_looping) and component not in told
     ]
     world = worlds[Cluster.MAIN]
     found += [

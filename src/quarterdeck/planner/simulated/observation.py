@@ -163,7 +163,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
         refused="its data is gone" if Component.ETCD in refused else "",
-        restless=truth.ended(replica),
+        crash_looping=truth.ended(replica),
         quiet=tuple((component, "") for component in truth.quiet(replica)),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
