@@ -4,7 +4,8 @@
 
 There is one real plane, and it is opened N times: each time with its own connections, certificates and observer, and
 looked at in turns as a manager looks at planes. So all that a plane costs whoever looks at it is there N times, and
-the programs of planes are there once. What a manager does besides for each plane is not: its lease, and its duties.
+the programs of planes are there once. What a manager does besides for each plane is not: its lease, and its background
+tasks.
 """
 
 from __future__ import annotations

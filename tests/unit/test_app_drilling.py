@@ -25,7 +25,7 @@ from quarterdeck.app import Quarterdeck, Requester, Wish
 from quarterdeck.app.drill import drill_course, drills
 from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
-from quarterdeck.app.drill.duty import MakeDrills, TellProven
+from quarterdeck.app.drill.task import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
@@ -232,12 +232,12 @@ async def test_a_drill_whose_process_died_says_so_and_goes_with_its_plane(face: 
     assert await store.list(Drill) == ()
 
 
-# The duty
+# The background task
 
 
 @dataclass
 class Kept:
-    """A plane with the duties of drills, on a clock of its own."""
+    """A plane with the background tasks of drills, on a clock of its own."""
 
     fake: FakePlane
     now: datetime

@@ -20,7 +20,7 @@ from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app.verification import duties_told, placed, verified
+from quarterdeck.app.verification import assignments_of, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.workspace import operations, recorded
@@ -230,7 +230,7 @@ async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_ru
         await tell_step(plane, step, EntryOutcome.NOTED, {})
     gone = Placed("east-4", "east", "east-a2", at=1000.0)
     assert await placed(plane.store, plane.name) == (gone,)
-    found = await duties_told(plane.store, plane.resource, owned(KCM))
+    found = await assignments_of(plane.store, plane.resource, owned(KCM))
     assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
         (manager.value, 1000.0, None) for manager in ControllerProgram
     }, "neither revision is kept"

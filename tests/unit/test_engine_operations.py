@@ -23,7 +23,7 @@ from quarterdeck.api.controlplane import (
     new_control_plane,
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.engine.background.duties import LongTasks
+from quarterdeck.engine.background.tasks import LongTasks
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.reconcile.drive import Engine, _Hold, _require_accepted
 from quarterdeck.engine.workspace import operations, recorded

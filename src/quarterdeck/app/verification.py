@@ -22,7 +22,7 @@ from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judgement import SLACK, Judgement, SetVerdict, judged
 from quarterdeck.handover.policies import left_out
-from quarterdeck.handover.tenures import LEFT, TAKEN, Duty, tenures_of
+from quarterdeck.handover.tenures import LEFT, TAKEN, Assignment, tenures_of
 from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
@@ -82,7 +82,7 @@ async def verified(
         begins,
         ends,
         before=asked.before,
-        duties=await duties_told(home.store, resource, asked.sets),
+        assignments=await assignments_of(home.store, resource, asked.sets),
         missing=missing,
         slack=slack,
     )
@@ -150,13 +150,15 @@ async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
     )
 
 
-async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]) -> tuple[Duty, ...]:
+async def assignments_of(
+    store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]
+) -> tuple[Assignment, ...]:
     """The sets that the managers of replicas were configured with, and from when on, deleted ones included: from the
     revisions that they ran, as far as these are known, and kept.
     """
     kept = {each.name: each.spec for each in await store.list(ReplicaRevision)}
     return tuple(
-        Duty(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
+        Assignment(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
         for replica, since, revision in await _runs(store, plane)
         for manager in ControllerProgram
     )

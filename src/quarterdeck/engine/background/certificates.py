@@ -31,8 +31,8 @@ from quarterdeck.stores.port import EventType
 
 @dataclass(kw_only=True)
 class CertificateRenewal:
-    """A duty: when a third of the life of a certificate is left, all of the plane's are renewed, as by ``certs renew``:
-    one replica after the other reloads them. Authorities stay.
+    """A background task: when a third of the life of a certificate is left, all of the plane's are renewed, as by
+    ``certs renew``: one replica after the other reloads them. Authorities stay.
     """
 
     home: Home
@@ -78,8 +78,8 @@ class Decided:
 
 @dataclass(kw_only=True)
 class ApproveNodes:
-    """A duty: requests of nodes for serving certificates are approved when they ask only for the node's own names.
-    Others are left to a person, and reported once.
+    """A background task: requests of nodes for serving certificates are approved when they ask only for the node's own
+    names. Others are left to a person, and reported once.
     """
 
     _left: dict[str, str] = field(default_factory=dict)

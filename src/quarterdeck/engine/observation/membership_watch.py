@@ -51,7 +51,7 @@ class MembershipWatch:
 
     def _led(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
         """That a healthy leader lost leadership, unless a step transferred it. Elections happen by themselves, and
-        duties transfer leadership as well: the event names no cause.
+        background tasks transfer leadership as well: the event names no cause.
         """
         if None in (before.leader, now.leader) or before.leader == now.leader:
             return

@@ -21,8 +21,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
-from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
-from quarterdeck.engine.background.duties import Duties, Duty, LongTasks
+from quarterdeck.engine.background.addon_task import KEPT_PATIENCE, PATIENCE, AddonTask
+from quarterdeck.engine.background.tasks import BackgroundTask, BackgroundTasks, LongTasks
 from quarterdeck.engine.controller_sets.handover_checks import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
@@ -51,7 +51,7 @@ def released() -> Mapping[Component, UpstreamProgram]:
 
 
 class IdleWait(Protocol):
-    """The time between two observations of a plane that is up to date, and the duties until then."""
+    """The time between two observations of a plane that is up to date, and the background tasks until then."""
 
     @property
     def news(self) -> int:
@@ -59,8 +59,8 @@ class IdleWait(Protocol):
         ...
 
     @property
-    def duties(self) -> Sequence[Duty]:
-        """The duties of the plane."""
+    def background_tasks(self) -> Sequence[BackgroundTask]:
+        """The background tasks of the plane."""
         ...
 
     async def go_on(self) -> None:
@@ -225,8 +225,8 @@ class Engine:
                 if not plan.done:
                     return False
                 if acted != driver.acted:
-                    if driver.duties is not None:
-                        await driver.duties.end()  # ``_reached`` applies add-ons itself
+                    if driver.background_tasks is not None:
+                        await driver.background_tasks.end()  # ``_reached`` applies add-ons itself
                     await self._reached(plane, operation, plan, hold)
                     if hold.changed(plane):
                         return False
@@ -239,8 +239,8 @@ class Engine:
                 await self._failed(plane, operation, error)
             raise
         finally:
-            if driver.duties is not None:
-                await driver.duties.end()
+            if driver.background_tasks is not None:
+                await driver.background_tasks.end()
 
     async def _gave_up(self, plane: Plane, operation: Operation, why: str, hold: _Hold) -> None:
         """A creation has failed. Raises InvalidInput, unless the plane is managed: its programs are still retried."""
@@ -251,14 +251,16 @@ class Engine:
 
     async def _driver(self, plane: Plane, hold: _Hold) -> Driver:
         hold.began = wants(plane.resource)
-        kept = () if hold.rest is None else hold.rest.duties
+        kept = () if hold.rest is None else hold.rest.background_tasks
         return Driver(
             plane=plane,
             observer=await observer_of(plane),
             troubles=hold.troubles,
             monotonic=self.clocks.monotonic,
             processor=self.processor,
-            duties=Duties(troubles=hold.troubles, tasks=hold.tasks, duties=kept) if kept else None,
+            background_tasks=BackgroundTasks(troubles=hold.troubles, tasks=hold.tasks, background_tasks=kept)
+            if kept
+            else None,
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
@@ -283,8 +285,8 @@ class Engine:
             await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.requester)
 
     async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
-        """Apply the add-ons. A managed plane has a duty for that, so it does not wait long here."""
-        await AddonDuty(monotonic=self.clocks.monotonic).finish(
+        """Apply the add-ons. A managed plane has a background task for that, so it does not wait long here."""
+        await AddonTask(monotonic=self.clocks.monotonic).finish(
             plane,
             asked=operations.asks_for_addons(operation),
             patience=PATIENCE if hold.rest is None else KEPT_PATIENCE,

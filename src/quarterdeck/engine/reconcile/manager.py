@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine.background.addon_duty import AddonDuty
+from quarterdeck.engine.background.addon_task import AddonTask
 from quarterdeck.engine.background.certificates import ApproveNodes, CertificateRenewal
 from quarterdeck.engine.background.disk_watch import WatchMembers
-from quarterdeck.engine.background.duties import Duty, ShortTurn
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
+from quarterdeck.engine.background.tasks import BackgroundTask, ShortTurn
 from quarterdeck.engine.background.upkeep import CompareData, Tidy
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.notices.watchers import Watcher
@@ -39,16 +39,16 @@ _WAKING = 30.0
 _WATCHED = (ControlPlane, Site, Operation)
 
 
-def duties_of(engine: Engine) -> tuple[Duty, ...]:
-    """The duties of a plane, in their order: those that use the observation come first, while it is new. Each keeper
-    has its own.
+def background_tasks_of(engine: Engine) -> tuple[BackgroundTask, ...]:
+    """The background tasks of a plane, in their order: those that use the observation come first, while it is new. Each
+    keeper has its own.
     """
     return (
         ShortTurn(name="addresses of the Service kubernetes", turn=ServiceAddresses().turn),
         ShortTurn(name="tidying etcd's databases", turn=Tidy().turn),
         ShortTurn(name="the disks and links of etcd", turn=WatchMembers().turn),
         ShortTurn(name="the clocks of machines", turn=WatchClocks().turn),
-        ShortTurn(name="add-ons", turn=AddonDuty().turn),
+        ShortTurn(name="add-ons", turn=AddonTask().turn),
         ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
         ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
         ShortTurn(
@@ -61,7 +61,7 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
 class PlaneManager:
     """Manages the planes on ``network``. Of two managers on one store, the second stands by. ``alive`` is called every
     few seconds while it runs, and ``elsewhere`` for planes on other networks. ``watchers`` are notified about a plane
-    of that name, and ``duties`` are additional duties for it.
+    of that name, and ``background_tasks`` are additional background tasks for it.
     """
 
     engine: Engine
@@ -70,7 +70,7 @@ class PlaneManager:
     alive: Callable[[], None] = lambda: None
     elsewhere: Callable[[Isolation], None] = lambda _: None
     watchers: Callable[[str], tuple[Watcher, ...]] = lambda _: ()
-    duties: Callable[[str], tuple[Duty, ...]] = lambda _: ()
+    background_tasks: Callable[[str], tuple[BackgroundTask, ...]] = lambda _: ()
     clock: Callable[[], float] = time.monotonic
     _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
     #: Planes on other networks, with the version at which that was observed.
@@ -188,7 +188,7 @@ class PlaneManager:
             plane=name,
             engine=engine,
             log=self.log,
-            duties=(*duties_of(engine), *self.duties(name)),
+            background_tasks=(*background_tasks_of(engine), *self.background_tasks(name)),
             clock=self.clock,
         )
         self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")
