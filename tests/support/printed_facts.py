@@ -242,7 +242,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quarterdeck, "plan_drain", answer(drain))
     patch.setattr(Quarterdeck, "left_to_drain", answer(("other/east-9",)))
     patch.setattr("quarterdeck.cli.commands.controllers.planned", _synchronous(planned))
-    removal = MemberRemoval(plane="demo", member=0x77, told="voter 77", voters=3, healthy=3)
+    removal = MemberRemoval(plane="demo", member=0x77, description="voter 77", voters=3, healthy=3)
     patch.setattr(EtcdCare, "plan_member_removal", answer(removal))
     patch.setattr(EtcdCare, "remove_member", nothing)
     disarming = Disarming(plane="demo", alarms=((Cluster.MAIN, AlarmKind.NOSPACE),))

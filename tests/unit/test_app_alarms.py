@@ -79,7 +79,7 @@ async def test_alarms_whose_cause_is_gone_are_turned_off_and_an_event_says_by_wh
 ) -> None:
     raise_alarm(fake, AlarmKind.NOSPACE, AlarmKind.CORRUPT)
     disarming = await alarms.planned(home, "demo")
-    golden(disarming.told)
+    golden(disarming.descriptions)
     assert len(left(fake)) == 2, "a plan changes nothing"
     await alarms.disarmed(home, disarming, ASKER)
     assert left(fake) == []

@@ -164,7 +164,7 @@ def test_if_that_does_not_help_its_replica_gets_another_member_and_stays(name: s
     struck = sick(alone, Component.EVENTS_ETCD, name)
     gone = until(later(struck, 1), lambda truth, _: name not in truth.of(Cluster.EVENTS).members)
     assert [(each.program, each.alone) for each in gone.memory.condemned] == [(Component.EVENTS_ETCD, True)]
-    assert "etcd-events of east" in gone.memory.condemned[0].told
+    assert "etcd-events of east" in gone.memory.condemned[0].description
     cured = replace(gone, sick=frozenset())
     assert not any("apiserver" in each for each in steps_until(cured, is_done)), "all else is served meanwhile"
     well = until(cured, is_done)
@@ -367,7 +367,7 @@ def failing(world: World, component: Component, name: str) -> World:
         for each in world.replicas
     )
     balancers = tuple(replace(each, healthy=each.healthy - {name}) for each in world.balancers)
-    return replace(world, replicas=facts, balancers=balancers, failing=(Failing(step=step, told="the disk is full"),))
+    return replace(world, replicas=facts, balancers=balancers, failing=(Failing(step=step, error="the disk is full"),))
 
 
 def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchanged() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Cordon, CordonedReplica, Site, told
+from quarterdeck.api.site import Cordon, CordonedReplica, Site, cordon_text
 from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import Requester
@@ -74,7 +74,7 @@ async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
         left = tuple(each for each in seen.spec.cordons if machine is not None and each.machine != machine)
         whole = next((each for each in left if each.machine is None), None)
         if whole is not None and left == seen.spec.cordons:
-            doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {told(whole)}"
+            doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {cordon_text(whole)}"
             raise Conflict(doing, seen_so, f"'site uncordon {site}', then cordon single machines")
         return seen.with_cordons(left)
 

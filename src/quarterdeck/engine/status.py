@@ -82,10 +82,10 @@ async def look(home: Home, name: str, *, sure: bool = False) -> Status:
         opened = await home.plane(resource, stack)
         observer = await observer_of(opened)
         world = await observer.observe()
-        return await told(home, opened, await observer.sure(world) if sure else world)
+        return await status_of(home, opened, await observer.sure(world) if sure else world)
 
 
-async def told(home: Home, plane: Plane, world: World) -> Status:
+async def status_of(home: Home, plane: Plane, world: World) -> Status:
     """The status from an observation of a plane, the store, and its controllers."""
     leading = await leaders(plane, world)
     lease = await home.store.lease(leases.lease_name(plane.name))
@@ -118,7 +118,7 @@ class StatusReader:
         try:
             plane, observer = await self._opened(resource)
             plane.resource = resource
-            return await told(self.home, plane, await observer.observe())
+            return await status_of(self.home, plane, await observer.observe())
         except BaseException:
             await self.close()
             raise

@@ -149,7 +149,7 @@ class Condemned:
     alone: bool = False
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The thing that is marked for replacement, for people."""
         return f"{self.program} of {self.replica}" if self.alone else self.replica
 

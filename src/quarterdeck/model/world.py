@@ -189,12 +189,12 @@ class MachineFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A step (without its reason) that keeps failing, and is in backoff. ``told``: the step and its last error, in one
+    """A step (without its reason) that keeps failing, and is in backoff. ``error``: the step and its last error, in one
     line for people.
     """
 
     step: Step
-    told: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

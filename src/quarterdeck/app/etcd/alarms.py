@@ -33,7 +33,7 @@ class Disarming:
     kept: tuple[str, ...] = ()
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def descriptions(self) -> tuple[str, ...]:
         """The alarms that may be disarmed, as people call them."""
         return tuple(_told(*each) for each in self.alarms)
 
@@ -123,11 +123,11 @@ def _without_room(plane: Plane, world: World, cluster: Cluster) -> PreconditionF
     assert world.membership is not None
     for each in world.membership.members:
         if each.space is None:
-            seen = f"{each.told} of {CALLED[cluster]} does not report the size of its database"
+            seen = f"{each.description} of {CALLED[cluster]} does not report the size of its database"
             return PreconditionFailed(_doing(plane), seen, f"see 'quarterdeck status {plane.name}'")
         if has_no_room(each.space):
             size, quota = (f"{count / 2**20:,.0f} MiB" for count in (each.space.size, each.space.quota))
-            seen = f"the database of {each.told} of {CALLED[cluster]} has {size} of its quota of {quota}"
+            seen = f"the database of {each.description} of {CALLED[cluster]} has {size} of its quota of {quota}"
             wait = f"room is made while the plane is driven ('quarterdeck wait {plane.name}')"
             return PreconditionFailed(_doing(plane), seen, f"{wait}; if that is not enough, raise {QUOTA[cluster]}")
     return None

@@ -164,7 +164,7 @@ def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
     """The event for a member that belongs to no replica: a person, or another program, has added it."""
     role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
     then = "quarterdeck removes it" if member.learner else f"remove it with '{remove} {member.id:x}'"
-    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.told} of {etcd} belongs to no replica: {then}")
+    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.description} of {etcd} belongs to no replica: {then}")
 
 
 #: The world of each cluster.
@@ -245,7 +245,9 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening(EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.told} is marked for replacement: {each.why}")
+        Happening(
+            EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.description} is marked for replacement: {each.why}"
+        )
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}

@@ -137,7 +137,7 @@ def _ill_events(world: World, condemned: Collection[str]) -> str:
 def _unknown_members(world: World) -> Finding | None:
     """The refusal where etcd lists members that belong to no replica; None where it does not."""
     found = {cluster: strays(world.of(cluster)) for cluster in Cluster}
-    told = [f"member {each.told} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
+    told = [f"member {each.description} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
     if not told:
         return None
     first = next(each for of in found.values() for each in of)
