@@ -63,7 +63,7 @@ def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None
 
 
 def _later(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
-    """The content of a replica's machine after one tick. An apiserver starts when every cluster that it needs answers."""
+    """The content of a replica's machine after one tick. An apiserver starts when all clusters that it needs answer."""
     member, events = _aged(truth, name, replica.member), replica.events
     if events is not None:
         events = _aged(truth.of(Cluster.EVENTS), name, events)
