@@ -181,7 +181,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
 
 
 def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
-    """The revisions whose files a responding apiserver has loaded; None: unknown, or no two revisions differ in them."""
+    """The revisions whose files a responding apiserver has loaded; None: unknown, or no revisions differ in them."""
     if not truth.reloads or record.name not in truth.serving or not truth.apiserver_answers(record.name):
         return None
     has = dict(truth.replica(record.name).shapes).get(Component.APISERVER, "")
