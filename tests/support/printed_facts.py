@@ -48,7 +48,7 @@ from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
 from quarterdeck.engine.status import Leader, Status
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.handover.acts import Act
@@ -226,7 +226,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object, **__: object) -> None: ...
 
     async def carry_out(face: Any, name: str, *_: object, **__: object) -> None:
-        if await operations.current(face._home.store, name) is not None:
+        if await recorded.current(face._home.store, name) is not None:
             await books(face._home, name)
 
     patch.setattr(Quarterdeck, "carry_out", carry_out)
@@ -247,7 +247,7 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quarterdeck, "plan_drain", answer(drain))
     patch.setattr(Quarterdeck, "left_to_drain", answer(("other/east-9",)))
     patch.setattr("quarterdeck.cli.commands.controllers.planned", _synchronous(planned))
-    removal = MemberRemoval(plane="demo", member=0x77, told="voter 77", voters=3, healthy=3)
+    removal = MemberRemoval(plane="demo", member=0x77, description="voter 77", voters=3, healthy=3)
     patch.setattr(EtcdCare, "plan_member_removal", answer(removal))
     patch.setattr(EtcdCare, "remove_member", nothing)
     disarming = Disarming(plane="demo", alarms=((Cluster.MAIN, AlarmKind.NOSPACE),))

@@ -70,7 +70,7 @@ MEMORIES = st.builds(
     cluster_id=IDS,
     revision=st.integers(0, 2**63 - 1),
     served_site=st.none() | st.text(),
-    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "ailing", "revived"), MOMENTS),
+    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "unhealthy", "revived"), MOMENTS),
     condemned=st.lists(st.builds(Condemned, since=TIMES, alone=st.booleans()), max_size=2).map(tuple),
     timeline=st.none() | st.builds(Timeline, ahead=TIMES),
     unsettled=st.lists(st.text(), max_size=2).map(tuple),

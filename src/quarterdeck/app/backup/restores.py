@@ -16,9 +16,9 @@ from quarterdeck.backup.moments import moment_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
-from quarterdeck.drivers.stores import open_backup_store
+from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.backups import (
     OpenBackups,
     add_identities,
@@ -75,7 +75,7 @@ class Restores:
         Raises InvalidInput for a moment that is none, NotFound for one that no backup has, PreconditionFailed for a
         plane that is being deleted or paused, and what building raises.
         """
-        plane = await operations.existing(self._home.store, name)
+        plane = await recorded.existing(self._home.store, name)
         _require_restorable(plane)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
@@ -133,7 +133,7 @@ class Restores:
         """
         doing = f"restoring plane {name} from {url}"
         try:
-            await operations.existing(self._home.store, name)
+            await recorded.existing(self._home.store, name)
         except NotFound:
             pass
         else:

@@ -29,8 +29,8 @@ from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
-from quarterdeck.drivers.stores import open_etcd
-from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
+from quarterdeck.drivers.clients import open_etcd
+from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scratch_folder
 from quarterdeck.engine.workspace.belongings import secrets_of
@@ -51,7 +51,7 @@ _SWEEPING = 3600.0
 _RETRYING = 30.0
 
 
-def backup_duties(home: Home) -> tuple[Duty, ...]:
+def backup_tasks(home: Home) -> tuple[BackgroundTask, ...]:
     """The background tasks of one plane that back it up and report how that goes."""
     state = BackupState()
     return (
