@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from quarterdeck.backup.chain import Chain, Full, Increments, ObjectReference
+from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.collector import Collector, Subject
 from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.deposit import Deposit
@@ -67,7 +67,7 @@ class Recorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._base: Snapshot | None = None
-        self._ready: tuple[Full, FullReason] | None = None
+        self._ready: tuple[FullBackup, FullReason] | None = None
         self._stalled = False  # the collector has lost history, and nothing more comes of what is before
         self._astray = asyncio.Event()  # what waits does not continue the chain: it is collected again
 
@@ -209,7 +209,7 @@ class Recorder:
             return False
         return True
 
-    def _may_follow(self, full: Full, end: int | None) -> bool:
+    def _may_follow(self, full: FullBackup, end: int | None) -> bool:
         """Whether nothing comes any more that is missing before this full backup."""
         return self._stalled or self._base is not None or (end is not None and full.revision <= end)
 
@@ -245,7 +245,7 @@ class Recorder:
 
         return await self._store.until_done(once)
 
-    async def _link_full(self, full: Full, reason: FullReason) -> None:
+    async def _link_full(self, full: FullBackup, reason: FullReason) -> None:
         end = self._restorable.revision
         if end is not None and full.revision > end + 1:
             full = full.model_copy(update={"lost_from": end + 1})
@@ -256,7 +256,7 @@ class Recorder:
         self._restorable.reached(full.revision, full.at)
         self._idle.set()
 
-    def _tell_gap(self, full: Full) -> None:
+    def _tell_gap(self, full: FullBackup) -> None:
         if full.lost_from is not None:
             self._told.gap(full.lost_from, full.revision - 1)
 
