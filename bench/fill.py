@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx2
 
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home
 
@@ -30,7 +30,7 @@ async def fill(folder: Path, plane: str, *, objects: int, size: int) -> None:
     """``objects`` ConfigMaps with ``size`` bytes of text each, in the namespace ``default``."""
     home = await Home.open(folder)
     try:
-        resource = await operations.existing(home.store, plane)
+        resource = await recorded.existing(home.store, plane)
         target = await probe_target(home, resource)
         record = resource.status.memory.replicas[0]
         site = home.sites.open(await home.site(record.slot.site))

@@ -37,9 +37,9 @@ from quarterdeck.engine.reconcile.drive import IdleWait
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.loop import _LOOKING_SHARE, POLL
 from quarterdeck.engine.reconcile.manager import PlaneManager
-from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
-from quarterdeck.engine.workspace.operations import Asker, wants
+from quarterdeck.engine.workspace.operations import Requester, wants
 from quarterdeck.engine.workspace.revisions import known
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState
@@ -85,7 +85,7 @@ class Engine:
     """Looks at planes as the engine that keeps them does, and does nothing for them."""
 
     home: Home
-    asker: Asker
+    requester: Requester
     clocks: Clocks
     world: Joined
     looks: Looks
@@ -93,7 +93,7 @@ class Engine:
 
     async def keep(self, name: str, rest: IdleWait) -> None:
         """Look at one for ever: in its turn, or at a driver's pace as soon as anything is found."""
-        async with hold_lease(self.home.store, leases.lease_name(name), self.asker.who, clocks=self.clocks):
+        async with hold_lease(self.home.store, leases.lease_name(name), self.requester.name, clocks=self.clocks):
             opened = await self._opened()
             observer = await observer_of(opened)
             wanted = wants(await self.home.store.get(ControlPlane, name))
@@ -111,7 +111,7 @@ class Engine:
 
     async def _opened(self) -> Plane:
         world = self.world
-        resource = await operations.existing(world.store, PLANE)
+        resource = await recorded.existing(world.store, PLANE)
         return Plane(
             resource=resource,
             store=world.store,
@@ -162,7 +162,9 @@ async def measured(world: Joined, planes: int, seconds: float) -> list[str]:
         await store.create(site)
     for number in range(planes):
         await store.create(new_control_plane(f"p{number}", site="east"))
-    engine = Engine(home=Home(store), asker=Asker(who="a benchmark"), clocks=Clocks(), world=world, looks=looks)
+    engine = Engine(
+        home=Home(store), requester=Requester(name="a benchmark"), clocks=Clocks(), world=world, looks=looks
+    )
     manager = PlaneManager(engine=engine, network=Isolation.LOOPBACK, log=Quiet())  # type: ignore[arg-type]
     task = asyncio.create_task(manager.run())
     while len(looks.of) < planes:  # noqa: ASYNC110 - looked at from outside
@@ -174,7 +176,7 @@ async def measured(world: Joined, planes: int, seconds: float) -> list[str]:
     share = (time.process_time() - used) / (time.monotonic() - since)
     taken = sum(map(len, looks.of.values())) - before
     row = [str(planes), f"{100 * share:.0f} %", f"{1000 * share * seconds / taken:.1f}", f"{looks.longest(since):.1f}"]
-    status = (await operations.existing(world.store, PLANE)).status
+    status = (await recorded.existing(world.store, PLANE)).status
     for record in memory_from_status(status.memory).replicas[:2]:
         row += await dies(world, looks, planes, record)
     task.cancel()

@@ -4,7 +4,8 @@
 
 There is one real plane, and it is opened N times: each time with its own connections, certificates and observer, and
 looked at in turns as a manager looks at planes. So all that a plane costs whoever looks at it is there N times, and
-the programs of planes are there once. What a manager does besides for each plane is not: its lease, and its duties.
+the programs of planes are there once. What a manager does besides for each plane is not: its lease, and its background
+tasks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from quarterdeck.engine.notices.conditions import judged
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.reconcile.keeper import CADENCE
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
@@ -62,7 +63,7 @@ async def keep(plane: Plane, observer: Observer, first: float) -> None:
 async def kept(folder: Path, planes: int, seconds: float) -> list[str]:
     """A row: the share of a core, in all and for each plane; milliseconds of a look; MiB, in all and for each plane."""
     home = await Home.open(folder)
-    resource = await operations.existing(home.store, NAME)
+    resource = await recorded.existing(home.store, NAME)
     async with AsyncExitStack() as stack:
         before = resident()
         opened = [await home.plane(resource, stack) for _ in range(planes)]

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from pages.declared import PLAIN, comments, models_in, summary, table
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.output import base, controllers, operations, planes, sites, status
+from quarterdeck.api.output import backups, base, controllers, operations, planes, sites, status
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification, RestoreResult
 from quarterdeck.api.output.base import NamedOutput
 from quarterdeck.api.output.controllers import ControllerSetRow, VerificationResult
@@ -167,6 +167,7 @@ made from `src/quarterdeck/api/output`; a test keeps both equal.
 _PLANES, _OPERATIONS = "json-planes.md", "json-operations.md"
 #: The page of each module of models.
 _PAGE: Mapping[str, str] = {
+    backups.__name__: _OPERATIONS,
     base.__name__: _PLANES,
     controllers.__name__: _PLANES,
     planes.__name__: _PLANES,
@@ -195,8 +196,8 @@ def planes_page() -> str:
 
 
 def operations_page() -> str:
-    """The models of operations, of sites and of the host."""
-    return _models_page("operations and sites", _OPERATIONS)
+    """The models of operations, of backups, of sites and of the host."""
+    return _models_page("operations, backups and sites", _OPERATIONS)
 
 
 def _models_page(topic: str, page: str) -> str:

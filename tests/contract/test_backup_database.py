@@ -23,7 +23,7 @@ from support.etcd_history import ALL, History, etcdutl, is_whole  # noqa: F401
 from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.database import advance, cut_checksum, newest_revision
-from quarterdeck.backup.records import Change, Increment, LeaseTimes, decode, encode
+from quarterdeck.backup.records import Increment, LeaseTimes, RevisionChange, decode, encode
 from quarterdeck.etcd.client import EtcdMember
 
 ROUNDS = 40
@@ -79,7 +79,7 @@ async def test_what_is_restored_is_what_etcd_had_at_that_revision(
         await real_lab.kill(spare)
 
 
-def parted(changes: Sequence[Change], leases: tuple[LeaseTimes, ...]) -> list[Increment]:
+def parted(changes: Sequence[RevisionChange], leases: tuple[LeaseTimes, ...]) -> list[Increment]:
     """Changes as increments of seven, as bytes and back; the leases are those after the last one."""
     parts = [Increment(tuple(changes[at : at + 7])) for at in range(0, len(changes), 7)]
     parts[-1] = replace(parts[-1], leases=leases)

@@ -22,7 +22,7 @@ from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.build import build
-from quarterdeck.backup.chain import Chain, Full, KeyHash
+from quarterdeck.backup.chain import Chain, FullBackup, KeyHash
 from quarterdeck.backup.contents import count_keys, keys_at
 from quarterdeck.backup.database import KEYS, LEASES, cut_checksum, newest_revision
 from quarterdeck.backup.proof import hashes_of, prove
@@ -111,7 +111,7 @@ async def backup_of(member: EtcdMember, folder: Path, seed: int) -> Backup:
     return Backup(cluster, made, tuple(hashes))
 
 
-def other_fulls(full: Full, hashes: tuple[KeyHash, ...]) -> Chain:
+def other_fulls(full: FullBackup, hashes: tuple[KeyHash, ...]) -> Chain:
     """A chain that has a full backup with each of these hashes."""
     return Chain("uid", fulls=tuple(full.model_copy(update={"hash": each}) for each in hashes))
 

@@ -117,6 +117,7 @@ def test_clients_are_led_to_apiservers_themselves_and_back_while_they_go_on(kept
             seen.goes_on(f"once the name leads to {where}")
 
 
+@pytest.mark.soak  # tests/loop and tests/model have it; test_events_etcd.py and test_nodes.py have 1 -> 3
 def test_a_plane_shrinks_and_its_only_replica_is_exchanged_on_its_own_machine_and_it_grows_though_its_driver_dies(
     kept: KeptPlane,
 ) -> None:

@@ -114,6 +114,7 @@ def nothing_serves_without_its_data(lab: PlaneLab, name: str, label: str) -> Non
     assert {each for each in client.names("configmaps") if each.startswith(label)} == {f"{label}-kept"}
 
 
+@pytest.mark.soak  # tests/contract has a unit without its data, and tests/model its loss at any moment
 def test_the_only_member_never_begins_anew_when_its_data_is_gone_and_goes_on_when_it_is_back(small: PlaneLab) -> None:
     nothing_serves_without_its_data(small, SMALL_NAME, "single")
 

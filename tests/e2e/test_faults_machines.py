@@ -56,7 +56,7 @@ def test_a_migration_completes_though_a_source_machine_dies(demo: PlaneLab, step
     assert demo.machines(source) == (), "what was left on the dead machine is tidied up"
 
 
-@pytest.mark.soak  # tests/loop and tests/model have it at any moment; in test_migrate_netns.py the sites are cut
+@pytest.mark.soak  # tests/loop and tests/model have it at any moment
 def test_a_plane_stays_up_at_the_source_when_the_target_dies(demo: PlaneLab) -> None:
     source = demo.plane("demo").spec.placement.site
     with watched(demo, "demo", "target-dies") as clients:

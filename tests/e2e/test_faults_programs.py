@@ -16,7 +16,7 @@ from support.plane_lab import Command, PlaneLab, did
 from support.watched import ANY, CLIENTS, Watched, watched
 
 from quarterdeck.api.site import AddressSpace
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.settings import endpoint_port
@@ -90,7 +90,7 @@ def kill_dns(demo: PlaneLab, clients: Watched) -> None:
 
 
 async def asked(home: Home) -> ProbeTarget:
-    return await probe_target(home, await operations.existing(home.store, "demo"))
+    return await probe_target(home, await recorded.existing(home.store, "demo"))
 
 
 def resolves(target: ProbeTarget) -> bool:

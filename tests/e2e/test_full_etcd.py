@@ -30,6 +30,7 @@ def refused(small: PlaneLab, site: str, *says: str) -> None:
     assert small.plane(NAME) == before
 
 
+@pytest.mark.soak  # tests/loop has a full etcd, and contract/test_etcd_contract.py what a real one answers
 def test_a_full_etcd_is_not_moved_until_there_is_room_which_whoever_drives_it_makes(small: PlaneLab) -> None:
     def with_member(act: Callable[[EtcdMember], Awaitable[None]]) -> None:
         async def work(plane: Plane) -> None:

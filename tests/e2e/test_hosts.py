@@ -188,7 +188,7 @@ def test_sessions_are_cut_in_each_kind_of_step_and_a_user_loses_his_rights_and_n
     assert len(cut) > 8, cut
 
 
-@pytest.mark.soak  # test_migrate_netns has one that falls silent, and the next but one a host that dies
+@pytest.mark.soak  # test_migrate_netns.py has one that falls silent
 def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
     source, target = where(planes)
@@ -206,6 +206,7 @@ def test_a_migration_completes_though_a_source_machine_falls_silent(far: HostsPl
     assert planes.machines(source) == ()
 
 
+@pytest.mark.soak  # contract/test_site_contract.py has the free space, and unit tests the refusal
 def test_a_full_disk_is_named_before_anything_is_changed(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
     _, target = where(planes)
@@ -237,7 +238,7 @@ def whole(planes: PlaneLab) -> bool:
     return all((each["health"], each["apiserver"]) == ("healthy", "ready") for each in fact["members"])
 
 
-@pytest.mark.soak  # test_migrate_netns cuts who drives off from each site
+@pytest.mark.soak  # tests/loop cuts the driver off from each site at any call
 def test_a_plane_serves_on_when_its_managers_host_is_cut_off(far: HostsPlanes) -> None:
     """As whoever is at a site himself sees."""
     planes, hosts = far.planes, far.hosts
@@ -293,6 +294,7 @@ def test_all_that_may_fail_on_hosts_is_drilled_and_nothing_of_it_stays_behind(fa
         assert left == "", f"{name}: {left}"
 
 
+@pytest.mark.soak  # test_healing.py has it; a host that boots, and an edge that dies, are above and below
 def test_a_machine_that_dies_is_replaced_by_a_manager(far: HostsPlanes) -> None:
     planes, hosts = far.planes, far.hosts
     at_north(far)

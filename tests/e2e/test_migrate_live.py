@@ -92,6 +92,7 @@ def test_a_detached_migration_goes_on_alone_and_is_waited_for(demo: PlaneLab) ->
     assert re.search(r"Migrate\s.*Succeeded", demo.run("history", "demo").out)
 
 
+@pytest.mark.soak  # test_migrate_killed.py kills the driver; tests/unit has what is refused meanwhile
 def test_ctrl_c_leaves_the_plane_in_use_and_wait_goes_on_from_there(demo: PlaneLab) -> None:
     source, target = demo.plane("demo").spec.placement.site, demo.other("demo")
     after = demo.last_entry("demo")

@@ -154,6 +154,7 @@ def desk(far: PlaneLab) -> Iterator[tuple[str, ...]]:
         asyncio.run(unplug())
 
 
+@pytest.mark.soak  # tests/loop has cuts at any call; a machine that falls silent is in the next one
 def test_a_plane_serves_on_while_its_sites_are_cut_from_each_other_and_then_its_driver_from_each(
     far: PlaneLab, desk: tuple[str, ...]
 ) -> None:

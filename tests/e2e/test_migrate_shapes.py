@@ -25,7 +25,7 @@ def room_for(replicas: int) -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.soak  # tests/model and tests/loop have all numbers; 1 -> 3 where it is: test_change_in_place.py
+@pytest.mark.soak  # tests/model and tests/loop have all numbers
 def test_a_plane_grows_to_five_where_it_is(shared: KeptPlane) -> None:
     lab = shared.ready(3)
     room_for(2)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.bolt.pages import Element, Meta, leaf
+from quarterdeck.backup.bolt.pages import BoltMeta, Element, leaf
 from quarterdeck.backup.database import lease_value
 from quarterdeck.backup.records import LeaseTimes, change_of
 from quarterdeck.etcd.facts import KeyEvent, KeyValue, LeaseLife, WatchKind
@@ -97,6 +97,6 @@ def _gone(key: bytes, revision: int) -> KeyValue:
 
 def _empty() -> bytes:
     """A database of bbolt without buckets."""
-    metas = [Meta(page_size=_PAGE, flags=0, root=3, sequence=0, pages=4, transaction=number) for number in (0, 1)]
+    metas = [BoltMeta(page_size=_PAGE, flags=0, root=3, sequence=0, pages=4, transaction=number) for number in (0, 1)]
     nothing: tuple[Element, ...] = ()
     return b"".join((*(each.to_page() for each in metas), bytes(_PAGE), leaf(3, nothing, _PAGE)))

@@ -57,7 +57,9 @@ class MemoryStore(Store):
         self._check(lease)
         if (type(resource).__name__, resource.name) in self._bodies:
             rules.existing(resource)
-        return self._write(rules.created(resource, version=self._version + 1, now=self._clock(), uid=uid or self._uid()))
+        return self._write(
+            rules.created(resource, version=self._version + 1, now=self._clock(), uid=uid or self._uid())
+        )
 
     @override
     async def update(self, resource: R, *, lease: Lease | None = None) -> R:

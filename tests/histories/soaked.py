@@ -13,7 +13,7 @@ from pathlib import Path
 from histories.operations import Operation, Outcome, lines
 from histories.registers import register_clients
 from histories.strikes import Strike, Striker, strikes
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.faults import Fail
@@ -51,7 +51,7 @@ async def soaked(
     """
     home = await Home.open(folder)
     try:
-        target = await probe_target(home, await operations.existing(home.store, name))
+        target = await probe_target(home, await recorded.existing(home.store, name))
         striker = Striker(home=home, name=name, tell=tell)
         async with register_clients(target, seed=seed) as crew:
             await asyncio.sleep(QUIET)

@@ -12,7 +12,7 @@ from quarterdeck.actions.tasks import together, whole
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.drill.plans import planned
 from quarterdeck.drills.aim import Wish
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.components import Component
@@ -128,7 +128,7 @@ class Striker:
     async def _wish(self, strike: Strike) -> Wish:
         if strike.fail not in _OF_A_REPLICA:
             return Wish(fail=strike.fail)
-        plane = await operations.existing(self.home.store, self.name)
+        plane = await recorded.existing(self.home.store, self.name)
         names = sorted(each.name for each in memory_from_status(plane.status.memory).replicas)
         program = strike.component if strike.fail in (Fail.UNIT, Fail.HANG) else Component.APISERVER
         return Wish(fail=strike.fail, replica=names[strike.which % len(names)], component=program)

@@ -302,16 +302,16 @@ class Life:
         self.books.tell(self.world.clock.now, "the user", None, f"wants {wish}")
         user = Session(who="the user", world=self.world, truths=self.truths, books=Books(), happens=self._happens)
         engine = user.engine()
-        home, asker = engine.home, engine.asker
+        home, requester = engine.home, engine.requester
         if len(self.wishes) == 1 and self.story.start is None:
-            return await operations.create(home, _new_plane(wish), asker)
+            return await operations.create(home, _new_plane(wish), requester)
         if not wish.site:
-            return await operations.delete(home, PLANE, asker)
+            return await operations.delete(home, PLANE, requester)
         plane = await home.store.get(ControlPlane, PLANE)
         moves = wish.site != plane.spec.placement.site
         kind = OperationType.MIGRATE if moves else OperationType.APPLY
         return await operations.change(
-            home, wish.of(plane), kind if len(self.wishes) == 1 else OperationType.ABORT, asker
+            home, wish.of(plane), kind if len(self.wishes) == 1 else OperationType.ABORT, requester
         )
 
     # --- the end ---------------------------------------------------------------------------------------------------

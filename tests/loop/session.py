@@ -29,7 +29,7 @@ from quarterdeck.engine.notices.watchers import Unwatched
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.engine.workspace.revisions import known
 from quarterdeck.engine.workspace.settings import front_site
 from quarterdeck.errors import QuarterdeckError
@@ -327,14 +327,14 @@ class Session(Unwatched):
         return Engine(
             home=LoopHome(folder=Path("/nowhere"), store=self.port("store", self.world.store), session=self),
             upstream=Programs(),
-            asker=self.asker(),
+            requester=self.requester(),
             watchers=(self,),
             clocks=clock.clocks(),
             processor=clock.processor,
         )
 
-    def asker(self) -> Asker:
-        return Asker(who=self.who, now=lambda: datetime.fromtimestamp(self.world.clock.wall(), UTC))
+    def requester(self) -> Requester:
+        return Requester(name=self.who, now=lambda: datetime.fromtimestamp(self.world.clock.wall(), UTC))
 
 
 class Programs:

@@ -21,8 +21,8 @@ from quarterdeck.api.controlplane import ControlPlane, RecoveryPolicy
 from quarterdeck.api.operation import OperationPhase
 from quarterdeck.api.site import Isolation
 from quarterdeck.components.controller import controller_manager, scheduler
-from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, AddonDuty
-from quarterdeck.engine.background.duties import ShortTurn
+from quarterdeck.engine.background.addon_task import KEPT_PATIENCE, AddonTask
+from quarterdeck.engine.background.tasks import ShortTurn
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.reconcile.manager import PlaneManager
@@ -304,7 +304,7 @@ def test_a_manager_that_is_killed_in_a_change_is_followed_by_one_that_goes_on(af
 def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over() -> None:
     async def lived(life: Kept) -> None:
         await asyncio.sleep(20)
-        until = life.sessions[0].asker().now() + timedelta(minutes=5)
+        until = life.sessions[0].requester().now() + timedelta(minutes=5)
 
         def paused(plane: ControlPlane) -> ControlPlane:
             return with_spec(plane, paused=True, paused_until=until)
@@ -334,10 +334,10 @@ def test_a_paused_plane_is_looked_at_and_nothing_is_done_until_the_pause_is_over
 def test_a_manager_has_other_work_than_to_wait_long_for_what_add_ons_need(monkeypatch: pytest.MonkeyPatch) -> None:
     patience: set[object] = set()
 
-    async def finish(_: AddonDuty, plane: Plane, **how: object) -> None:
+    async def finish(_: AddonTask, plane: Plane, **how: object) -> None:
         patience.add(how["patience"])
 
-    monkeypatch.setattr(AddonDuty, "finish", finish)
+    monkeypatch.setattr(AddonTask, "finish", finish)
 
     async def lived(life: Kept) -> None:
         patience.clear()  # whoever created it had no other
@@ -347,20 +347,22 @@ def test_a_manager_has_other_work_than_to_wait_long_for_what_add_ons_need(monkey
     kept(lived)
 
 
-def test_a_duty_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_background_task_takes_turns_and_one_that_fails_is_told_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     turns: list[str] = []
 
     async def turn(plane: Plane, world: World) -> None:
         turns.append(plane.name)
         raise KeyError("a defect")
 
-    monkeypatch.setattr(managing, "duties_of", lambda _: (ShortTurn(name="a duty", turn=turn),))
+    monkeypatch.setattr(managing, "background_tasks_of", lambda _: (ShortTurn(name="a background task", turn=turn),))
 
     async def lived(life: Kept) -> None:
         await asyncio.sleep(60)
         assert 8 <= len(turns) <= 13
         told = [each for each in await life.world.store.events(PLANE) if each.reason == "BackgroundTaskFailed"]
-        assert [(each.message, each.count) for each in told] == [("a duty: KeyError: 'a defect'", 1)]
+        assert [(each.message, each.count) for each in told] == [("a background task: KeyError: 'a defect'", 1)]
         (defect,) = life.log.defects
         assert isinstance(defect, KeyError)
         assert defect.__traceback__ is not None

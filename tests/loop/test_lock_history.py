@@ -29,7 +29,7 @@ async def _declare(life: Kept) -> None:
     user = Session(who="the user", world=life.world, truths=life.truths, books=Books(), happens=life._happens)
     engine, plane = user.engine(), await life.plane()
     wanted = with_spec(plane, controller_sets=(SET,))
-    await operations.change(engine.home, wanted, OperationType.APPLY, engine.asker)
+    await operations.change(engine.home, wanted, OperationType.APPLY, engine.requester)
 
 
 async def _history(life: Kept) -> list[JournalEntry]:

@@ -12,8 +12,8 @@ from loop.lives import many
 from loop.test_kept import Kept, kept
 from loop.units import PLANE
 from quarterdeck.actions.plane import Plane
-from quarterdeck.engine.background.duties import SHORTEST_PAUSE as SHORTEST
-from quarterdeck.engine.background.duties import Check, Duty, LongTask, Work
+from quarterdeck.engine.background.tasks import SHORTEST_PAUSE as SHORTEST
+from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, Work
 from quarterdeck.engine.reconcile import manager as managing
 from quarterdeck.engine.reconcile.keeper import CADENCE
 from quarterdeck.engine.workspace.leases import lease_name, loan_name
@@ -43,7 +43,7 @@ class Upload:
     done: int = 0
 
     @property
-    def duty(self) -> Duty:
+    def task(self) -> BackgroundTask:
         return LongTask(name="an upload", due=self.due)
 
     async def due(self, plane: Plane, world: World) -> Work | None:
@@ -68,7 +68,7 @@ class Upload:
 @pytest.fixture
 def upload(monkeypatch: pytest.MonkeyPatch) -> Upload:
     made = Upload()
-    monkeypatch.setattr(managing, "duties_of", lambda _: (made.duty,))
+    monkeypatch.setattr(managing, "background_tasks_of", lambda _: (made.task,))
     return made
 
 

@@ -141,7 +141,7 @@ async def remove_named(life: Kept) -> None:
     number = stalled.message.split(f"'quarterdeck etcd remove-member {PLANE} ")[1].split("'")[0]
     person = Session(who="a person", world=life.world, truths=life.truths, books=life.books, happens=life._happens)
     home = person.engine().home
-    await strays.removed(home, await strays.planned(home, PLANE, number), person.asker())
+    await strays.removed(home, await strays.planned(home, PLANE, number), person.requester())
     changed(life)
 
 

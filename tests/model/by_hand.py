@@ -90,7 +90,7 @@ def _changed_by_hand(truth: FaultyTruth, cluster: Cluster) -> Iterator[tuple[Kin
         promote = Promote(site="", why="", replica=name, member=member.id, cluster=cluster)
         for kind, step in ((Kind.MEMBER_REMOVED, remove), (Kind.LEARNER_PROMOTED, promote)):
             with suppress(RefusedError):
-                yield kind, f"a person does: {step.told}", changed(truth, step)
+                yield kind, f"a person does: {step.description}", changed(truth, step)
         if not member.found_at:
             free = set(seen.recorded) - seen.members.keys() - seen.displacing.keys()
             for at in (ELSEWHERE, *sorted(free)):

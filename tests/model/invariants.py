@@ -370,7 +370,7 @@ def _check_condemned(world: World, step: Condemn) -> None:
         _check_renewed(world, step)
         return
     if step.program:
-        _check_ailing(world, step.replica, step.program)
+        _check_unhealthy(world, step.replica, step.program)
         tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
         cannot = f"StartUnit {step.program} of {step.replica}" in tried
         was_tried = cannot or f"{step.program} of {step.replica}" in tried
@@ -412,7 +412,7 @@ def _check_renewed(world: World, step: Condemn) -> None:
     """What an observation must say before a replica gets another member of the events' cluster: as much as before it is
     exchanged for one of the main cluster, but for what only an exchange takes.
     """
-    _check_ailing(world, step.replica, step.program, alone=True)
+    _check_unhealthy(world, step.replica, step.program, alone=True)
     tried = {name for name, _ in world.memory.revived} | {_name(each.step) for each in world.failing}
     unit = f"{step.program} of {step.replica}"
     claim(bool({unit, f"StartUnit {unit}"} & tried), f"18: {unit} is condemned, and nothing was tried")
@@ -441,12 +441,12 @@ def _check_attached(world: World, step: AttachVolumes) -> None:
     claim(step.machine not in used, f"12: {step.replica} comes to the machine of another one")
 
 
-def _check_ailing(world: World, replica: str, component: str, *, alone: bool = False) -> None:
+def _check_unhealthy(world: World, replica: str, component: str, *, alone: bool = False) -> None:
     """What an observation must say before anything is done about a program that does not get well. Nothing is waited
     for by who may be waited for by all that come (``alone``).
     """
     healing, name = world.settings.healing, f"{component} of {replica}"
-    since = dict(world.memory.ailing).get(name, world.now)
+    since = dict(world.memory.unhealthy).get(name, world.now)
     cluster = CLUSTER.get(Component(component))
     member = world.member(replica, cluster) if cluster is not None else None
     lags = member is not None and member.health is not Health.DOWN
@@ -460,7 +460,7 @@ def _check_ailing(world: World, replica: str, component: str, *, alone: bool = F
         slow = [each for each in membership.voters if each is not member and not _has_all(world, each)]
         claim(not slow, f"18: {name} is given up, which lags as others do")
     claim(world.replica(replica).machine is MachineState.UP, f"18: {name} is given up, and its machine is silent")
-    tried = [each for each, _ in world.memory.ailing if each != name and each in dict(world.memory.revived)]
+    tried = [each for each, _ in world.memory.unhealthy if each != name and each in dict(world.memory.revived)]
     counted = {Component.ETCD} if component == Component.ETCD else set(NAMED) - {Component.EVENTS_ETCD}
     waited = [each for each in tried if each.partition(" of ")[0] in counted and not alone]
     claim(not waited, f"18: {name} is given up while {waited} is to get well")
@@ -491,7 +491,7 @@ def _lags(before: FaultyTruth, step: ReviveUnit) -> bool:
 
 
 def _check_revived(world: World, step: ReviveUnit) -> None:
-    _check_ailing(world, step.replica, step.component)
+    _check_unhealthy(world, step.replica, step.component)
     healing = world.settings.healing
     lately = [when for _, when in world.memory.healed if world.now - when < healing.window]
     claim(len(lately) < healing.budget, f"18: {_name(step)} beyond the budget")

@@ -753,7 +753,7 @@ def somebody_is_condemned_though_there_is_no_machine(patch: Patch) -> None:
 
 
 def what_does_not_get_well_is_left_alone(patch: Patch) -> None:
-    patch.setattr(healing, "ailing", lambda view: ())
+    patch.setattr(healing, "unhealthy", lambda view: ())
 
 
 def what_just_hangs_is_killed_at_once(patch: Patch) -> None:
@@ -766,7 +766,7 @@ def what_only_we_do_not_see_is_killed(patch: Patch) -> None:
             (each, Component.APISERVER) for each in view.wanted if not view.ready(each) and view.reachable(each)
         )
 
-    patch.setattr(healing, "ailing", unseen)
+    patch.setattr(healing, "unhealthy", unseen)
     patch.setattr(healing, "may_be_starting", lambda view, record, component: False)
 
 

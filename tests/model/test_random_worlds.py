@@ -24,7 +24,7 @@ REPLICAS = (1, 3, 5)
 ROUNDS = 60
 MOST_ROUNDS = 300
 #: How many planes live.
-EXAMPLES = sized(smoke=15, full=90, soak=1_000)
+EXAMPLES = sized(smoke=15, full=60, soak=1_000)
 
 pytestmark = pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))
 

@@ -93,7 +93,9 @@ def test_the_survivor_dies_as_well_before_it_was_copied() -> None:
 
 
 #: A person restores a backup of the first epoch.
-RESTORE = Consent(epoch=1, restore=RestorePoint(origin=BackupOrigin(store="file:///backups", folder="demo/1", epoch=0), revision=5))
+RESTORE = Consent(
+    epoch=1, restore=RestorePoint(origin=BackupOrigin(store="file:///backups", folder="demo/1", epoch=0), revision=5)
+)
 
 
 @pytest.mark.parametrize("faults", [*smoke(0), pytest.param(1, marks=pytest.mark.soak)])

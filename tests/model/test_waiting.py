@@ -48,7 +48,7 @@ def test_every_reason_to_wait_names_a_thing_and_the_next_step(search: Search) ->
 
     def planned(world: World) -> Plan:
         found = plan(world)
-        failed = {each.told for each in world.failing}
+        failed = {each.error for each in world.failing}
         reasons.update(each for each in found.waiting if each.what not in failed)
         return found
 

@@ -183,7 +183,7 @@ class Walker:
         if not state.stamped:
             world = replace(world, stamped=False)
         if state.aside is not None:
-            world = replace(world, failing=(Failing(step=state.aside, told="what is refused to succeed"),))
+            world = replace(world, failing=(Failing(step=state.aside, error="what is refused to succeed"),))
         noted: list[Step] = []
         while True:
             plan = self.planner(world)

@@ -191,7 +191,7 @@ def normal(truth: FaultyTruth) -> FaultyTruth:
     memory = _with_ages_of_room(memory, truth.now, settings.history)
     if memory.quorum_lost is not None:
         memory = replace(memory, quorum_lost=max(memory.quorum_lost - truth.now, -settings.patience))
-    if memory.down or memory.healed or memory.condemned or memory.ailing:
+    if memory.down or memory.healed or memory.condemned or memory.unhealthy:
         memory = _normal_healing(memory, truth)
     rank = ranks(truth.replicas)
     replicas, memory = _ranked(truth.replicas, rank), _with_noted_ranks(memory, rank)
@@ -231,7 +231,9 @@ def _normal_healing(memory: Memory, truth: FaultyTruth) -> Memory:
         down=ages(memory.down, truth.now, max(healing.after, healing.later)),
         condemned=tuple(sorted((replace(each, since=0.0) for each in memory.condemned), key=lambda one: one.replica)),
         healed=tuple(entry for entry in lately if entry[1] > -healing.window),
-        ailing=ages(memory.ailing, truth.now, max(healing.hung, healing.lagging, healing.later, truth.settings.start)),
+        unhealthy=ages(
+            memory.unhealthy, truth.now, max(healing.hung, healing.lagging, healing.later, truth.settings.start)
+        ),
         revived=tuple(entry for entry in revived if entry[1] > -healing.window),
     )
 

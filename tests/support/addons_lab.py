@@ -14,7 +14,7 @@ from quarterdeck.actions.status import refresh
 from quarterdeck.addons.applyset import ApplySetParent
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.addons import Addon, AddonStatus
-from quarterdeck.engine.background.addon_duty import AddonDuty
+from quarterdeck.engine.background.addon_task import AddonTask
 from quarterdeck.engine.workspace import addons
 from quarterdeck.kube.port import Address
 from quarterdeck.stores.port import amend
@@ -41,12 +41,12 @@ def addon(name: str, *objects: Mapping[str, Any], **fields: str) -> Addon:
 
 @dataclass
 class AddonLab:
-    """``duty`` is one process's; ``now`` its clock."""
+    """``background task`` is one process's; ``now`` its clock."""
 
     fake: FakePlane
     plane: Plane
     now: float = 0.0
-    duty: AddonDuty = field(init=False)
+    task: AddonTask = field(init=False)
 
     @classmethod
     async def made(cls) -> AddonLab:
@@ -64,7 +64,7 @@ class AddonLab:
 
     def another_process(self) -> None:
         """One that knows nothing but what the store has."""
-        self.duty = AddonDuty(monotonic=lambda: self.now)
+        self.task = AddonTask(monotonic=lambda: self.now)
 
     async def want(self, *wanted: Addon) -> None:
         """Write down what is wanted, as ``apply`` does."""
@@ -81,7 +81,7 @@ class AddonLab:
     async def turn(self, *, later: float = 0.0) -> dict[str, AddonStatus]:
         """See to them once; what is known of each then."""
         self.now += later
-        await self.duty.see_to(self.plane)
+        await self.task.see_to(self.plane)
         return {each.name: each for each in self.plane.resource.status.addons}
 
     async def applied(self, *wanted: Addon) -> None:

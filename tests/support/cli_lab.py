@@ -15,7 +15,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.cli.main import main
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 
 T = TypeVar("T")
 
@@ -102,4 +102,4 @@ class Cli:
     def plane(self, name: str = "demo") -> None:
         """A plane as ``create`` stores it, of which nothing runs."""
         wanted = new_control_plane(name, site="east")
-        self.with_store(lambda home: operations.create(home, wanted, Asker(who="a test")))
+        self.with_store(lambda home: operations.create(home, wanted, Requester(name="a test")))

@@ -12,9 +12,9 @@ from fakes.objects import MemoryObjects
 from pyrage import x25519
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.bolt.pages import Meta, leaf
-from quarterdeck.backup.chain import Full, Increments, KeyHash, Moment, ObjectReference
-from quarterdeck.backup.records import Change, ChangedKey, Increment, LeaseTimes, encode, removed
+from quarterdeck.backup.bolt.pages import BoltMeta, leaf
+from quarterdeck.backup.chain import BackupMoment, FullBackup, Increments, KeyHash, ObjectReference
+from quarterdeck.backup.records import ChangedKey, Increment, LeaseTimes, RevisionChange, encode, removed
 from quarterdeck.backup.sealing import Identities, Recipients, seal
 from quarterdeck.etcd.rpc import kv_pb2
 
@@ -32,10 +32,10 @@ def put(name: str, value: bytes, revision: int, *, lease: int = 0) -> ChangedKey
     return ChangedKey(stored.SerializeToString())
 
 
-def history(writes: Sequence[Mapping[str, bytes | None]], first: int = 2) -> list[Change]:
+def history(writes: Sequence[Mapping[str, bytes | None]], first: int = 2) -> list[RevisionChange]:
     """One change for each of these: the values of keys, None for a key that is deleted."""
     return [
-        Change(
+        RevisionChange(
             revision,
             0,
             tuple(
@@ -47,10 +47,10 @@ def history(writes: Sequence[Mapping[str, bytes | None]], first: int = 2) -> lis
 
 
 def database(
-    path: Path, changes: Iterable[Change], buckets: Mapping[bytes, Mapping[bytes, bytes]] | None = None
+    path: Path, changes: Iterable[RevisionChange], buckets: Mapping[bytes, Mapping[bytes, bytes]] | None = None
 ) -> Path:
     """A database that has these changes, and other buckets with these rows."""
-    first = [Meta(page_size=PAGE, flags=0, root=3, sequence=0, pages=4, transaction=each) for each in (0, 1)]
+    first = [BoltMeta(page_size=PAGE, flags=0, root=3, sequence=0, pages=4, transaction=each) for each in (0, 1)]
     path.write_bytes(b"".join((*(each.to_page() for each in first), bytes(PAGE), leaf(3, (), PAGE))))
     with BoltFile(path) as file:
         file.replace(b"key", (row for change in changes for row in change.rows()))
@@ -85,7 +85,7 @@ class StoredMoment:
     """A moment, and the store that has its objects."""
 
     store: MemoryObjects
-    moment: Moment
+    moment: BackupMoment
 
 
 async def stored_moment(
@@ -99,7 +99,7 @@ async def stored_moment(
 ) -> StoredMoment:
     """A full backup of revision ``begins`` and increments as a moment of a backup store."""
     store = MemoryObjects()
-    whole = Full(
+    whole = FullBackup(
         cluster="main",
         epoch=0,
         revision=begins,
@@ -120,9 +120,9 @@ async def stored_moment(
         )
         for each in increments
     ]
-    return StoredMoment(store, Moment(whole, tuple(steps), revision))
+    return StoredMoment(store, BackupMoment(whole, tuple(steps), revision))
 
 
-def parted(changes: Sequence[Change], size: int, leases: tuple[LeaseTimes, ...] = ()) -> list[Increment]:
+def parted(changes: Sequence[RevisionChange], size: int, leases: tuple[LeaseTimes, ...] = ()) -> list[Increment]:
     """Changes as increments of ``size`` revisions."""
     return [Increment(tuple(changes[at : at + size]), leases) for at in range(0, len(changes), size)]

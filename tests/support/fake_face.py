@@ -14,15 +14,15 @@ from quarterdeck.api.operation import OperationPhase
 from quarterdeck.app import DryRun, Finding, Looks, Quarterdeck, SetHeld, Verdict, Watcher, changes
 from quarterdeck.engine.notices.watchers import Watchers
 from quarterdeck.engine.preflight import local_changes, moves
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.model.steps.traffic import StopBalancer
 from quarterdeck.probe.result import ProbeResult
 from quarterdeck.probe.target import ClientKind
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 WELL = (Finding("health", Verdict.OK, "3 members healthy"), Finding("distance", Verdict.WARN, "90 ms"))
 
 
@@ -109,7 +109,7 @@ async def _carry_out(face: Quarterdeck, name: str, watchers: Sequence[Watcher] =
 
 async def books(home: Home, name: str = "demo", watchers: Sequence[Watcher] = ()) -> None:
     """What is under way is done, as far as the books say."""
-    running = await operations.current(home.store, name)
+    running = await recorded.current(home.store, name)
     assert running is not None
     await Watchers(watchers).tell(lambda each: each.begins(StopBalancer(site="east", why="")))
     begun = await operations.begin(home.store, running, ASKER)

@@ -27,7 +27,7 @@ from quarterdeck.api.operation import Operation
 from quarterdeck.api.site import Isolation, LocalSpec, Site
 from quarterdeck.app.looks import Looks, summary
 from quarterdeck.engine.status import Status, look
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.sites.local.site import LocalSite
@@ -199,7 +199,7 @@ class PlaneLab:
         """
 
         async def examined(home: Home) -> dict[str, Any] | None:
-            plane = await operations.existing(home.store, name)
+            plane = await recorded.existing(home.store, name)
             site = await home.site(plane.spec.placement.site)
             near = isinstance(site.spec, LocalSpec) and site.spec.isolation is Isolation.LOOPBACK
             return summary(await Looks(home).examine(name)).model_dump(mode="json") if near else None
@@ -219,7 +219,7 @@ class PlaneLab:
 
     def plane(self, name: str) -> ControlPlane:
         """The plane's resource."""
-        return self.read(lambda home: operations.existing(home.store, name))
+        return self.read(lambda home: recorded.existing(home.store, name))
 
     def planes(self) -> tuple[ControlPlane, ...]:
         """All planes."""
@@ -227,7 +227,7 @@ class PlaneLab:
 
     def operation(self, name: str) -> Operation:
         """The plane's last operation."""
-        return self.read(lambda home: operations.operations_of(home.store, name))[-1]
+        return self.read(lambda home: recorded.operations_of(home.store, name))[-1]
 
     def other(self, name: str) -> str:
         """The default site at which the plane is not."""
@@ -278,7 +278,7 @@ class PlaneLab:
 
         async def work(home: Home) -> T:
             async with AsyncExitStack() as stack:
-                return await ask(await home.plane(await operations.existing(home.store, name), stack))
+                return await ask(await home.plane(await recorded.existing(home.store, name), stack))
 
         return self.read(work)
 

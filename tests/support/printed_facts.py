@@ -34,6 +34,8 @@ from quarterdeck.app import (
     Verification,
     changes,
 )
+from quarterdeck.app.backup.backups import BackupList, BackupRange, Backups, TakenBackup
+from quarterdeck.app.backup.restores import RestorePlan, Restores
 from quarterdeck.app.drains import Drain
 from quarterdeck.app.etcd.care import EtcdCare
 from quarterdeck.app.looks import Looks
@@ -41,10 +43,12 @@ from quarterdeck.app.nodes import WorkerNodes
 from quarterdeck.app.plane_status import summary
 from quarterdeck.app.plane_watch import WatchedPlane
 from quarterdeck.app.site.sites import Sites, Used
+from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
+from quarterdeck.backup.proof import Proof
 from quarterdeck.cli.commands import services
 from quarterdeck.engine.background.certificates import Decided
 from quarterdeck.engine.status import Leader, Status
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.handover.acts import Act
@@ -222,11 +226,12 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     async def nothing(*_: object, **__: object) -> None: ...
 
     async def carry_out(face: Any, name: str, *_: object, **__: object) -> None:
-        if await operations.current(face._home.store, name) is not None:
+        if await recorded.current(face._home.store, name) is not None:
             await books(face._home, name)
 
     patch.setattr(Quarterdeck, "carry_out", carry_out)
     patch.setattr(Quarterdeck, "recover", nothing)
+    _backups(patch)
     patch.setattr(Quarterdeck, "drain", nothing)
     patch.setattr(Quarterdeck, "tidy", nothing)
     patch.setattr(Quarterdeck, "cordon", answer(True))
@@ -242,13 +247,63 @@ def _changes(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Quarterdeck, "plan_drain", answer(drain))
     patch.setattr(Quarterdeck, "left_to_drain", answer(("other/east-9",)))
     patch.setattr("quarterdeck.cli.commands.controllers.planned", _synchronous(planned))
-    removal = MemberRemoval(plane="demo", member=0x77, told="voter 77", voters=3, healthy=3)
+    removal = MemberRemoval(plane="demo", member=0x77, description="voter 77", voters=3, healthy=3)
     patch.setattr(EtcdCare, "plan_member_removal", answer(removal))
     patch.setattr(EtcdCare, "remove_member", nothing)
     disarming = Disarming(plane="demo", alarms=((Cluster.MAIN, AlarmKind.NOSPACE),))
     patch.setattr(EtcdCare, "plan_disarming", answer(disarming))
     patch.setattr(EtcdCare, "disarm", nothing)
     patch.setattr(EtcdCare, "disable_authentication", nothing)
+
+
+def _backups(patch: pytest.MonkeyPatch) -> None:
+    at, where = datetime(2026, 1, 31, 12, tzinfo=UTC), "file:///backups"
+    proof = Proof(at=at, revision=7, keys=3, size_bytes=4096, hashes=1, incomparable=0, seconds=0.5)
+    stored = ObjectReference(name="demo/1/data/2", sha256="", size_bytes=100)
+    known = KeyHash(value=255, revision=5, compact_revision=1)
+    full = FullBackup(
+        cluster="main",
+        epoch=0,
+        revision=5,
+        at=at,
+        etcd_version="3.6.16",
+        database_bytes=4096,
+        hash=known,
+        stored=stored,
+    )
+    taken = TakenBackup(plane="demo", store=where, revision=7, full=full, size_bytes=100, whole_plane=True)
+    stretch = BackupRange(
+        cluster="main",
+        epoch=0,
+        first=5,
+        last=7,
+        first_at=at,
+        last_at=at,
+        fulls=1,
+        size_bytes=100,
+        whole_plane=True,
+    )
+    planned = RestorePlan(
+        plane="demo",
+        store=where,
+        folder="demo/1",
+        epoch=1,
+        from_epoch=0,
+        revision=7,
+        seen=9,
+        at=at,
+        proof=proof,
+    )
+
+    async def nothing(*_: object, **__: object) -> None: ...
+
+    patch.setattr(Backups, "create", answer(taken))
+    patch.setattr(
+        Backups, "list", answer(BackupList(plane="demo", store=where, recipients=("age1x",), ranges=(stretch,)))
+    )
+    patch.setattr(Backups, "verify", answer(proof))
+    patch.setattr(Restores, "plan", answer(planned))
+    patch.setattr(Restores, "start", nothing)
 
 
 def _synchronous(planned: Callable[..., Awaitable[Examined]]) -> Callable[..., Examined]:

@@ -17,7 +17,7 @@ from fakes.objects import MemoryObjects
 from typing_extensions import override
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, ObjectReference, verified
+from quarterdeck.backup.chain import Chain, ChainStore, FullBackup, Increments, ObjectReference, verified
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import advance, cut_checksum
 from quarterdeck.backup.deposit import Deposit
@@ -109,7 +109,7 @@ class Told:
     def stored(self, increments: Increments) -> None:
         self.increments.append(increments)
 
-    def full_taken(self, full: Full, reason: FullReason) -> None:
+    def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         self.fulls.append((full.revision, reason))
 
     def gap(self, first: int, last: int) -> None:

@@ -19,9 +19,9 @@ from quarterdeck.actions.units import guard_members, start_unit
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.components.etcd import DATA, WRITE_AHEAD_LOG
 from quarterdeck.components.ports import seat_at
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Replica
@@ -64,10 +64,10 @@ def site() -> Site:
 @pytest.fixture
 async def plane(tmp_path: Path, site: Site) -> AsyncIterator[Plane]:
     home = await Home.open(tmp_path / "home")
-    await operations.create(home, new_control_plane("demo", site="east", replicas=1), Asker(who="a test"))
+    await operations.create(home, new_control_plane("demo", site="east", replicas=1), Requester(name="a test"))
     async with AsyncExitStack() as stack:
         programs = {each: PurePosixPath("/bin", each) for each in NAMED}
-        resource = await operations.existing(home.store, "demo")
+        resource = await recorded.existing(home.store, "demo")
         opened = await home.plane(resource, stack, programs=programs)
         opened.sites = {"east": site}
         yield opened

@@ -29,6 +29,7 @@ from quarterdeck.model import memory as model_memory
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
 from quarterdeck.model.components import ReplicaPrograms
 from quarterdeck.model.memory import (
+    BackupOrigin,
     Condemned,
     KeptData,
     LeftBehind,
@@ -38,6 +39,7 @@ from quarterdeck.model.memory import (
     Rejection,
     Replica,
     Seed,
+    SurvivorOrigin,
     Timeline,
 )
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
@@ -58,6 +60,7 @@ def replicas(draw: st.DrawFn) -> Replica:
     return draw(made)
 
 
+ORIGINS = st.builds(SurvivorOrigin, others=st.lists(st.builds(MemberWord)).map(tuple)) | st.builds(BackupOrigin)
 MEMORIES = st.builds(
     Memory,
     next_ordinal=st.integers(1, 10**6),
@@ -67,7 +70,7 @@ MEMORIES = st.builds(
     cluster_id=IDS,
     revision=st.integers(0, 2**63 - 1),
     served_site=st.none() | st.text(),
-    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "ailing", "revived"), MOMENTS),
+    **dict.fromkeys(("held", "draining", "unready", "down", "healed", "unhealthy", "revived"), MOMENTS),
     condemned=st.lists(st.builds(Condemned, since=TIMES, alone=st.booleans()), max_size=2).map(tuple),
     timeline=st.none() | st.builds(Timeline, ahead=TIMES),
     unsettled=st.lists(st.text(), max_size=2).map(tuple),
@@ -77,7 +80,7 @@ MEMORIES = st.builds(
     events=st.builds(ClusterMemory, cluster_id=IDS, full=FULLS),
     full=FULLS,
     epoch=st.integers(0, 9),
-    seed=st.none() | st.builds(Seed, restored=st.booleans(), others=st.lists(st.builds(MemberWord)).map(tuple)),
+    seed=st.none() | st.builds(Seed, origin=ORIGINS, restored=st.booleans()),
     kept=st.lists(st.builds(KeptData), max_size=2).map(tuple),
     quorum_lost=st.none() | TIMES,
     left=st.lists(st.builds(LeftBehind), max_size=2).map(tuple),

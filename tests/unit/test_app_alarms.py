@@ -13,7 +13,7 @@ from support.resources import with_spec, with_status
 
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app import Asker
+from quarterdeck.app import Requester
 from quarterdeck.app.etcd import alarms
 from quarterdeck.engine.observation.move import Move
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
@@ -25,7 +25,7 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.findings import Verdict
 from quarterdeck.model.world import World
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ async def test_alarms_whose_cause_is_gone_are_turned_off_and_an_event_says_by_wh
 ) -> None:
     raise_alarm(fake, AlarmKind.NOSPACE, AlarmKind.CORRUPT)
     disarming = await alarms.planned(home, "demo")
-    golden(disarming.told)
+    golden(disarming.descriptions)
     assert len(left(fake)) == 2, "a plan changes nothing"
     await alarms.disarmed(home, disarming, ASKER)
     assert left(fake) == []

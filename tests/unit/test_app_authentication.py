@@ -12,7 +12,7 @@ from fakes.etcd import FakeEtcd
 from support.fake_plane import FakePlane
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import Asker
+from quarterdeck.app import Requester
 from quarterdeck.app.etcd.care import EtcdCare
 from quarterdeck.components.credentials import KeyPair
 
@@ -37,7 +37,7 @@ async def test_it_is_the_user_root_who_turns_it_off_and_that_is_told(monkeypatch
             return await fake.open()
 
     fake.etcd.cluster.authenticates = True
-    await EtcdCare(Home(), Asker(who="a test")).disable_authentication("demo")  # type: ignore[arg-type]
+    await EtcdCare(Home(), Requester(name="a test")).disable_authentication("demo")  # type: ignore[arg-type]
     assert not fake.etcd.cluster.authenticates
     assert shown == ["root"]
     assert [each.reason for each in await fake.store.events("demo")] == ["AuthenticationDisabled"]

@@ -15,7 +15,7 @@ from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.api.site import Cordon, Site
-from quarterdeck.app import Asker, Examined, Quarterdeck, drains
+from quarterdeck.app import Examined, Quarterdeck, Requester, drains
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, site_use
 from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
@@ -24,12 +24,12 @@ from quarterdeck.model.seats import Slot
 from quarterdeck.stores.port import amend
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-ANN = Asker(who="ann@desk", now=lambda: NOW)
+ANN = Requester(name="ann@desk", now=lambda: NOW)
 
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=ANN) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=ANN) as made:
         for name in ("alpha", "beta"):
             await operations.create(made._home, new_control_plane(name, site="east"), ANN)
             await amend(made._home.store, ControlPlane, name, with_replicas)

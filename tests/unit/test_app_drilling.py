@@ -21,11 +21,11 @@ from quarterdeck.api.belongings import Drill, DrillPhase, DrillSpec, DrillStatus
 from quarterdeck.api.conditions import ConditionType
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.plane.drills import DrillSchedule
-from quarterdeck.app import Asker, Quarterdeck, Wish
+from quarterdeck.app import Quarterdeck, Requester, Wish
 from quarterdeck.app.drill import drill_course, drills
 from quarterdeck.app.drill.drill_course import Course, Drilling
 from quarterdeck.app.drill.drills import LEASE
-from quarterdeck.app.drill.duty import MakeDrills, TellProven
+from quarterdeck.app.drill.task import MakeDrills, TellProven
 from quarterdeck.drills.judgement import Sight
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import Conflict, NotFound, PreconditionFailed, Unavailable
@@ -188,8 +188,8 @@ async def test_of_several_failures_none_is_left_when_one_cannot_be_made() -> Non
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="a test")) as made:
-        await operations.create(made._home, new_control_plane("demo", site="east"), Asker(who="a test"))
+    async with Quarterdeck.open(tmp_path / "home", requester=Requester(name="a test")) as made:
+        await operations.create(made._home, new_control_plane("demo", site="east"), Requester(name="a test"))
         yield made
 
 
@@ -232,12 +232,12 @@ async def test_a_drill_whose_process_died_says_so_and_goes_with_its_plane(face: 
     assert await store.list(Drill) == ()
 
 
-# The duty
+# The background task
 
 
 @dataclass
 class Kept:
-    """A plane with the duties of drills, on a clock of its own."""
+    """A plane with the background tasks of drills, on a clock of its own."""
 
     fake: FakePlane
     now: datetime

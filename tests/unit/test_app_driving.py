@@ -23,10 +23,9 @@ from quarterdeck.app import Hand
 from quarterdeck.app import drive as followers
 from quarterdeck.app.drive import followed
 from quarterdeck.engine.notices.conditions import stalled
-from quarterdeck.engine.preflight.reach import manager_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.leases import lease_name, manager_lease
-from quarterdeck.engine.workspace.operations import existing
+from quarterdeck.engine.workspace.recorded import existing, manager_of
 from quarterdeck.errors import Conflict, Gone, InvalidInput, Paused, Unavailable
 from quarterdeck.model.components import Component
 from quarterdeck.model.leadership import Leadership
@@ -356,7 +355,7 @@ async def test_a_manager_that_does_not_take_a_plane_up_is_not_waited_for_long(
 async def test_a_plane_whose_site_is_gone_is_left_to_the_manager_that_keeps_it(store: MemoryStore) -> None:
     await store.delete(Site, "east")
     async with hold_lease(store, manager_lease(Isolation.LOOPBACK), MANAGER):
-        assert await manager_of(Home(folder=Path("/nowhere"), store=store), "alpha") == MANAGER
+        assert await manager_of(store, "alpha") == MANAGER
 
 
 async def test_a_manager_has_its_time_from_when_the_one_before_it_is_seen_to_be_dead(

@@ -13,18 +13,18 @@ from support.golden import Golden
 from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.app import Abort, Apply, Asker, Delete, Migrate, Quarterdeck
+from quarterdeck.app import Abort, Apply, Delete, Migrate, Quarterdeck, Requester
 from quarterdeck.app.site.sites import SiteChange
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.errors import Conflict, Gone, InvalidInput, NotFound, PreconditionFailed
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 PAGE = Path(__file__).parents[2] / "docs" / "library.md"
 
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=ASKER) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=ASKER) as made:
         yield made
 
 
@@ -156,7 +156,7 @@ async def test_a_plane_on_networks_that_we_are_not_in_is_out_of_reach_at_once(
 ) -> None:
     await face._home.store.create(site("lab", isolation=Isolation.NETNS))
     await with_plane(face, "far", "lab")
-    running = await operations.current(face._home.store, "far")
+    running = await recorded.current(face._home.store, "far")
     assert running is not None
     await operations.finish(face._home.store, running, operations.OperationPhase.SUCCEEDED, "", ASKER)
     before = await face.plane("far")

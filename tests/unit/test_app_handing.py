@@ -21,12 +21,12 @@ from quarterdeck.engine.preflight.requests import Examined, HandBack, HandOver
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations, revisions
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.port import amend
 
 KUBE, CLOUD = ControllerProgram
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 IPAM = ControllerSetSpec(name="ipam", lock="ipam-migration", controllers=("node-ipam-controller",), owner=KUBE)
 LIFE = ControllerSetSpec(name="life", lock="life-migration", controllers=("node-lifecycle-controller",), owner=KUBE)
 

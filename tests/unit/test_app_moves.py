@@ -13,17 +13,17 @@ from support.resources import with_spec
 
 from quarterdeck.api.controlplane import ControlPlane, new_control_plane
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.app import Abort, Asker, Examined, Finding, Migrate, Verdict
+from quarterdeck.app import Abort, Examined, Finding, Migrate, Requester, Verdict
 from quarterdeck.app.changes import store_request
 from quarterdeck.engine.preflight.moves import at_site, destination, examined_abort, require_done
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, Gone, InvalidInput, PreconditionFailed
 from quarterdeck.model.steps.clusters import NoteCreated
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.planner.simulated.dry_run import DryRun
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 ALPHA = new_control_plane("alpha", site="east")
 
 
@@ -39,7 +39,7 @@ def home(store: MemoryStore) -> Home:
 
 
 async def move_of(store: MemoryStore, to: str = "west", *findings: Finding) -> Examined:
-    wanted = destination(await operations.existing(store, "alpha"), Migrate("alpha", to))
+    wanted = destination(await recorded.existing(store, "alpha"), Migrate("alpha", to))
     return Examined(kind=OperationType.MIGRATE, wanted=wanted, findings=findings, forecast=DryRun(steps=()))
 
 

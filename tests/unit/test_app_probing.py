@@ -11,7 +11,7 @@ from support.golden import Golden
 from support.host_sites import host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.app import Asker, Quarterdeck, onlookers
+from quarterdeck.app import Quarterdeck, Requester, onlookers
 from quarterdeck.drivers.ssh import SshSites
 from quarterdeck.engine.workspace import operations
 from quarterdeck.errors import InvalidInput, NotFound
@@ -19,7 +19,7 @@ from quarterdeck.model.findings import Checked
 from quarterdeck.probe.target import ProbeTarget, Source
 from quarterdeck.sites.ssh.hosts import Login
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 TARGET = ProbeTarget(host="demo.test", port=6443, ca_pem="", client_cert_pem="", client_key_pem="")
 
 
@@ -46,7 +46,7 @@ async def face(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     monkeypatch.setattr(onlookers, "ProbeSession", Session)
     monkeypatch.setattr(onlookers, "probe_target", target)
     monkeypatch.setattr(SshSites, "check", check)
-    async with Quarterdeck.open(tmp_path / "home", asker=ASKER) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=ASKER) as made:
         login = {"user": "ann", "port": 2222, "identityFile": "/keys/one"}
         await made.sites.add(host_site(host("cp-1", ssh=login), host("cp-2"), name="rack"))
         await made.sites.add(host_site(host("cp-2", address="192.0.2.102"), host("cp-3"), name="other"))

@@ -16,7 +16,7 @@ from support.resources import with_spec
 
 from quarterdeck.api.apply import applied_plane
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RecoveryPolicy, new_control_plane
-from quarterdeck.app import Asker, LostQuorum, Quarterdeck, Survivor
+from quarterdeck.app import LostQuorum, Quarterdeck, Requester, Survivor
 from quarterdeck.app.etcd.recovery import _differ, _hashes, _required
 from quarterdeck.cli.commands.recovery import _lines
 from quarterdeck.engine.workspace import operations
@@ -28,13 +28,13 @@ from quarterdeck.model.world import Consent, World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survivors import Survivors
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 LOST = LostQuorum(name="alpha", epoch=1, survivors=(), loss="", dead=("east-2",), cut_off=(), others_may_live=False)
 
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=ASKER) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=ASKER) as made:
         await operations.create(made._home, new_control_plane("alpha", site="east"), ASKER)
         yield made
 

@@ -13,7 +13,7 @@ from support.golden import Golden
 from support.host_sites import HostSites, host, host_site
 
 from quarterdeck.api.controlplane import new_control_plane
-from quarterdeck.app import Asker, Quarterdeck
+from quarterdeck.app import Quarterdeck, Requester
 from quarterdeck.app.site import hosts as site_hosts
 from quarterdeck.drivers.sites import OpenSites
 from quarterdeck.engine.workspace.home import Home
@@ -56,7 +56,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> Looks:
 
 @pytest.fixture
 async def face(tmp_path: Path) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=Requester(name="ann@desk")) as made:
         made._home.sites = OpenSites(made._home.folder, {"ssh": lambda _, __: HostSites()})
         await made.sites.add(RACK)
         yield made

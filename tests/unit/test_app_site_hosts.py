@@ -23,7 +23,7 @@ from quarterdeck.api.plane.memory import (
     SlotStatus,
 )
 from quarterdeck.api.site import AddressSpace, Site, SshSpec
-from quarterdeck.app import Asker, Quarterdeck
+from quarterdeck.app import Quarterdeck, Requester
 from quarterdeck.app.site.sites import Sites
 from quarterdeck.drivers.local import LocalSites
 from quarterdeck.drivers.sites import OpenSites
@@ -92,7 +92,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> NameServers:
 
 @pytest.fixture
 async def face(tmp_path: Path, hosts: HostSites) -> AsyncIterator[Quarterdeck]:
-    async with Quarterdeck.open(tmp_path / "home", asker=Asker(who="ann@desk")) as made:
+    async with Quarterdeck.open(tmp_path / "home", requester=Requester(name="ann@desk")) as made:
         opened = {"local": lambda folder, _: LocalSites(folder), "ssh": lambda _, __: hosts}
         made._home.sites = OpenSites(made._home.folder, opened)
         made.sites._name_server = coredns

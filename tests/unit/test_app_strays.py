@@ -11,14 +11,14 @@ from support.fake_plane import FakePlane
 from support.golden import Golden
 
 from quarterdeck.actions.plane import Plane
-from quarterdeck.app import Asker
+from quarterdeck.app import Requester
 from quarterdeck.app.etcd import strays
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, QuarterdeckError, Unavailable
 from quarterdeck.model.world import World
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 URL = "https://10.99.0.9:2380"
 
 
@@ -58,7 +58,7 @@ async def test_it_is_removed_and_an_event_says_by_whom(
 ) -> None:
     member = stray(fake)
     removal = await strays.planned(home, "demo", written)
-    golden(removal.told)
+    golden(removal.description)
     assert (removal.voters, removal.healthy) == (3, 3)
     assert member in fake.etcd.cluster.nodes, "a plan changes nothing"
     await strays.removed(home, removal, ASKER)
@@ -90,7 +90,7 @@ async def test_one_that_has_the_name_and_url_of_a_replica_is_told_by_its_id(fake
     member = stray(fake)
     member.address = fake.address("east-1")
     removal = await strays.planned(home, "demo", f"{member.id:x}")
-    assert "name east-1" in removal.told
+    assert "name east-1" in removal.description
     await strays.removed(home, removal, ASKER)
     assert [each.id for each in fake.etcd.cluster.nodes] == [0x1001, 0x1002, 0x1003]
 

@@ -20,13 +20,13 @@ from quarterdeck.api.controlplane import Audit, ControlPlane, new_control_plane
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.api.plane.memory import memory_to_status
-from quarterdeck.app.verification import duties_told, placed, verified
+from quarterdeck.app.verification import assignments_of, placed, verified
 from quarterdeck.components.ports import seat_at
 from quarterdeck.engine.notices.journal import tell_step
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.judgement import Judgement
 from quarterdeck.model.memory import Memory, Replica
@@ -35,7 +35,7 @@ from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 CLOUD: dict[str, JsonValue] = {"user": {"username": "system:cloud-controller-manager"}, "userAgent": CLOUD_AGENT}
 MACHINES = {"demo-1": "east-a1", "demo-2": "east-b1"}
 OPERATION_ENDS = 60.0
@@ -159,7 +159,7 @@ async def test_half_a_line_leaves_nothing_proven(home: Home, golden: Golden) -> 
 
 async def test_without_an_operation_that_handed_anything_over_the_last_hour_is_looked_at(home: Home) -> None:
     operation = await a_good_one(home)
-    stored = {each.metadata.name: each for each in await operations.operations_of(home.store, "demo")}
+    stored = {each.metadata.name: each for each in await recorded.operations_of(home.store, "demo")}
     found = await verified(home, "demo", since=timedelta(minutes=10), operation=None)
     assert (found.operation, found.until - found.since) == ("", timedelta(minutes=10))
     await home.store.delete(type(stored[operation]), operation)
@@ -230,7 +230,7 @@ async def test_the_journal_says_where_replicas_were_put_and_what_they_were_to_ru
         await tell_step(plane, step, EntryOutcome.NOTED, {})
     gone = Placed("east-4", "east", "east-a2", at=1000.0)
     assert await placed(plane.store, plane.name) == (gone,)
-    found = await duties_told(plane.store, plane.resource, owned(KCM))
+    found = await assignments_of(plane.store, plane.resource, owned(KCM))
     assert {(each.component, each.since, each.locks) for each in found if each.replica == "east-4"} == {
         (manager.value, 1000.0, None) for manager in ControllerProgram
     }, "neither revision is kept"

@@ -8,7 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from fakes.objects import MemoryObjects
 
-from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, KeyHash, Link, ObjectReference, unused
+from quarterdeck.backup.chain import (
+    Chain,
+    ChainLink,
+    ChainStore,
+    FullBackup,
+    Increments,
+    KeyHash,
+    ObjectReference,
+    unused,
+)
 from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -22,8 +31,8 @@ def stored(name: str) -> ObjectReference:
     return ObjectReference(name=name, sha256="0", size_bytes=1)
 
 
-def full(revision: int, epoch: int = 0) -> Full:
-    return Full(
+def full(revision: int, epoch: int = 0) -> FullBackup:
+    return FullBackup(
         cluster="main",
         epoch=epoch,
         revision=revision,
@@ -46,25 +55,27 @@ def steps(first: int, last: int, epoch: int = 0) -> Increments:
     )
 
 
-def link(*parts: Full | Increments, dropped: tuple[str, ...] = (), writer: str = "one", belongings: str = "") -> Link:
-    return Link(
+def link(
+    *parts: FullBackup | Increments, dropped: tuple[str, ...] = (), writer: str = "one", belongings: str = ""
+) -> ChainLink:
+    return ChainLink(
         number=0,
         previous="",
         plane="",
         writer=writer,
         at=START,
-        fulls=tuple(each for each in parts if isinstance(each, Full)),
+        fulls=tuple(each for each in parts if isinstance(each, FullBackup)),
         increments=tuple(each for each in parts if isinstance(each, Increments)),
         belongings=stored(belongings) if belongings else None,
         dropped=dropped,
     )
 
 
-def chain_of(*parts: Full | Increments) -> Chain:
+def chain_of(*parts: FullBackup | Increments) -> Chain:
     return Chain("uid").with_link(link(*parts), "")
 
 
-async def written(store: MemoryObjects, *links: Link, plane: str = "uid") -> Chain:
+async def written(store: MemoryObjects, *links: ChainLink, plane: str = "uid") -> Chain:
     chains = ChainStore(store, plane, "alpha")
     chain = await chains.read()
     for each in links:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.backup.chain import Chain, Full, Increments, Link, ObjectReference
+from quarterdeck.backup.chain import Chain, ChainLink, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.retention import Retention, droppable
 
 START = datetime(2030, 1, 7, tzinfo=UTC)  # a Monday
@@ -19,9 +19,9 @@ def stored(name: str) -> ObjectReference:
     return ObjectReference(name=name, sha256="0", size_bytes=1)
 
 
-def full(at: datetime, revision: int = 0, epoch: int = 0, cluster: str = "main") -> Full:
+def full(at: datetime, revision: int = 0, epoch: int = 0, cluster: str = "main") -> FullBackup:
     revision = revision or revision_at(at)
-    return Full(
+    return FullBackup(
         cluster=cluster,
         epoch=epoch,
         revision=revision,
@@ -48,14 +48,14 @@ def revision_at(at: datetime) -> int:
     return int((at - START) / timedelta(minutes=1)) + 10
 
 
-def chain_of(*parts: Full | Increments) -> Chain:
-    link = Link(
+def chain_of(*parts: FullBackup | Increments) -> Chain:
+    link = ChainLink(
         number=1,
         previous="",
         plane="uid",
         writer="one",
         at=START,
-        fulls=tuple(each for each in parts if isinstance(each, Full)),
+        fulls=tuple(each for each in parts if isinstance(each, FullBackup)),
         increments=tuple(each for each in parts if isinstance(each, Increments)),
     )
     return Chain("uid").with_link(link, "")
@@ -123,7 +123,7 @@ def test_each_cluster_has_its_own_backups() -> None:
 def test_the_keys_that_a_kept_backup_needs_are_kept_and_older_ones_go() -> None:
     chain = Chain("uid")
     for day in range(5):
-        link = Link(
+        link = ChainLink(
             number=day + 1,
             previous="",
             plane="uid",
@@ -140,7 +140,7 @@ def test_the_keys_that_a_kept_backup_needs_are_kept_and_older_ones_go() -> None:
 
 def after(chain: Chain, dropped: set[str]) -> Chain:
     """The chain after a link that drops these."""
-    link = Link(number=2, previous="", plane="uid", writer="one", at=START, dropped=tuple(sorted(dropped)))
+    link = ChainLink(number=2, previous="", plane="uid", writer="one", at=START, dropped=tuple(sorted(dropped)))
     return chain.with_link(link, "")
 
 

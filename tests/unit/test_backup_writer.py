@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 import pytest
 from support.recording_lab import FaultyObjects
 
-from quarterdeck.backup.chain import ChainStore, Full, ObjectReference
+from quarterdeck.backup.chain import ChainStore, FullBackup, ObjectReference
 from quarterdeck.backup.writer import ChainWriter
 from quarterdeck.errors import LeaseLost, Unavailable
 
 AT = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def full(revision: int) -> Full:
+def full(revision: int) -> FullBackup:
     stored = ObjectReference(name=f"alpha/data/{revision}", sha256="0", size_bytes=1)
-    return Full(cluster="main", epoch=0, revision=revision, at=AT, etcd_version="3.6.16", stored=stored)
+    return FullBackup(cluster="main", epoch=0, revision=revision, at=AT, etcd_version="3.6.16", stored=stored)
 
 
 async def held() -> None:

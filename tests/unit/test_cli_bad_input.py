@@ -18,9 +18,9 @@ from typer.main import get_command
 
 from quarterdeck.api.operation import OperationPhase, OperationType
 from quarterdeck.cli.main import app
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 
 INVALID, MISSING, CONFLICT, PRECONDITION, UNAVAILABLE, CORRUPT = 2, 3, 4, 5, 6, 8
 
@@ -225,9 +225,9 @@ def finish(cli: Cli) -> None:
     """The plane's operation is over, as far as the books say."""
 
     async def work(home: Home) -> None:
-        running = await operations.current(home.store, "demo")
+        running = await recorded.current(home.store, "demo")
         assert running is not None
-        await operations.finish(home.store, running, OperationPhase.SUCCEEDED, "", Asker(who="a test"))
+        await operations.finish(home.store, running, OperationPhase.SUCCEEDED, "", Requester(name="a test"))
 
     cli.with_store(work)
 
@@ -236,10 +236,10 @@ def test_a_plane_that_moves_is_not_deleted_nor_moved_again(cli: Cli, golden: Gol
     cli.plane()
 
     async def move(home: Home) -> None:
-        current = await operations.existing(home.store, "demo")
+        current = await recorded.existing(home.store, "demo")
         placement = current.spec.placement.model_copy(update={"site": "west"})
         wanted = operations.moved(current, placement, None)
-        await operations.change(home, wanted, OperationType.MIGRATE, Asker(who="a test"))
+        await operations.change(home, wanted, OperationType.MIGRATE, Requester(name="a test"))
 
     cli.with_store(move)
     golden(cli.refused("delete", "demo", "--yes", code=CONFLICT).err)

@@ -71,6 +71,7 @@ def test_every_option_with_a_time_is_of_the_one_type() -> None:
     found = list(options(root))
     assert {option for _, option, kind in found if kind != METAVAR} == NUMBERS
     assert {(command, option) for command, option, kind in found if kind == METAVAR} == {
+        ("backup create", "--timeout"),
         ("controllers verify", "--since"),
         ("controllers verify", "--slack"),
         ("demo", "--baseline"),

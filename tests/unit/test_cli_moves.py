@@ -15,7 +15,7 @@ from quarterdeck.api.controlplane import ControlPlaneSpec
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
 from quarterdeck.api.plane.memory import memory_to_status
 from quarterdeck.app import DryRun, Finding, Verdict
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Unavailable
 from quarterdeck.model.memory import Memory, Replica
@@ -33,10 +33,10 @@ class Lab:
     face: FakeFace
 
     def operations(self) -> tuple[Operation, ...]:
-        return self.cli.with_store(lambda home: operations.operations_of(home.store, "demo"))
+        return self.cli.with_store(lambda home: recorded.operations_of(home.store, "demo"))
 
     def spec(self) -> ControlPlaneSpec:
-        return self.cli.with_store(lambda home: operations.existing(home.store, "demo")).spec
+        return self.cli.with_store(lambda home: recorded.existing(home.store, "demo")).spec
 
     def site(self) -> str:
         return self.spec().placement.site
@@ -105,7 +105,7 @@ def test_a_migration_whose_probe_ends_goes_on_and_its_report_has_none(lab: Lab) 
 
 def test_an_abort_brings_the_plane_back_and_says_so(lab: Lab, golden: Golden) -> None:
     async def moving(home: Home) -> None:
-        current = await operations.existing(home.store, "demo")
+        current = await recorded.existing(home.store, "demo")
         placement = current.spec.placement.model_copy(update={"site": "west"})
         wanted = operations.moved(current, placement, None)
         await operations.change(home, wanted, OperationType.MIGRATE, ASKER)
@@ -142,7 +142,7 @@ def test_a_document_is_all_that_is_printed_where_one_is_wanted(lab: Lab) -> None
 
 def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab, golden: Golden) -> None:
     async def changing(home: Home) -> None:
-        plane = await operations.existing(home.store, "demo")
+        plane = await recorded.existing(home.store, "demo")
         spec = plane.spec.model_copy(update={"replicas": 5, "service_cidr": "10.0.0.0/12"})
         await operations.change(home, plane.model_copy(update={"spec": spec}), OperationType.APPLY, ASKER)
 
@@ -156,7 +156,7 @@ def test_an_abort_takes_back_a_change_that_moves_nothing(lab: Lab, golden: Golde
 
 def with_replicas(lab: Lab, *names: str) -> None:
     async def work(home: Home) -> None:
-        plane = await operations.existing(home.store, "demo")
+        plane = await recorded.existing(home.store, "demo")
         slot = Slot(site="east", zone="a")
         memory = Memory(replicas=tuple(Replica(name=name, slot=slot, machine=f"m-{name}") for name in names))
         status = plane.status.model_copy(update={"memory": memory_to_status(memory)})

@@ -42,6 +42,25 @@ HEAVY = (
     "rich.progress",
     "yaml",
 )
+#: What commands that only read the store do not need either: clients, drivers, and the planner.
+DRIVERS = (
+    "asyncssh",
+    "dns",
+    "envoy",
+    "filelock",
+    "google",
+    "grpc",
+    "h11",
+    "h2",
+    "quarterdeck.actions",
+    "quarterdeck.components",
+    "quarterdeck.endpoint",
+    "quarterdeck.engine.observation",
+    "quarterdeck.etcd",
+    "quarterdeck.kube",
+    "quarterdeck.planner",
+    "quarterdeck.sites",
+)
 _CALL = """
 import json, sys
 from quarterdeck.cli.main import main
@@ -64,6 +83,11 @@ def loaded(home: Path, *argv: str) -> list[str]:
     return found
 
 
+def below(modules: list[str], packages: tuple[str, ...]) -> list[str]:
+    """Those of the modules that are one of the packages, or in one."""
+    return [each for each in modules if each in packages or each.startswith(tuple(f"{name}." for name in packages))]
+
+
 async def with_keys(home: Home) -> None:
     """As soon as it is driven, a plane has its keys."""
     await secrets_of(home.store, await home.store.get(ControlPlane, "demo"))
@@ -74,7 +98,15 @@ def test_a_status_loads_nothing_that_only_other_commands_need(cli: Cli) -> None:
     cli.with_store(with_keys)
     found = loaded(cli.home, "status", "demo")
     assert "quarterdeck.engine.observation.observe" in found, "it looked"
-    assert not [each for each in found if each.startswith(HEAVY)]
+    assert not below(found, HEAVY)
+
+
+@pytest.mark.parametrize("argv", [("get",), ("get", "demo"), ("events", "demo"), ("history", "demo")], ids=" ".join)
+def test_a_command_that_reads_the_store_loads_no_driver(cli: Cli, argv: tuple[str, ...]) -> None:
+    cli.plane("demo")
+    found = loaded(cli.home, *argv)
+    assert "quarterdeck.stores.sqlite" in found, "it read the store"
+    assert not below(found, (*HEAVY, *DRIVERS))
 
 
 def test_the_help_loads_no_command_and_nothing_that_opens_a_home(tmp_path: Path) -> None:

@@ -16,13 +16,13 @@ from quarterdeck.api.differences import differences
 from quarterdeck.api.operation import OperationType
 from quarterdeck.api.plane.addons import Addon
 from quarterdeck.engine.preflight.local_changes import compared_addons
-from quarterdeck.engine.workspace import addons, belongings, operations
+from quarterdeck.engine.workspace import addons, belongings, operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput
 from quarterdeck.stores.key_seal import Key, reseal
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"word": "hidden-word"}}
 
 
@@ -112,7 +112,7 @@ async def test_a_plane_whose_add_on_cannot_be_read_is_not_created(home: Home, tm
 async def test_an_abort_goes_back_to_the_add_ons_of_before(home: Home) -> None:
     before = await created(home, addon("dns", config_map("dns")))
     after = await changed(home, addon("dns", config_map("dns", more="x")))
-    running = await operations.current(home.store, "demo")
+    running = await recorded.current(home.store, "demo")
     assert running is not None
     assert operations.asks_for_addons(running)
     assert running.spec.from_ is not None

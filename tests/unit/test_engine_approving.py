@@ -22,12 +22,12 @@ async def lab() -> JoiningLab:
     return made
 
 
-async def turn(lab: JoiningLab, duty: ApproveNodes, *, ready: bool = True) -> None:
+async def turn(lab: JoiningLab, task: ApproveNodes, *, ready: bool = True) -> None:
     facts = tuple(
         ReplicaFact(name=each.name, machine=MachineState.UP, units=(), ready=ready)
         for each in lab.plane.memory.replicas
     )
-    await duty.turn(lab.plane, World(slots=(), memory=lab.plane.memory, now=0.0, replicas=facts))
+    await task.turn(lab.plane, World(slots=(), memory=lab.plane.memory, now=0.0, replicas=facts))
 
 
 async def told(lab: JoiningLab) -> list[str]:
@@ -39,11 +39,11 @@ def good(lab: JoiningLab) -> str:
 
 
 async def test_a_node_that_asks_for_itself_is_approved_once(lab: JoiningLab) -> None:
-    path, duty = good(lab), ApproveNodes()
-    await turn(lab, duty)
+    path, task = good(lab), ApproveNodes()
+    await turn(lab, task)
     assert lab.approved(path)
     assert lab.objects.calls == [f"apply {path}/approval"]
-    await turn(lab, duty)
+    await turn(lab, task)
     assert len(lab.objects.calls) == 1, "it was decided on"
     assert await told(lab) == []
 
@@ -54,28 +54,28 @@ async def test_one_that_asks_for_the_planes_address_is_left_to_a_person_and_told
     own = "127.0.1.1"
     lab.node("evil", own)
     user = "system:node:evil"
-    path, duty = lab.request("csr-2", user, signing_request(user, addresses=(own,))), ApproveNodes()
+    path, task = lab.request("csr-2", user, signing_request(user, addresses=(own,))), ApproveNodes()
     for _ in range(3):
-        await turn(lab, duty)
+        await turn(lab, task)
     assert not lab.approved(path)
     golden(await told(lab))
 
 
 async def test_what_an_apiserver_refuses_is_told_of_and_tried_again(lab: JoiningLab, golden: Golden) -> None:
-    path, duty = good(lab), ApproveNodes()
+    path, task = good(lab), ApproveNodes()
     lab.objects.refuses["csr-1"] = Refused("applying", "some policy says no", Refusal.LATER)
-    await turn(lab, duty)
+    await turn(lab, task)
     golden(await told(lab))
     lab.objects.refuses.clear()
-    await turn(lab, duty)
+    await turn(lab, task)
     assert lab.approved(path)
 
 
 async def test_nothing_is_asked_of_planes_that_take_no_nodes_or_do_not_serve(lab: JoiningLab) -> None:
-    path, duty = good(lab), ApproveNodes()
-    await turn(lab, duty, ready=False)
+    path, task = good(lab), ApproveNodes()
+    await turn(lab, task, ready=False)
     await lab.say(Nodes(bootstrap=False))
-    await turn(lab, duty)
+    await turn(lab, task)
     assert not lab.approved(path)
 
 

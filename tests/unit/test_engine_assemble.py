@@ -129,8 +129,8 @@ def test_a_machine_that_is_off_is_known_to_be() -> None:
 def test_a_program_that_ends_again_and_again_is_told_of_the_replica_it_is_of() -> None:
     """Another site may have a unit of the same name."""
     name = PLACE.units[Component.APISERVER]
-    seen = replace(SEEN, restless=frozenset({("east", name), ("west", PLACE.units[Component.ETCD])}))
-    assert world(seen).replica("east-1").restless == {Component.APISERVER}
+    seen = replace(SEEN, crash_looping=frozenset({("east", name), ("west", PLACE.units[Component.ETCD])}))
+    assert world(seen).replica("east-1").crash_looping == {Component.APISERVER}
 
 
 def test_a_unit_that_its_machine_does_not_know_is_absent() -> None:

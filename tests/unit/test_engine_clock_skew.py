@@ -48,21 +48,21 @@ def told(plane: Plane) -> tuple[str, str, str]:
 
 async def test_a_clock_that_is_off_is_told_with_its_machine_until_it_is_set(golden: Golden) -> None:
     clocks = Clocks({"m-east-2": -MOST_SKEW - 1, "m-west-1": MOST_SKEW})
-    plane, duty = await opened(clocks), WatchClocks(every=0.0)
-    await duty.turn(plane, seen(plane))
+    plane, task = await opened(clocks), WatchClocks(every=0.0)
+    await task.turn(plane, seen(plane))
     golden(told(plane))
     clocks.ahead.clear()
-    await duty.turn(plane, seen(plane))
+    await task.turn(plane, seen(plane))
     assert told(plane) == ("True", "Synchronized", "")
 
 
 async def test_machines_that_do_not_answer_say_nothing_and_clocks_are_read_seldom() -> None:
     clocks = Clocks({"m-east-2": None, "m-west-1": 3600.0})
-    plane, duty = await opened(clocks), WatchClocks()
-    await duty.turn(plane, seen(plane, "west-1"))
+    plane, task = await opened(clocks), WatchClocks()
+    await task.turn(plane, seen(plane, "west-1"))
     assert told(plane) == ("True", "Synchronized", "")
     assert clocks.asked == 2
-    await duty.turn(plane, seen(plane))
+    await task.turn(plane, seen(plane))
     assert clocks.asked == 2
 
 

@@ -319,7 +319,7 @@ async def test_what_a_store_could_not_be_told_of_itself_it_is_told_later(lab: La
     assert [each.message for each in await lab.events("ReconcileError")] == [str(BUSY)]
 
 
-async def test_a_condition_that_a_duty_tells_while_the_driver_writes_its_own_is_not_lost(
+async def test_a_condition_that_a_background_task_tells_while_the_driver_writes_its_own_is_not_lost(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plane, write, telling = lab.small.plane, lab.store.update, list[asyncio.Task[None]]()

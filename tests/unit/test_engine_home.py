@@ -27,7 +27,7 @@ from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import renew_manager, secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, Corrupt, NotFound
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
@@ -36,7 +36,7 @@ from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.planner.planner import plan as planned
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from quarterdeck.api.operation import Operation, OperationPhase, OperationSpec, 
 from quarterdeck.api.plane.addons import NODES_ADDON
 from quarterdeck.api.plane.nodes import Nodes
 from quarterdeck.components.ports import LAST_BLOCK, seat_at
-from quarterdeck.engine.background.addon_duty import DRIFT_EVERY
+from quarterdeck.engine.background.addon_task import DRIFT_EVERY
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.operations import asks_for_addons
 from quarterdeck.engine.workspace.revisions import takes_nodes

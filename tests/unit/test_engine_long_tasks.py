@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from fakes.store import MemoryStore
 
-from quarterdeck.engine.background import duties
-from quarterdeck.engine.background.duties import Check, LongTasks
+from quarterdeck.engine.background import tasks
+from quarterdeck.engine.background.tasks import Check, LongTasks
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.notices.watchers import Unwatched, Watchers
 from quarterdeck.errors import LeaseLost, QuarterdeckError, Unavailable
@@ -69,7 +69,7 @@ class Lab:
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duties, "_PULSE", 0.01)
+    monkeypatch.setattr(tasks, "_PULSE", 0.01)
 
 
 async def test_one_task_of_a_name_is_under_way_at_a_time() -> None:

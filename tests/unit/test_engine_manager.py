@@ -22,7 +22,7 @@ from quarterdeck.engine.reconcile.drive import IdleWait
 from quarterdeck.engine.reconcile.keeper import CADENCE, SHORTEST
 from quarterdeck.engine.reconcile.manager import PlaneManager
 from quarterdeck.engine.workspace.leases import lease_name, loan_name, manager_lease, next_manager_lease
-from quarterdeck.engine.workspace.operations import Asker, wants
+from quarterdeck.engine.workspace.operations import Requester, wants
 from quarterdeck.errors import Corrupt, Gone, NotFound
 from quarterdeck.stores.lease import DEFAULT_TTL, Clocks, hold_lease
 from quarterdeck.stores.port import amend
@@ -43,7 +43,7 @@ class FakeEngine:
     """
 
     home: FakeHome
-    asker: Asker
+    requester: Requester
     clocks: Clocks
     watchers: tuple[object, ...] = ()
     looks: dict[str, list[float]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class FakeEngine:
 
     async def keep(self, name: str, rest: IdleWait) -> None:
         store = self.home.store
-        async with hold_lease(store, lease_name(name), self.asker.who, clocks=self.clocks):
+        async with hold_lease(store, lease_name(name), self.requester.name, clocks=self.clocks):
             while True:
                 try:
                     plane = await store.get(ControlPlane, name)
@@ -94,8 +94,8 @@ class Lab:
         self.engine = self.another("manager")
 
     def another(self, who: str) -> FakeEngine:
-        asker = Asker(who=who, now=lambda: datetime.fromtimestamp(self.clock.wall(), UTC))
-        return FakeEngine(home=FakeHome(self.store), asker=asker, clocks=self.clock.clocks())
+        requester = Requester(name=who, now=lambda: datetime.fromtimestamp(self.clock.wall(), UTC))
+        return FakeEngine(home=FakeHome(self.store), requester=requester, clocks=self.clock.clocks())
 
     def start(self, engine: FakeEngine | None = None, network: Isolation = Isolation.LOOPBACK) -> asyncio.Task[None]:
         manager = PlaneManager(
@@ -185,7 +185,7 @@ async def test_a_keeper_s_own_writes_do_not_wake_it_from_its_pause(lab: Lab) -> 
         return with_status(plane, port_offset=offset)
 
     engine = lab.another("manager")
-    writes = Writes(engine.home, engine.asker, engine.clocks, trouble={"bad": Corrupt("reading", "is damaged")})
+    writes = Writes(engine.home, engine.requester, engine.clocks, trouble={"bad": Corrupt("reading", "is damaged")})
     lab.start(writes)
     await asyncio.sleep(SHORTEST * 2.5)
     assert len(writes.looks["bad"]) == 2

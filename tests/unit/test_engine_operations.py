@@ -23,19 +23,19 @@ from quarterdeck.api.controlplane import (
     new_control_plane,
 )
 from quarterdeck.api.operation import Operation, OperationPhase, OperationType
-from quarterdeck.engine.background.duties import LongTasks
+from quarterdeck.engine.background.tasks import LongTasks
 from quarterdeck.engine.notices.troubles import Troubles
 from quarterdeck.engine.reconcile.drive import Engine, _Hold, _require_accepted
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput
 from quarterdeck.model.memory import Memory, Rejection
 from quarterdeck.stores.lease import LeaseGuard
 from quarterdeck.upstream.upstream import Upstream
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 
 
 class Clock:
@@ -75,7 +75,7 @@ async def failed(store: MemoryStore, operation: Operation) -> Operation:
 
 async def test_a_failed_operation_is_under_way_until_its_goal_is_reached_or_given_up(store: MemoryStore) -> None:
     moving = await failed(store, await move(store, "west"))
-    under_way = await operations.current(store, "alpha")
+    under_way = await recorded.current(store, "alpha")
     assert under_way is not None
     assert (under_way.metadata.name, under_way.status.phase) == (moving.metadata.name, OperationPhase.FAILED)
     goal = under_way.spec.from_
@@ -89,14 +89,14 @@ async def test_who_drives_next_goes_on_with_a_failed_operation(store: MemoryStor
     plane = await store.get(ControlPlane, "alpha")
     done = await operations.succeed(store, begun, plane, (), ASKER)
     assert (done.status.phase, done.status.message) == (OperationPhase.SUCCEEDED, "up to date")
-    assert await operations.current(store, "alpha") is None
+    assert await recorded.current(store, "alpha") is None
 
 
 async def test_an_abort_of_a_failed_operation_ends_it(store: MemoryStore) -> None:
     moving = await failed(store, await move(store, "west"))
     back = await move(store, "east", OperationType.ABORT)
     assert (await store.get(Operation, moving.metadata.name)).status.phase is OperationPhase.ABORTED
-    under_way = await operations.current(store, "alpha")
+    under_way = await recorded.current(store, "alpha")
     assert under_way is not None
     assert under_way.metadata.name == back.metadata.name
 
@@ -104,15 +104,15 @@ async def test_an_abort_of_a_failed_operation_ends_it(store: MemoryStore) -> Non
 async def test_only_the_last_operation_can_be_under_way(store: MemoryStore) -> None:
     """One that failed long before the last, as former versions left them, is history."""
     await failed(store, await move(store, "west"))
-    first = (await operations.operations_of(store, "alpha"))[0]
+    first = (await recorded.operations_of(store, "alpha"))[0]
     last = await move(store, "east")
     await store.update(first.model_copy(update={"metadata": (await store.get(Operation, first.name)).metadata}))
     await operations.finish(store, last, OperationPhase.SUCCEEDED, "as wanted", ASKER)
-    assert {each.status.phase for each in await operations.operations_of(store, "alpha")} == {
+    assert {each.status.phase for each in await recorded.operations_of(store, "alpha")} == {
         OperationPhase.FAILED,
         OperationPhase.SUCCEEDED,
     }
-    assert await operations.current(store, "alpha") is None
+    assert await recorded.current(store, "alpha") is None
 
 
 async def test_what_was_asked_for_last_is_under_way_whatever_the_clock_says() -> None:
@@ -121,7 +121,7 @@ async def test_what_was_asked_for_last_is_under_way_whatever_the_clock_says() ->
     await store.create(new_control_plane("alpha", site="east"))
     await move(store, "west")
     back = await move(store, "east", OperationType.ABORT)
-    under_way = await operations.current(store, "alpha")
+    under_way = await recorded.current(store, "alpha")
     assert under_way is not None
     assert under_way.metadata.name == back.metadata.name
 
@@ -213,7 +213,7 @@ async def test_a_change_takes_the_place_of_one_that_stays_at_its_site(store: Mem
     first = await changed(store, OperationType.SCALE, replicas=5)
     second = await changed(store, encryption=Encryption(secrets=False))
     assert (await store.get(Operation, first.name)).status.phase is OperationPhase.ABORTED
-    under_way = await operations.current(store, "alpha")
+    under_way = await recorded.current(store, "alpha")
     assert under_way is not None
     assert under_way.name == second.name
     plane = await store.get(ControlPlane, "alpha")
@@ -260,7 +260,7 @@ async def test_nobody_acts_by_what_a_newer_version_wrote_and_this_one_does_not_k
         return
     with golden.raises(Corrupt):
         await changed(store, replicas=5)
-    engine = Engine(home=home(store), upstream=cast("Upstream", None), asker=ASKER)
+    engine = Engine(home=home(store), upstream=cast("Upstream", None), requester=ASKER)
     guard = cast("LeaseGuard", SimpleNamespace(check=held, lease=None))
     tasks, troubles = cast("LongTasks", None), cast("Troubles", None)
     with pytest.raises(Corrupt, match=f"{part}.tier"):

@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine.background.certificates import CertificateRenewal
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.model.world import World
 from quarterdeck.pki.issuance import LEAF_LIFETIME
 
@@ -25,9 +25,9 @@ async def test_they_are_asked_for_anew_at_two_thirds_of_their_life_and_once(shar
     fake.memory = replace(fake.memory, replicas=())
     fake.clocks.wall = (datetime.now(UTC) + share * LEAF_LIFETIME).timestamp()
     plane = await fake.open()
-    duty = CertificateRenewal(home=cast("Home", SimpleNamespace(store=fake.store)), asker=Asker(who="a test"))
+    task = CertificateRenewal(home=cast("Home", SimpleNamespace(store=fake.store)), requester=Requester(name="a test"))
     for _ in range(2):
-        await duty.turn(plane, World(slots=(), memory=plane.memory, now=0.0))
+        await task.turn(plane, World(slots=(), memory=plane.memory, now=0.0))
     assert (await fake.store.get(ControlPlane, plane.name)).spec.certificates.generation == asked
     assert len(await fake.store.list(Operation)) == asked
 

@@ -27,10 +27,10 @@ from quarterdeck.api.revision import ReplicaRevision, revision_of
 from quarterdeck.components.ports import seat_at
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.observation.observe import observer_of
-from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace import operations, recorded, revisions
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Corrupt, InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.model.memory import Memory, Rejection, Replica
@@ -41,7 +41,7 @@ from quarterdeck.model.world import World
 from quarterdeck.pki.codec import encode
 from quarterdeck.sites.port import SitePort
 
-ASKER = Asker(who="a test")
+ASKER = Requester(name="a test")
 POLICY = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n"
 
 
@@ -135,7 +135,7 @@ async def test_a_changed_policy_is_a_change_and_an_abort_goes_back_to_the_one_of
     first = await goal(home)
     policy.write_text(POLICY + "# another\n")
     await changed(home)
-    asked = await operations.current(home.store, "alpha")
+    asked = await recorded.current(home.store, "alpha")
     assert asked is not None
     assert asked.spec.from_ is not None
     assert not operations.reached(asked.spec.from_, await plane(home)), "equal specs, and not the same"

@@ -92,14 +92,14 @@ async def test_an_apiserver_whose_machine_is_silent_is_no_address_of_the_service
 
 async def test_it_is_taken_out_once_each_time_that_it_goes(fake: FakePlane) -> None:
     """Where it is there after all it puts itself back, and is left alone until it has answered again."""
-    plane, duty = await fake.open(), ServiceAddresses()
+    plane, task = await fake.open(), ServiceAddresses()
     for world in (seen(fake), seen(fake), seen(fake, machine=MachineState.UP), seen(fake)):
-        await duty.turn(plane, world)
+        await task.turn(plane, world)
     assert len(fake.etcd.cluster.forgotten) == 2
 
 
 async def test_whom_the_cluster_hears_or_who_is_the_last_one_stays(fake: FakePlane) -> None:
-    plane, duty = await fake.open(), ServiceAddresses()
+    plane, task = await fake.open(), ServiceAddresses()
     for world in (
         seen(fake, Health.HEALTHY),
         seen(fake, Health.UNREACHABLE),
@@ -107,6 +107,6 @@ async def test_whom_the_cluster_hears_or_who_is_the_last_one_stays(fake: FakePla
         seen(fake, ready="no"),
         replace(seen(fake), membership=None),
     ):
-        await duty.turn(plane, world)
+        await task.turn(plane, world)
     assert fake.etcd.cluster.forgotten == []
     assert await hosts(fake) == ([*map(outside, NAMES)], [*map(outside, NAMES)])

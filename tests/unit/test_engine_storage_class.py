@@ -13,7 +13,7 @@ from quarterdeck.api.site import Site
 from quarterdeck.engine.preflight.admission import admit
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.upstream.upstream import Upstream
 
@@ -30,7 +30,7 @@ async def asked(home: Home, disk: Path, cache: Path) -> None:
     await home.store.create(Site.model_validate({"metadata": {"name": "north"}, "spec": spec}))
     upstream = Upstream.from_environment({"QUARTERDECK_CACHE": str(cache)})
     plane: ControlPlane = new_control_plane("alpha", site="north", replicas=1)
-    await admit(Engine(home=home, upstream=upstream, asker=Asker(who="a test")), plane)
+    await admit(Engine(home=home, upstream=upstream, requester=Requester(name="a test")), plane)
 
 
 async def test_a_plane_on_a_disk_that_is_not_mounted_is_refused_before_anything_is_written(

@@ -54,16 +54,16 @@ async def test_the_data_of_a_member_that_differs_is_written_down(fake: FakePlane
 
 
 async def test_data_is_compared_once_for_each_who_asks_for_it(fake: FakePlane) -> None:
-    plane, duty = await fake.open(), CompareData()
-    await duty.turn(plane, await look(plane))
+    plane, task = await fake.open(), CompareData()
+    await task.turn(plane, await look(plane))
     asked = await plane.store.acquire(comparison_lease("demo"), "a drill", 60.0)
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     fake.etcd.cluster.at(fake.url("east-2")).hash = 2
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert marked(plane) == set(), "that was asked for before"
     await plane.store.release(asked)
     await plane.store.acquire(comparison_lease("demo"), "a drill", 60.0)
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert marked(plane) == {"east-2"}
 
 
@@ -111,12 +111,12 @@ async def test_corrupt_without_members_that_differ_is_told_with_the_command_that
 async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once_and_again_only_later(
     fake: FakePlane, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
-    plane, duty = await fake.open(), CompareData()
-    await duty.turn(plane, await look(plane))
+    plane, task = await fake.open(), CompareData()
+    await task.turn(plane, await look(plane))
     fake.etcd.cluster.at(fake.url("east-2")).hash = 2
     fake.etcd.cluster.alarms.append(Alarm(AlarmKind.CORRUPT, fake.etcd.cluster.nodes[0].id))
     world = await look(plane)
-    await duty.turn(plane, world)
+    await task.turn(plane, world)
     assert marked(plane) == {"east-2"}
     so = judged((), await look(plane), Plan(waiting=(Wait("a person", "see to it"),)), asked=(), generation=1, now=1.0)
     stalled = next(each for each in so if each.type == ConditionType.STALLED)
@@ -124,4 +124,4 @@ async def test_when_etcd_says_that_members_disagree_who_differs_is_named_at_once
     golden(stalled.message)
     golden(str(warnings(await look(plane))))
     monkeypatch.setattr(fake.etcd, "hash_keys", None)
-    await duty.turn(plane, world)
+    await task.turn(plane, world)

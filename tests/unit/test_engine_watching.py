@@ -114,12 +114,12 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     fake: FakePlane, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     found = Disks(fake, {"east-1": 1.2}, {})
-    plane, duty = await plane_on(fake, found), WatchMembers(every=0.0)
+    plane, task = await plane_on(fake, found), WatchMembers(every=0.0)
     leader = fake.etcd.cluster.leader
     for _ in range(2):
-        await duty.turn(plane, await look(plane))
+        await task.turn(plane, await look(plane))
         assert (said(plane).status, said(plane).reason) == ("True", "Healthy")
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert (said(plane).status, said(plane).reason) == ("False", "DiskSlow")
     golden(said(plane).message)
     assert fake.etcd.cluster.leader != leader
@@ -129,39 +129,39 @@ async def test_a_disk_that_is_slow_in_two_readings_is_told_and_a_fast_member_lea
     fast = next(each for each in fake.names if fake.etcd.cluster.at(fake.url(each)).id == second)
     found.took = {fast: 1.2}
     for _ in range(3):
-        await duty.turn(plane, await look(plane))
+        await task.turn(plane, await look(plane))
     assert fake.etcd.cluster.leader == second, "not so soon"
     assert fast in said(plane).message
     assert "east-1" not in said(plane).message
     monkeypatch.setattr(disk_watch, "_APART", 0.0)
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert fake.etcd.cluster.leader != second
 
 
 async def test_a_leader_behind_a_slow_link_is_told_and_one_of_the_others_leads(fake: FakePlane, golden: Golden) -> None:
     found = Disks(fake, {}, {}, far=frozenset({"east-1"}))
-    plane, duty = await plane_on(fake, found), WatchMembers(every=0.0)
+    plane, task = await plane_on(fake, found), WatchMembers(every=0.0)
     leader = fake.etcd.cluster.leader
     for _ in range(2):
-        await duty.turn(plane, await look(plane))
+        await task.turn(plane, await look(plane))
         assert (said(plane, ConditionType.LINKS_HEALTHY).status, fake.etcd.cluster.leader) == ("True", leader)
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     told = said(plane, ConditionType.LINKS_HEALTHY)
     assert (told.status, told.reason) == ("False", "LinkSlow")
     golden(told.message)
     assert said(plane).status == "True", "its disk is not"
     assert fake.etcd.cluster.leader != leader
     found.far = frozenset()
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert said(plane, ConditionType.LINKS_HEALTHY).status == "True"
 
 
 async def test_no_member_is_better_where_all_links_are_slow(fake: FakePlane) -> None:
     found = Disks(fake, {}, {}, far=frozenset(fake.names))
-    plane, duty = await plane_on(fake, found), WatchMembers(every=0.0)
+    plane, task = await plane_on(fake, found), WatchMembers(every=0.0)
     leader = fake.etcd.cluster.leader
     for _ in range(4):
-        await duty.turn(plane, await look(plane))
+        await task.turn(plane, await look(plane))
     assert said(plane, ConditionType.LINKS_HEALTHY).reason == "LinkSlow"
     assert fake.etcd.cluster.leader == leader
 
@@ -186,15 +186,15 @@ def test_a_write_waits_for_the_fastest_of_the_others_that_make_a_quorum() -> Non
 
 async def test_a_disk_with_little_room_is_told_with_its_machine(fake: FakePlane, golden: Golden) -> None:
     found = Disks(fake, {}, {"m-east-2": LITTLE - 1})
-    plane, duty = await plane_on(fake, found), WatchMembers(every=0.0)
-    await duty.turn(plane, await look(plane))
+    plane, task = await plane_on(fake, found), WatchMembers(every=0.0)
+    await task.turn(plane, await look(plane))
     assert said(plane).reason == "DiskNearlyFull"
     golden(said(plane).message)
     found.free["m-east-2"] = 0
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert (said(plane).status, said(plane).reason) == ("False", "DiskFull")
     found.free.clear()
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     assert (said(plane).status, said(plane).message) == ("True", "")
 
 
@@ -270,15 +270,15 @@ def test_nobody_is_defragmented_without_need_while_anything_else_is_disturbed(di
 
 
 async def test_one_member_of_a_plane_is_defragmented_in_an_hour(fake: FakePlane) -> None:
-    plane, duty = await fake.open(), Tidy(every=0.0)
+    plane, task = await fake.open(), Tidy(every=0.0)
     fake.etcd.cluster.quota = 2048 * MIB
     for node in fake.etcd.cluster.nodes:
         node.size = 400 * MIB
-    await duty.turn(plane, await look(plane))
+    await task.turn(plane, await look(plane))
     sizes = [node.size for node in fake.etcd.cluster.nodes]
     assert sorted(size > MIB for size in sizes) == [False, True, True]
-    duty.every, duty._tried = 3600.0, -math.inf
-    await duty.turn(plane, await look(plane))
+    task.every, task._tried = 3600.0, -math.inf
+    await task.turn(plane, await look(plane))
     assert [node.size for node in fake.etcd.cluster.nodes] == sizes
     (entry,) = [each for each in await fake.store.journal("demo") if each.kind == "defragment"]
     assert entry.detail["before"] == 400 * MIB

@@ -13,7 +13,7 @@ from support.handovers import CCM, KCM, LOCK, SET, ZERO, act, tenure
 from quarterdeck.api.plane.controllers import ControllerProgram
 from quarterdeck.handover.acts import Act
 from quarterdeck.handover.judgement import Judgement, SetVerdict, judged
-from quarterdeck.handover.tenures import Duty, Tenure
+from quarterdeck.handover.tenures import Assignment, Tenure
 
 #: Who holds the managers' own locks in all of these unless they say otherwise.
 MAINS = (tenure(KCM.value, KCM, "demo-1", -100, 10), tenure(KCM.value, KCM, "demo-2", 11, token=1))
@@ -127,20 +127,22 @@ def test_what_managers_were_told_says_who_had_a_set_though_nobody_acted() -> Non
         tenure(LOCK, CCM, "demo-3", 12),
     )
     run, rest = {SET.name: KCM.value}, {SET.name: ""}
-    duties = [Duty(KCM.value, name, ZERO - 200, run) for name in ("demo-1", "demo-2")]
-    after = [*duties, Duty(KCM.value, "demo-1", ZERO + 7, rest)]
-    found = verdict(tenures, duties=after)
+    assignments = [Assignment(KCM.value, name, ZERO - 200, run) for name in ("demo-1", "demo-2")]
+    after = [*assignments, Assignment(KCM.value, "demo-1", ZERO + 7, rest)]
+    found = verdict(tenures, assignments=after)
     assert [(each.tenure.lock, each.tenure.replica) for each in found.holders] == [
         (KCM.value, "demo-1"),
         (KCM.value, "demo-2"),
         (LOCK, "demo-3"),
     ]
     assert (found.finding, [gap.seconds for gap in found.gaps]) == (Judgement.PROVEN, [1.0, 2.0])
-    assert verdict(tenures, duties=duties).finding is Judgement.BROKEN, "demo-1 was not told to leave it alone"
-    beyond = verdict(tenures, [act(KCM, "demo-1", 20)], duties=after)
+    assert verdict(tenures, assignments=assignments).finding is Judgement.BROKEN, (
+        "demo-1 was not told to leave it alone"
+    )
+    beyond = verdict(tenures, [act(KCM, "demo-1", 20)], assignments=after)
     assert beyond.finding is Judgement.BROKEN, "it did what it was not told"
-    lost = [*after, Duty(KCM.value, "demo-2", ZERO + 1, None)]
-    assert [each.tenure.replica for each in verdict(tenures, duties=lost).holders] == ["demo-1", "demo-3"]
+    lost = [*after, Assignment(KCM.value, "demo-2", ZERO + 1, None)]
+    assert [each.tenure.replica for each in verdict(tenures, assignments=lost).holders] == ["demo-1", "demo-3"]
 
 
 def test_nothing_is_proven_where_an_audit_log_is_missing_and_what_was_seen_counts_all_the_same(golden: Golden) -> None:

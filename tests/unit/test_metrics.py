@@ -283,10 +283,10 @@ async def test_a_manager_tells_of_each_plane_and_is_ready_while_it_keeps_any() -
         assert (await asked(address, get("/readyz")))[0] == "503"
         manager.alive()
         assert (await asked(address, get("/readyz")))[0] == "200"
-        (watcher,), (duty,) = manager.watchers("demo"), manager.duties("demo")
+        (watcher,), (task,) = manager.watchers("demo"), manager.background_tasks("demo")
         await watcher.observed(WELL, plan(WELL))
         assert 'quarterdeck_plane_settled{plane="demo"} 1.0' in (await asked(address, get("/metrics")))[1]
-        assert duty.name == "measures"
+        assert task.name == "measures"
 
 
 def labels_of(text: bytes, name: str) -> dict[str, str]:

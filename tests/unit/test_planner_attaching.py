@@ -107,7 +107,7 @@ def test_what_cannot_be_made_sure_of_is_not_waited_for() -> None:
     world = about_to_attach(dead(plane(), "east-2"))
     (step,) = planned(world, AttachVolumes)
     assert isinstance(step, AttachVolumes)
-    failing = replace(world, failing=(Failing(step=bare(step), told="it is not sure"),))
+    failing = replace(world, failing=(Failing(step=bare(step), error="it is not sure"),))
     assert len(planned(failing, Condemn)) == 1
     assert planned(failing, AttachVolumes) == []
 
@@ -177,7 +177,7 @@ def test_that_comes_before_a_new_epoch_that_a_person_has_consented_to() -> None:
     (step,) = planned(world, AttachVolumes)
     assert isinstance(step, AttachVolumes)
     failing = tuple(
-        Failing(step=bare(replace(step, replica=name, machine=to, source=source)), told="it is not sure")
+        Failing(step=bare(replace(step, replica=name, machine=to, source=source)), error="it is not sure")
         for name, to, source in (("east-2", "east-b2", "east-b1"), ("east-3", "east-c2", "east-c1"))
     )
     assert len(planned(replace(world, failing=failing), BeginEpoch)) == 1, "what is refused holds nobody up"

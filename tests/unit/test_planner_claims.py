@@ -23,7 +23,7 @@ from quarterdeck.planner.simulated import observe
 
 def failing(world: World, *steps: Step) -> World:
     """The world in which these steps are put aside."""
-    return replace(world, failing=tuple(Failing(step=bare(step), told=f"{told(step)} to succeed") for step in steps))
+    return replace(world, failing=tuple(Failing(step=bare(step), error=f"{told(step)} to succeed") for step in steps))
 
 
 def now(world: World) -> list[str]:
@@ -75,7 +75,7 @@ def test_the_membership_is_changed_by_no_later_rule_while_a_change_of_it_is_put_
 
 def test_what_is_held_back_for_one_rule_is_held_back_until_the_last_one() -> None:
     one, two = (StartUnit(site="east", why="", replica=name, component=Component.ETCD) for name in ("east-1", "east-2"))
-    _, aside = BlockedClaims(tuple(Failing(step=each, told="no") for each in (one, two))).sort(RuleOutcome((one,)))
+    _, aside = BlockedClaims(tuple(Failing(step=each, error="no") for each in (one, two))).sort(RuleOutcome((one,)))
     _, aside = aside.sort(RuleOutcome((two,)))
     stops = tuple(StopUnit(site="east", why="", replica=each.replica, component=each.component) for each in (one, two))
     assert aside.sort(RuleOutcome(stops))[0].steps == ()
@@ -84,7 +84,7 @@ def test_what_is_held_back_for_one_rule_is_held_back_until_the_last_one() -> Non
 def test_the_apiserver_of_a_replica_stops_although_its_etcd_cannot_be_started() -> None:
     start = StartUnit(site="east", why="", replica="east-1", component=Component.ETCD)
     stop = StopUnit(site="east", why="", replica="east-1", component=Component.APISERVER)
-    _, aside = BlockedClaims((Failing(step=start, told="no"),)).sort(RuleOutcome((start,)))
+    _, aside = BlockedClaims((Failing(step=start, error="no"),)).sort(RuleOutcome((start,)))
     assert aside.sort(RuleOutcome((stop,)))[0].steps == (stop,)
     assert aside.sort(RuleOutcome((replace(stop, component=Component.ETCD),)))[0].steps == ()
 
@@ -92,7 +92,7 @@ def test_the_apiserver_of_a_replica_stops_although_its_etcd_cannot_be_started() 
 def test_a_load_balancer_that_takes_no_files_can_be_let_go() -> None:
     send = SetBackends(site="east", why="", backends=("west-4",))
     go = StopBalancer(site="east", why="")
-    _, aside = BlockedClaims((Failing(step=send, told="no"),)).sort(RuleOutcome((send,)))
+    _, aside = BlockedClaims((Failing(step=send, error="no"),)).sort(RuleOutcome((send,)))
     assert aside.sort(RuleOutcome((go,)))[0].steps == (go,)
     assert aside.sort(RuleOutcome((replace(send, backends=("west-5",)),)))[0].steps == ()
 

@@ -40,7 +40,7 @@ from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
-from quarterdeck.planner.unhealthy_programs import ailing
+from quarterdeck.planner.unhealthy_programs import unhealthy
 from quarterdeck.planner.view import view
 
 #: ``start`` of the simulated worlds is 3 s: a joiner has longer than a voter.
@@ -85,7 +85,7 @@ def healing_of(truth: FaultyTruth, stop: Callable[..., bool] = is_done) -> list[
 def seen(since: float = 0.0, **fact: object) -> World:
     """One of three voters has been noted for so long, and is seen so now."""
     world = observe(plane())
-    world = with_memory(world, ailing=((UNIT, world.now - since),))
+    world = with_memory(world, unhealthy=((UNIT, world.now - since),))
     return with_member(world, "east-2", lambda member: replace(member, **fact))  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ def test_it_is_started_anew_once_and_the_plane_is_as_wanted() -> None:
     struck = slow(plane(), "east-2")
     assert healing_of(struck) == ["ReviveUnit etcd of east-2"]
     well = until(struck, is_done)
-    assert well.memory.ailing == ()
+    assert well.memory.unhealthy == ()
     assert len(well.memory.healed) == 1
 
 
@@ -137,7 +137,7 @@ def test_why_it_is_started_anew_says_for_how_long_it_lagged(golden: Golden) -> N
 
 
 def test_it_is_noted_first_and_then_waited_for(golden: Golden) -> None:
-    world = replace(seen(**LAGS), memory=replace(seen().memory, ailing=()))
+    world = replace(seen(**LAGS), memory=replace(seen().memory, unhealthy=()))
     assert steps_of(world) == ["NoteAiling"]
     golden(whats(planned(seen(**LAGS), *HEALING_STEPS)))
     assert not plan(seen(**LAGS)).done
@@ -160,11 +160,11 @@ UNKNOWN = (
 @pytest.mark.parametrize("fact", UNKNOWN, ids=str)
 def test_what_is_not_known_neither_begins_its_time_nor_ends_it(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
-    assert [told for _, told in ailing(view(world))] == [ETCD]
+    assert [told for _, told in unhealthy(view(world))] == [ETCD]
     assert steps_of(world) == [], "nothing is done to who is not known to lag"
     assert held_back(view(world)) == ()
-    unnoted = with_memory(world, ailing=())
-    assert ailing(view(unnoted)) == ()
+    unnoted = with_memory(world, unhealthy=())
+    assert unhealthy(view(unnoted)) == ()
 
 
 KNOWN = (
@@ -179,14 +179,14 @@ KNOWN = (
 @pytest.mark.parametrize("fact", KNOWN, ids=str)
 def test_who_comes_nearer_or_has_the_data_or_is_only_not_seen_begins_anew(fact: dict[str, object]) -> None:
     world = seen(99.0, **fact)
-    assert ailing(view(world)) == ()
+    assert unhealthy(view(world)) == ()
     (step,) = planned(world, *HEALING_STEPS).steps
     assert isinstance(step, NoteAiling)
     assert step.units == ()
 
 
 def test_one_that_is_down_is_none_that_came_nearer() -> None:
-    assert len(ailing(view(seen(9.0, lagging=False, lag=None, health=Health.DOWN)))) == 1
+    assert len(unhealthy(view(seen(9.0, lagging=False, lag=None, health=Health.DOWN)))) == 1
 
 
 def test_the_spec_says_for_how_long_one_may_lag() -> None:
@@ -215,8 +215,8 @@ def test_where_another_voter_is_behind_as_well_it_is_not_this_member(
     world = with_member(seen(99.0, **LAGS), "east-3", lambda member: replace(member, **fact))  # type: ignore[arg-type]
     if revived:
         world = with_memory(world, revived=((UNIT, world.now),))
-    more = ((UNIT, world.now - 99.0), ("etcd of east-3", world.now - 99.0)) if fact is LAGS else world.memory.ailing
-    world = with_memory(world, ailing=more)
+    more = ((UNIT, world.now - 99.0), ("etcd of east-3", world.now - 99.0)) if fact is LAGS else world.memory.unhealthy
+    world = with_memory(world, unhealthy=more)
     golden(why(world))
 
 
@@ -238,7 +238,7 @@ def test_nobody_is_started_anew_without_whom_the_others_are_no_quorum(golden: Go
 
 def test_others_that_are_not_well_are_waited_for() -> None:
     world = with_member(seen(99.0, **LAGS), "east-3", lambda member: replace(member, health=Health.SUSPECT))
-    assert ailing(view(world)) == ()
+    assert unhealthy(view(world)) == ()
 
 
 def test_the_budget_is_kept_and_told(golden: Golden) -> None:
@@ -262,7 +262,7 @@ def test_without_a_spare_machine_it_is_started_anew_and_stays() -> None:
 def given_up(program: Component = ETCD, **fact: object) -> World:
     world = seen(**fact)
     condemned = Condemned(replica="east-2", why="", since=0.0, program=program)
-    return with_memory(world, condemned=(condemned,), ailing=())
+    return with_memory(world, condemned=(condemned,), unhealthy=())
 
 
 def test_who_was_given_up_stays_once_it_has_the_data_and_not_before() -> None:
@@ -329,21 +329,23 @@ def test_also_where_others_are_still_to_be_exchanged_and_in_a_move() -> None:
     assert set(well.members) == {"west-5", "west-6", "west-7"}
 
 
-@pytest.mark.parametrize(("lagging", "ails"), [(True, True), (None, True), (False, False)])
-def test_one_that_answers_nobody_before_it_has_copied_lags_all_the_same(lagging: bool | None, ails: bool) -> None:
+@pytest.mark.parametrize(("lagging", "is_unhealthy"), [(True, True), (None, True), (False, False)])
+def test_one_that_answers_nobody_before_it_has_copied_lags_all_the_same(
+    lagging: bool | None, is_unhealthy: bool
+) -> None:
     machine = comes_to(joining())
-    noted = observe(until(joining(machine), lambda truth, _: bool(truth.memory.ailing)))
+    noted = observe(until(joining(machine), lambda truth, _: bool(truth.memory.unhealthy)))
     copies = with_member(noted, "east-4", lambda it: replace(it, health=Health.UNREACHABLE, lag=9_000, lagging=lagging))
-    assert bool(ailing(view(copies))) is ails
+    assert bool(unhealthy(view(copies))) is is_unhealthy
     late = replace(copies, now=copies.now + 9.0)
     assert (steps_of(late) == ["ReviveUnit"]) is (lagging is True)
 
 
 def test_a_joiner_has_as_long_as_any_program_has_to_start_at_least() -> None:
     machine = comes_to(joining())
-    noted = until(joining(machine), lambda truth, _: bool(truth.memory.ailing))
+    noted = until(joining(machine), lambda truth, _: bool(truth.memory.unhealthy))
     world = observe(noted)
-    since = dict(world.memory.ailing)["etcd of east-4"]
+    since = dict(world.memory.unhealthy)["etcd of east-4"]
     assert world.settings.start == 3.0
     assert steps_of(replace(world, now=since + 2.9)) == []
     assert steps_of(replace(world, now=since + 3.0)) == ["ReviveUnit"]
@@ -384,7 +386,7 @@ def of_events(world: World, name: str, **fact: object) -> World:
 def test_nor_does_anything_happen_there_while_another_one_is_behind(revived: bool, golden: Golden) -> None:
     world = of_events(observe(apart()), "east-2", lagging=True, lag=5_000)
     name = "etcd-events of east-2"
-    world = with_memory(world, ailing=((name, world.now - 99.0),))
+    world = with_memory(world, unhealthy=((name, world.now - 99.0),))
     if revived:
         world = with_memory(world, revived=((name, world.now),))
     assert steps_of(world) == (["Condemn"] if revived else ["ReviveUnit"])
@@ -401,5 +403,5 @@ def test_it_is_told_of_voters_and_joiners_and_of_nobody_else(golden: Golden) -> 
     golden(told["MemberLagging"])
     assert "MemberLagging" not in {each.reason for each in happenings(seen(lagging=None, lag=5_000))}
     machine = comes_to(joining())
-    noted = until(joining(machine), lambda truth, _: bool(truth.memory.ailing))
+    noted = until(joining(machine), lambda truth, _: bool(truth.memory.unhealthy))
     golden({each.message for each in happenings(observe(noted))})

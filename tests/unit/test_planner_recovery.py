@@ -242,7 +242,7 @@ def test_a_survivor_that_is_about_to_answer_is_waited_for() -> None:
     one = replace(world, words=tuple(each for each in world.words if each.replica == "east-1"))
     assert of(one) == []
     assert any("member east-2 to report its last entry" in each for each in whats(plan(one)))
-    ends = with_fact(one, "east-2", lambda fact: replace(fact, restless=frozenset({Component.ETCD})))
+    ends = with_fact(one, "east-2", lambda fact: replace(fact, crash_looping=frozenset({Component.ETCD})))
     assert of(ends)[0].startswith("BeginEpoch")
 
 
@@ -290,7 +290,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
     stop = next(step for step in plan(observe(truth)).now if told(step) == "StopUnit etcd of east-1")
     for step in plan(observe(truth)).now:
         truth = apply(truth, step) if step != stop else truth
-    failing = (Failing(step=bare(stop), told="it does not end"),)
+    failing = (Failing(step=bare(stop), error="it does not end"),)
     world = replace(observe(truth), failing=failing)
     assert "east-4" in truth.recorded
     assert "RestoreMember east-4" not in of(world)
@@ -300,7 +300,7 @@ def test_as_long_as_the_survivor_cannot_be_stopped_its_database_is_not_copied() 
 def test_a_restore_that_fails_again_and_again_is_no_reason_to_start_without_data(golden: Golden) -> None:
     truth = until(begun(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
     (restore,) = plan(observe(truth)).now
-    failing = (Failing(step=bare(restore), told="there is no room"),)
+    failing = (Failing(step=bare(restore), error="there is no room"),)
     others = plan(replace(observe(truth), failing=failing)).now
     assert all(isinstance(step, PlaceReplica) for step in others)
     for step in others:

@@ -79,7 +79,7 @@ def ending(world: World, name: str, component: Component) -> World:
         name,
         lambda fact: replace(
             fact,
-            restless=fact.restless | {component},
+            crash_looping=fact.crash_looping | {component},
             ready=fact.ready if component in CONTROLLERS else False,
         ),
     )
@@ -271,7 +271,7 @@ def test_where_replicas_are_exchanged_any_program_of_the_new_one_counts() -> Non
 def test_a_program_that_ended_once_says_nothing() -> None:
     world = first(APISERVER)
     for each in world.replicas:
-        world = with_fact(world, each.name, lambda fact: replace(fact, restless=frozenset()))
+        world = with_fact(world, each.name, lambda fact: replace(fact, crash_looping=frozenset()))
     assert planned(world, RejectRevision).steps == ()
 
 

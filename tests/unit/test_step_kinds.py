@@ -47,7 +47,7 @@ def lacks(kind: type[Step]) -> list[str]:
         what
         for what, there in (
             ("kind", "kind" in vars(kind)),
-            ("words", "words" in _own(kind) or ("told" in _own(kind) and issubclass(kind, OfCluster))),
+            ("words", "words" in _own(kind) or ("description" in _own(kind) and issubclass(kind, OfCluster))),
             ("memory", bool({"remembered", "new_members"} & _own(kind)) is not (kind in LEAVE_NOTHING)),
             ("simulation", (kind in EFFECTS) is not kind.only_recorded or issubclass(kind, Note)),
             ("handler", (kind in carry_out.HANDLERS) is not kind.only_recorded),

@@ -19,7 +19,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.face import Quarterdeck
 from quarterdeck.components.catalogue import programs_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.model.components import Component
 from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitStatus
@@ -67,7 +67,7 @@ def test_each_release_has_a_home() -> None:
 
 
 async def test_planes_are_listed_as_they_were_stored(home: Home) -> None:
-    face = Quarterdeck(home, asker=Asker(who="a test"))
+    face = Quarterdeck(home, requester=Requester(name="a test"))
     seen = {each.metadata.name: each for each in await face.planes()}
     assert {name: (each.spec.placement.site, each.spec.replicas) for name, each in seen.items()} == {
         "demo": ("west", 3),

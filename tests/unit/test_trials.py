@@ -25,7 +25,7 @@ from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.trials import NoTrials, require_start
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import NAMED, Component
 from quarterdeck.upstream.catalog import UpstreamProgram
@@ -130,12 +130,12 @@ async def test_a_new_plane_is_tried_as_it_would_be_made_and_a_change_by_what_dif
 ) -> None:
     home = await Home.open(tmp_path / "home")
     trials = Told()
-    engine = Engine(home=home, upstream=cast("Upstream", Programs()), asker=Asker(who="a test"), trials=trials)
+    engine = Engine(home=home, upstream=cast("Upstream", Programs()), requester=Requester(name="a test"), trials=trials)
     try:
         plane = new_control_plane("demo", site="east")
         await admit(engine, plane)
         assert trials.asked == [ETCD, API, KCM, SCHEDULER]
-        await operations.create(home, plane, engine.asker)
+        await operations.create(home, plane, engine.requester)
         stored = await home.store.get(ControlPlane, "demo")
         trials.asked.clear()
         await admit(engine, stored, current=stored)

@@ -121,7 +121,7 @@ def _initial_cluster(
     if unknown and not started:
         raise PreconditionFailed(
             f"starting {CALLED[cluster]} of {record.name}",
-            f"member {unknown[0].told} belongs to no replica, and a joining member must list all others",
+            f"member {unknown[0].description} belongs to no replica, and a joining member must list all others",
             f"remove it with 'quarterdeck etcd remove-member {plane.name} {unknown[0].id:x}'",
         )
     known = (member for member in members if member not in unknown)

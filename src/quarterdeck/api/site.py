@@ -50,7 +50,7 @@ class CordonedReplica(Model):
     since: AwareDatetime | None = None
 
 
-def told(cordon: Cordon | CordonedReplica) -> str:
+def cordon_text(cordon: Cordon | CordonedReplica) -> str:
     """Author and time, as text."""
     who = f" by {cordon.by}" if cordon.by else ""
     when = f" since {cordon.since:%F %T %Z}" if cordon.since is not None else ""

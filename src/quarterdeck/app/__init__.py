@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from quarterdeck.app.etcd.data import MemberHash
     from quarterdeck.app.etcd.recovery import LostQuorum, Survivor
     from quarterdeck.app.etcd.strays import MemberRemoval
-    from quarterdeck.app.face import Quarterdeck, asker
+    from quarterdeck.app.face import Quarterdeck, requester
     from quarterdeck.app.looks import Looks
     from quarterdeck.app.nodes import NewToken, NodeFacts, TokenFacts
     from quarterdeck.app.onlookers import Onlookers
     from quarterdeck.app.operation_progress import Onlooker
     from quarterdeck.app.pipes import Parent
     from quarterdeck.app.programs import Programs
+    from quarterdeck.app.records import Records
     from quarterdeck.app.replicas import ReplicaFacts
     from quarterdeck.app.verification import Verification
     from quarterdeck.drills.aim import Wish
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     )
     from quarterdeck.engine.reconcile.manager import RESTARTED_BY
     from quarterdeck.engine.workspace.home_folder import home_folder, home_key, key_file
-    from quarterdeck.engine.workspace.operations import Asker
+    from quarterdeck.engine.workspace.operations import Requester
     from quarterdeck.model.findings import Finding, Verdict
     from quarterdeck.planner.simulated.dry_run import DryRun
     from quarterdeck.probe.result import ProbeResult, Summary
@@ -57,7 +58,6 @@ __all__ = [
     "RESTARTED_BY",
     "Abort",
     "Apply",
-    "Asker",
     "Certificate",
     "Create",
     "Delete",
@@ -84,10 +84,12 @@ __all__ = [
     "ProbeResult",
     "Programs",
     "Quarterdeck",
+    "Records",
     "RenewCertificates",
     "Replace",
     "ReplicaFacts",
     "Request",
+    "Requester",
     "Scale",
     "SetHeld",
     "Summary",
@@ -98,11 +100,11 @@ __all__ = [
     "Verification",
     "Watcher",
     "Wish",
-    "asker",
     "home_folder",
     "home_key",
     "inside_argv",
     "key_file",
+    "requester",
 ]
 
 #: The module of each name.
@@ -130,7 +132,7 @@ _PLACES = {
     ),
     "app.face": (
         "Quarterdeck",
-        "asker",
+        "requester",
     ),
     "app.operation_progress": ("Onlooker",),
     "app.looks": ("Looks",),
@@ -146,6 +148,7 @@ _PLACES = {
         "LostQuorum",
         "Survivor",
     ),
+    "app.records": ("Records",),
     "app.replicas": ("ReplicaFacts",),
     "app.etcd.strays": ("MemberRemoval",),
     "app.verification": ("Verification",),
@@ -161,7 +164,7 @@ _PLACES = {
         "key_file",
     ),
     "engine.reconcile.manager": ("RESTARTED_BY",),
-    "engine.workspace.operations": ("Asker",),
+    "engine.workspace.operations": ("Requester",),
     "engine.notices.watchers": (
         "Unwatched",
         "Watcher",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from quarterdeck.components.catalogue import CATALOGUE
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.pki.validity import Validity, certificates, shown_as, validity
@@ -54,7 +54,7 @@ class Certificate:
 
 async def listed(home: Home, name: str) -> tuple[Certificate, ...]:
     """See ``Quarterdeck.certificates``."""
-    secrets = await secrets_of(home.store, await operations.existing(home.store, name))
+    secrets = await secrets_of(home.store, await recorded.existing(home.store, name))
     return tuple(_certificate(called, pem) for called, pem in certificates(secrets))
 
 

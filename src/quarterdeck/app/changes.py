@@ -38,10 +38,10 @@ from quarterdeck.engine.preflight.requests import (
     Scale,
 )
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.addons import findings
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput, NotFound
 from quarterdeck.model.findings import enforce
 from quarterdeck.planner.simulated.dry_run import DryRun
@@ -137,7 +137,7 @@ async def planned(home: Home, engine: Callable[[], Engine], request: Request) ->
     return replace(found, forecast=await forecast(engine().home, found.wanted))
 
 
-async def store_request(home: Home, found: Examined, asker: Asker) -> Operation | None:
+async def store_request(home: Home, found: Examined, requester: Requester) -> Operation | None:
     """Store the new desired state. Returns the operation; None where nothing had to be requested.
 
     Raises what ``Examined.require`` does, and Conflict when the plane was changed since it was examined.
@@ -147,16 +147,16 @@ async def store_request(home: Home, found: Examined, asker: Asker) -> Operation 
         return found.under_way
     match found.kind:
         case OperationType.CREATE:
-            return await operations.create(home, found.wanted, asker, found.contents)
+            return await operations.create(home, found.wanted, requester, found.contents)
         case OperationType.DELETE:
-            return await operations.delete(home, found.name, asker)
+            return await operations.delete(home, found.name, requester)
         case _:
-            return await operations.change(home, found.wanted, found.kind, asker, found.contents)
+            return await operations.change(home, found.wanted, found.kind, requester, found.contents)
 
 
 async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | None = None) -> None:
     """Pause a plane (until then), or resume it. Raises Gone, InvalidInput."""
-    await operations.existing(home.store, name)
+    await recorded.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
         raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is in the past", "give a time in the future")
     await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Cordon, CordonedReplica, Site, told
-from quarterdeck.engine.workspace import operations
+from quarterdeck.api.site import Cordon, CordonedReplica, Site, cordon_text
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.model.units import Machine, MachineRole
 from quarterdeck.stores.port import amend
@@ -52,13 +52,13 @@ async def served_from(home: Home, site: str) -> tuple[str, ...]:
     )
 
 
-async def cordon_site(home: Home, site: str, machine: str | None, asker: Asker) -> bool:
+async def cordon_site(home: Home, site: str, machine: str | None, requester: Requester) -> bool:
     """Keep new replicas off a machine (None: off all machines of the site). Whether that changed anything.
 
     Raises NotFound, InvalidInput (the machine of load balancers).
     """
     await require_host(home, "cordoning machine", site, machine)
-    made = Cordon(machine=machine, by=asker.who, since=_now(asker))
+    made = Cordon(machine=machine, by=requester.name, since=_now(requester))
     before = await home.site(site)
     return await amend(home.store, Site, site, lambda seen: seen.with_cordon(made)) != before
 
@@ -74,14 +74,14 @@ async def uncordon_site(home: Home, site: str, machine: str | None) -> bool:
         left = tuple(each for each in seen.spec.cordons if machine is not None and each.machine != machine)
         whole = next((each for each in left if each.machine is None), None)
         if whole is not None and left == seen.spec.cordons:
-            doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {told(whole)}"
+            doing, seen_so = f"uncordoning machine {machine}", f"all machines of site {site} are {cordon_text(whole)}"
             raise Conflict(doing, seen_so, f"'site uncordon {site}', then cordon single machines")
         return seen.with_cordons(left)
 
     return await amend(home.store, Site, site, uncordoned) != before
 
 
-async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> bool:
+async def cordon_replica(home: Home, name: str, replica: str, requester: Requester) -> bool:
     """Exclude a replica from healing and from all changes that can wait. Whether that changed anything.
 
     Raises Gone, NotFound (the replica), Conflict while the plane moves, or when the replica must be replaced.
@@ -90,7 +90,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
     if replica in plane.spec.cordoned:
         return False
     await operations.require_changeable(home.store, plane)
-    made = CordonedReplica(replica=replica, by=asker.who, since=_now(asker))
+    made = CordonedReplica(replica=replica, by=requester.name, since=_now(requester))
 
     def cordoned(seen: ControlPlane) -> ControlPlane:
         if replica in seen.spec.replace_replicas:
@@ -104,7 +104,7 @@ async def cordon_replica(home: Home, name: str, replica: str, asker: Asker) -> b
 
 async def uncordon_replica(home: Home, name: str, replica: str) -> bool:
     """Remove the cordon of a replica; whether there was one. Raises Gone, NotFound (the replica)."""
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     if replica not in plane.spec.cordoned:
         await _with_replica(home, "uncordoning", name, replica)
         return False
@@ -113,7 +113,7 @@ async def uncordon_replica(home: Home, name: str, replica: str) -> bool:
 
 
 async def _with_replica(home: Home, doing: str, name: str, replica: str) -> ControlPlane:
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     operations.require_replica(plane, doing, replica)
     return plane
 
@@ -129,5 +129,5 @@ def _with_replicas(plane: ControlPlane, cordoned: tuple[CordonedReplica, ...]) -
     return plane.with_spec(cordoned_replicas=cordoned)
 
 
-def _now(asker: Asker) -> datetime:
-    return asker.now().replace(microsecond=0)
+def _now(requester: Requester) -> datetime:
+    return requester.now().replace(microsecond=0)

@@ -18,7 +18,7 @@ from quarterdeck.engine.preflight.requests import Examined
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import PreconditionFailed, QuarterdeckError
 from quarterdeck.model.findings import Finding, enforce, refuse
 from quarterdeck.model.world import World
@@ -90,7 +90,7 @@ async def _examined(
     if machine is None and plane.spec.placement.site == site:
         finding = refuse("placement", f"the plane is placed at {site}", f"'migrate {plane.name} --to' another site")
         enforce((finding,), doing)
-    if paused := operations.why_paused(plane, engine.asker.now()):
+    if paused := operations.why_paused(plane, engine.requester.now()):
         enforce((refuse("pause", paused, f"'resume {plane.name}'"),), doing)
     supposing = partial(drained, site=site, machine=machine)
     examined = await examined_exchange(engine, plane, names, supposing)
@@ -110,15 +110,15 @@ def drained(world: World, *, site: str, machine: str | None) -> World:
     return replace(world, machines=machines)
 
 
-async def asked(home: Home, drain: Drain, asker: Asker) -> tuple[Operation, ...]:
+async def asked(home: Home, drain: Drain, requester: Requester) -> tuple[Operation, ...]:
     """Cordon the machines, and store the requests to each plane, which are then carried out like any replacement.
 
     Raises what ``Drain.require`` does; Conflict for a plane that was changed since. A repeated drain continues the
     first.
     """
     drain.require()
-    await cordons.cordon_site(home, drain.site, drain.machine, asker)
-    begun = [await store_request(home, each, asker) for each in drain.planes]
+    await cordons.cordon_site(home, drain.site, drain.machine, requester)
+    begun = [await store_request(home, each, requester) for each in drain.planes]
     return tuple(each for each in begun if each is not None)
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from quarterdeck.app.operation_progress import Onlooker, Progressed, ended, still_awaited, unled
 from quarterdeck.engine import status as facts
 from quarterdeck.engine.notices.conditions import unled as why_unled
-from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.home import Home
+from quarterdeck.engine.workspace.recorded import manager_of
 from quarterdeck.errors import Conflict, Gone, NotFound, Unavailable
 from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.stores.lease import hold_lease
@@ -50,11 +51,11 @@ async def carried_out(engine: Engine, name: str, *, wait: float) -> None:
 @asynccontextmanager
 async def alone(engine: Engine, name: str) -> AsyncIterator[None]:
     """See ``Quarterdeck.alone``."""
-    store, who = engine.home.store, engine.asker.who
+    store, who = engine.home.store, engine.requester.name
     async with hold_lease(store, leases.loan_name(name), who, clocks=engine.clocks):
-        if await manager_of(engine.home, name):
+        if await manager_of(engine.home.store, name):
             with contextlib.suppress(Conflict):  # a process that wrote in between has woken the manager as well
-                await store.update(await operations.existing(store, name))
+                await store.update(await recorded.existing(store, name))
             async with hold_lease(store, leases.lease_name(name), who, wait=_LENDING, clocks=engine.clocks):
                 pass
         yield
@@ -105,13 +106,13 @@ class _Following:
     async def over(self) -> bool:
         """Observe once, and drive the plane if no process does. Whether nothing is left to wait for."""
         try:
-            plane = await operations.existing(self.home.store, self.name)
+            plane = await recorded.existing(self.home.store, self.name)
         except NotFound:
             if not self.holder:
                 raise
             await self.progress.look(None)
             return True  # it was deleted while it was followed
-        operation = await operations.current(self.home.store, self.name)
+        operation = await recorded.current(self.home.store, self.name)
         under_way = operation.metadata.name if operation is not None else ""
         holder = await self._holder()
         if not holder:
@@ -133,7 +134,7 @@ class _Following:
         if held is not None:
             self.patience = _now() + _MANAGER
             return held.holder
-        return await manager_of(self.home, self.name) if _now() < self.patience else ""
+        return await manager_of(self.home.store, self.name) if _now() < self.patience else ""
 
     async def _driven(self, under_way: str) -> bool:
         """Drive the plane; whether that was completed here."""
@@ -172,7 +173,7 @@ async def _waited_out(home: Home, name: str, holder: str = "") -> Unavailable:
     "": none any longer).
     """
     try:
-        plane = await operations.existing(home.store, name)
+        plane = await recorded.existing(home.store, name)
     except NotFound:
         return Unavailable(
             f"waiting for plane {name}", "the plane was deleted in the meantime", "nothing is left to do"

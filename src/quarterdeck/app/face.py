@@ -37,10 +37,10 @@ from quarterdeck.engine.preflight.requests import Examined, Request
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import admin_kubeconfig
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.model.components import Component
 from quarterdeck.planner.simulated.dry_run import DryRun
 from quarterdeck.progress import Progress
@@ -59,9 +59,9 @@ if TYPE_CHECKING:  # probes and reports take long to load, and most commands nee
     from quarterdeck.report.schema import Report
 
 
-def asker(program: str) -> Asker:
+def requester(program: str) -> Requester:
     """The requester: this user, and this process, which runs ``program`` (text for people; no secret)."""
-    return Asker(who=f"{getpass.getuser()}@{this_process(program)}")
+    return Requester(name=f"{getpass.getuser()}@{this_process(program)}")
 
 
 def ignore_driver(_: Hand) -> None:
@@ -80,20 +80,20 @@ class Quarterdeck(Looks):
         self,
         home: Home,
         *,
-        asker: Asker,
+        requester: Requester,
         upstream: Upstream | None = None,
         progress: Progress | None = None,
         trials: Trials | None = None,
     ) -> None:
         """See ``open``; the caller closes ``home``. Without ``trials`` no program is tried."""
         super().__init__(home)
-        self._asker = asker
+        self._requester = requester
         self._upstream = upstream
         self._progress = progress
         self._trials = trials or NoTrials()
-        self.sites = Sites(home, asker, lambda: self._engine().name_server())
+        self.sites = Sites(home, requester, lambda: self._engine().name_server())
         self.nodes = WorkerNodes(home)
-        self.etcd = EtcdCare(home, asker)
+        self.etcd = EtcdCare(home, requester)
         self.backups = Backups(home, self._engine)
 
     @classmethod
@@ -105,7 +105,7 @@ class Quarterdeck(Looks):
         *,
         key: Key | None = None,
         upstream: Upstream | None = None,
-        asker: Asker | None = None,
+        requester: Requester | None = None,
         progress: Progress | None = None,
         trial: bool = True,
     ) -> AsyncIterator[Quarterdeck]:
@@ -113,7 +113,7 @@ class Quarterdeck(Looks):
 
         The environment gives the defaults: QUARTERDECK_HOME (``folder``), QUARTERDECK_KEY_FILE (``key``),
         QUARTERDECK_BIN_DIR, QUARTERDECK_CACHE and QUARTERDECK_MIRROR (``upstream``). ``progress`` receives the progress
-        of downloads and of files that are sent to hosts. ``asker`` names the requester of operations and holder of
+        of downloads and of files that are sent to hosts. ``requester`` names the requester of operations and holder of
         leases, for people: this user and process by default. ``trial``: before a plane is created or changed, the
         programs that get a new configuration run here for a few seconds, and a configuration with which a program does
         not start is refused.
@@ -124,7 +124,7 @@ class Quarterdeck(Looks):
         """
         async with opened(folder, key, progress) as home:
             trials = LocalTrials.from_environment(os.environ, progress=progress) if trial else None
-            yield cls(home, asker=asker or _this_program(), upstream=upstream, progress=progress, trials=trials)
+            yield cls(home, requester=requester or _this_program(), upstream=upstream, progress=progress, trials=trials)
 
     # reading: see ``Looks``
 
@@ -146,7 +146,7 @@ class Quarterdeck(Looks):
 
     async def kubeconfig(self, name: str) -> str:
         """A kubeconfig (YAML, with an administrator's key) that is valid before, during and after a migration."""
-        return await admin_kubeconfig(self._home, await operations.existing(self._home.store, name))
+        return await admin_kubeconfig(self._home, await recorded.existing(self._home.store, name))
 
     # requests
 
@@ -172,7 +172,7 @@ class Quarterdeck(Looks):
         """
         if not isinstance(request, Examined):
             request = await changes.examined(self._home, self._engine, request)
-        return await changes.store_request(self._home, request, self._asker)
+        return await changes.store_request(self._home, request, self._requester)
 
     async def pause(self, name: str, *, until: datetime | None = None) -> None:
         """Keep drivers from changing a plane, until that time if it is given: a manager resumes by itself afterwards.
@@ -197,7 +197,7 @@ class Quarterdeck(Looks):
         """Exclude a replica from healing and from all changes that can wait. Whether that changed anything. Raises
         NotFound (the replica), Conflict while the plane moves or the replica must be replaced.
         """
-        return await cordons.cordon_replica(self._home, name, replica, self._asker)
+        return await cordons.cordon_replica(self._home, name, replica, self._requester)
 
     async def uncordon(self, name: str, replica: str) -> bool:
         """Remove the cordon of a replica; whether there was one. Raises NotFound (the replica)."""
@@ -216,7 +216,7 @@ class Quarterdeck(Looks):
         Raises what ``Drain.require`` does, Conflict for a plane that was changed since; a repeated drain continues the
         first.
         """
-        return await drains.asked(self._home, drain, self._asker)
+        return await drains.asked(self._home, drain, self._requester)
 
     async def left_to_drain(self, site: str, machine: str | None = None) -> tuple[str, ...]:
         """The replicas that are on a machine, or at a site, as PLANE/REPLICA."""
@@ -342,7 +342,7 @@ class Quarterdeck(Looks):
             self._home,
             name,
             wish,
-            asker=self._asker,
+            requester=self._requester,
             hold=hold,
             dangerous=dangerous,
             tell=tell,
@@ -368,7 +368,7 @@ class Quarterdeck(Looks):
 
     async def fetch_programs(self, name: str) -> None:
         """Download the programs that a plane runs, so that they are there when it is driven."""
-        await self._engine().programs(await operations.existing(self._home.store, name))
+        await self._engine().programs(await recorded.existing(self._home.store, name))
 
     async def tidy(self) -> None:
         """Take down what all planes share, if there are no planes. Call it from outside of their networks, which end
@@ -384,11 +384,11 @@ class Quarterdeck(Looks):
         return Engine(
             home=self._home,
             upstream=self._upstream,
-            asker=self._asker,
+            requester=self._requester,
             watchers=watchers,
             trials=self._trials,
         )
 
 
-def _this_program() -> Asker:
-    return asker("a program that uses quarterdeck.app")
+def _this_program() -> Requester:
+    return requester("a program that uses quarterdeck.app")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.components.settings import unit_name
 from quarterdeck.engine.preflight.reach import require_in_reach
-from quarterdeck.engine.workspace import operations, revisions
+from quarterdeck.engine.workspace import recorded, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound
 from quarterdeck.model.components import Component
@@ -27,7 +27,7 @@ async def tails(
     home: Home, name: str, *, replica: str | None, component: Component | None, lines: int
 ) -> AsyncIterator[Tail]:
     """The logs of a plane, program by program. See ``Quarterdeck.logs``."""
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     every = memory_from_status(plane.status.memory).replicas
     records = [each for each in every if replica in (None, each.name)]
     if not records:

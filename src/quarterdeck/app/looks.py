@@ -1,28 +1,23 @@
-"""Reading planes, with as few imports as possible: the half of ``Quarterdeck`` that changes nothing."""
+"""Observing planes, with as few imports as possible: the half of ``Quarterdeck`` that changes nothing."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.operation import Operation
-from quarterdeck.api.site import Isolation
+from typing_extensions import override
+
 from quarterdeck.app.plane_status import summary
+from quarterdeck.app.records import Records, place
 from quarterdeck.engine import status
 from quarterdeck.engine.preflight import reach
 from quarterdeck.engine.status import Status
-from quarterdeck.engine.workspace import leases, operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.home_folder import home_folder, home_key
-from quarterdeck.engine.workspace.places import network_of
 from quarterdeck.progress import Progress
 from quarterdeck.stores.key_seal import Key
-from quarterdeck.stores.port import Event
 
 if TYPE_CHECKING:  # most commands read once
     from quarterdeck.api.belongings import Drill
@@ -39,41 +34,32 @@ __all__ = ["Looks", "Status", "summary"]
 @asynccontextmanager
 async def opened(folder: Path | None, key: Key | None, progress: Progress | None = None) -> AsyncIterator[Home]:
     """A home for the block. The environment gives the defaults."""
-    home = await Home.open(
-        home_folder(os.environ) if folder is None else folder,
-        key=home_key(os.environ) if key is None else key,
-        progress=progress,
-    )
+    where, seal = place(folder, key)
+    home = await Home.open(where, key=seal, progress=progress)
     try:
         yield home
     finally:
         await home.close()
 
 
-class Looks:
-    """A read-only open home; ``Quarterdeck`` can change it as well.
+class Looks(Records):
+    """A read-only open home: it can observe planes; ``Quarterdeck`` can change them as well.
 
     The rules for its calls apply here too.
     """
 
     def __init__(self, home: Home) -> None:
         """The caller closes ``home``."""
+        super().__init__(home.store)
         self._home = home
 
     @classmethod
     @asynccontextmanager
+    @override
     async def open(cls, folder: Path | None = None, *, key: Key | None = None) -> AsyncIterator[Self]:
         """The home in ``folder``, as ``Quarterdeck.open`` opens it."""
         async with opened(folder, key) as home:
             yield cls(home)
-
-    async def planes(self) -> tuple[ControlPlane, ...]:
-        """All planes, as they are stored."""
-        return tuple(await self._home.store.list(ControlPlane))
-
-    async def plane(self, name: str) -> ControlPlane:
-        """A plane as it is stored: its desired state, and its recorded state."""
-        return await operations.existing(self._home.store, name)
 
     async def examine(self, name: str) -> Status:
         """Observe a plane now, without changing it: members, leaders, load balancers, and what is left to do."""
@@ -91,28 +77,11 @@ class Looks:
 
         return Watch(home=self._home, every=every).moments(name)
 
-    async def history(self, name: str) -> tuple[Operation, ...]:
-        """The operations of a plane, the oldest first; also of a deleted one, as long as they are stored."""
-        found = await operations.operations_of(self._home.store, name)
-        if not found:
-            await operations.existing(self._home.store, name)
-        return found
-
     async def drills(self, name: str) -> tuple[Drill, ...]:
         """The recorded drills of a plane, the oldest first."""
         from quarterdeck.app.drill import drills
 
         return await drills.history(self._home, name)
-
-    async def operations(self) -> tuple[Operation, ...]:
-        """The operations of all planes."""
-        return tuple(await self._home.store.list(Operation))
-
-    async def events(self, name: str | None = None) -> tuple[Event, ...]:
-        """The events of a plane, or of all; repeated events are counted."""
-        if name is not None:
-            await operations.existing(self._home.store, name)
-        return tuple(await self._home.store.events(name))
 
     async def replicas(self, name: str) -> tuple[ReplicaFacts, ...]:
         """Observe a plane now, and describe each of its replicas."""
@@ -162,16 +131,3 @@ class Looks:
 
         await reach.require_plane_in_reach(self._home, name)
         return await recovery.lost_quorum(self._home, name)
-
-    async def network_of(self, name: str) -> Isolation:
-        """The kind of network of a plane: the host's own for a plane whose site is deleted."""
-        return await network_of(self._home.store, await operations.existing(self._home.store, name))
-
-    async def manager(self, name: str) -> str:
-        """The process that manages a plane's network (`quarterdeck serve`), as text; "" if there is none."""
-        return await reach.manager_of(self._home, name)
-
-    async def managers(self) -> Mapping[Isolation, str]:
-        """The running managers, as text, by the network of their planes."""
-        held = {each: await self._home.store.lease(leases.manager_lease(each)) for each in Isolation}
-        return {network: lease.holder for network, lease in held.items() if lease is not None}

@@ -15,7 +15,7 @@ from quarterdeck.api.site import AddressSpace, Site, SshSpec
 from quarterdeck.drivers.ssh import login_of
 from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.engine.preflight.reach import require_in_reach
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.access import probe_target
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, NotFound
@@ -44,7 +44,7 @@ async def probing(
     on_summary: Callable[[Summary], None] | None,
 ) -> AsyncIterator[ProbeSession]:
     """Clients of a plane. See ``Quarterdeck.probing``."""
-    plane = await operations.existing(home.store, name)
+    plane = await recorded.existing(home.store, name)
     source = await _source(home, plane, host) if host is not None else None
     await require_in_reach(home, plane)
     target = await probe_target(home, plane)

@@ -12,7 +12,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.events import EventReason
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.engine.notices.conditions import why_stalled
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.errors import Paused, QuarterdeckError, Unavailable, error_class
 from quarterdeck.stores.port import EntryOutcome, EventType, JournalEntry, Store
 
@@ -69,7 +69,7 @@ class Progressed:
         last = await store.journal(plane, limit=1)
         after = last[-1].id if last else 0
         now = datetime.now(UTC)
-        running = await operations.current(store, plane)
+        running = await recorded.current(store, plane)
         if running is not None:
             first = await store.journal(plane, operation=running.metadata.name)
             began = running.status.started_at

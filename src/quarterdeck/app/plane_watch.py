@@ -12,7 +12,7 @@ from quarterdeck.api.output.status import PlaneStatus
 from quarterdeck.app.plane_status import summary
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status import StatusReader
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.stores.port import Event
@@ -53,7 +53,7 @@ class Watch:
         deleted; raises Gone when it never existed.
         """
         if name is not None:
-            await operations.existing(self.home.store, name)
+            await recorded.existing(self.home.store, name)
         try:
             while True:
                 await self._attend([name] if name is not None else await self._names())

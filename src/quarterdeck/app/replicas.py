@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from quarterdeck.api.site import told
+from quarterdeck.api.site import cordon_text
 from quarterdeck.engine.status import Status
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.model.steps.placement import PlaceReplica
@@ -39,7 +39,7 @@ async def listed(home: Home, status: Status) -> tuple[ReplicaFacts, ...]:
     plane, world = status.plane, status.world
     placed = {each.replica: each.time for each in await home.store.journal(plane.name, kind=PlaceReplica.kind)}
     wanted = plane.status.revision
-    cordoned = {each.replica: told(each) for each in plane.spec.cordoned_replicas}
+    cordoned = {each.replica: cordon_text(each) for each in plane.spec.cordoned_replicas}
     return tuple(
         ReplicaFacts(
             name=record.name,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app.onlookers import DURING
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import NotFound
 from quarterdeck.files import write_atomic
@@ -28,9 +28,7 @@ class Kept:
 
 async def reported(home: Home, name: str, operation: str | None) -> Report:
     """The report of an operation, or of a plane's last one. See ``Quarterdeck.report``."""
-    found = [
-        each for each in await operations.operations_of(home.store, name) if operation in (None, each.metadata.name)
-    ]
+    found = [each for each in await recorded.operations_of(home.store, name) if operation in (None, each.metadata.name)]
     begun = [each for each in found if each.status.started_at is not None]
     if not begun:
         raise NotFound(f"reporting on plane {name}", "no such operation has begun", f"see 'history {name}'")
@@ -57,7 +55,7 @@ async def kept(home: Home, operation: str, probe: ProbeResult | None) -> Kept:
 async def _made(home: Home, operation: Operation, *, probe: ProbeResult | None = None) -> Report:
     entries = await home.store.journal(operation.spec.plane, operation=operation.metadata.name)
     locks = [each for kind in (TAKEN, LEFT) for each in await home.store.journal(operation.spec.plane, kind=kind)]
-    plane = await operations.existing(home.store, operation.spec.plane)
+    plane = await recorded.existing(home.store, operation.spec.plane)
     versions = {"kubernetes": plane.spec.kubernetes_version, "etcd": plane.spec.etcd.version}
     return build(
         operation,

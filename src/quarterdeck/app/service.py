@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from quarterdeck import clocks
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
-from quarterdeck.app.drill.duty import drill_duties, drills_by
+from quarterdeck.app.drill.task import drill_tasks, drills_by
 from quarterdeck.app.pipes import Parent, PipedMetrics, attended
-from quarterdeck.engine.background.duties import ShortTurn
+from quarterdeck.engine.background.tasks import ShortTurn
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Log
 from quarterdeck.engine.reconcile.manager import PlaneManager
-from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.engine.workspace.recorded import network_of
 from quarterdeck.linux.turns import use_short_time_slices
 from quarterdeck.runner import start
 from quarterdeck.tls_buffers import keep_small_tls_buffers
@@ -148,7 +148,7 @@ async def served(
         log=log,
         alive=alive,
         elsewhere=elsewhere,
-        duties=lambda _: drill_duties(drill),
+        background_tasks=lambda _: drill_tasks(drill),
     )
     async with contextlib.AsyncExitStack() as stack:
         text: Callable[[], Awaitable[bytes]] = _nothing
@@ -170,7 +170,10 @@ def _counted(manager: PlaneManager, metrics: Metrics) -> PlaneManager:
     return replace(
         manager,
         watchers=lambda name: (metrics.of(name),),
-        duties=lambda name: (*manager.duties(name), ShortTurn(name="measures", turn=Measures(metrics=metrics).turn)),
+        background_tasks=lambda name: (
+            *manager.background_tasks(name),
+            ShortTurn(name="measures", turn=Measures(metrics=metrics).turn),
+        ),
     )
 
 

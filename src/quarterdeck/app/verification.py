@@ -15,14 +15,14 @@ from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSp
 from quarterdeck.api.revision import ReplicaRevision, ReplicaTemplate
 from quarterdeck.components.controller.sets import lock_of
 from quarterdeck.engine.controller_sets.handover_checks import sets_of
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import NotFound, PreconditionFailed
 from quarterdeck.handover.acts import Act, read, texts_of
 from quarterdeck.handover.judgement import SLACK, Judgement, SetVerdict, judged
 from quarterdeck.handover.policies import left_out
-from quarterdeck.handover.tenures import LEFT, TAKEN, Duty, tenures_of
+from quarterdeck.handover.tenures import LEFT, TAKEN, Assignment, tenures_of
 from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import AdoptRevision
 from quarterdeck.stores.port import EntryOutcome, JournalEntry, Store
@@ -62,7 +62,7 @@ async def verified(
     home: Home, name: str, *, since: timedelta | None, operation: str | None, slack: float = SLACK
 ) -> Verification:
     """See ``Looks.verify``."""
-    resource = await operations.existing(home.store, name)
+    resource = await recorded.existing(home.store, name)
     asked = await _asked(home.store, resource, since, operation)
     if not asked.sets:
         raise PreconditionFailed(
@@ -82,7 +82,7 @@ async def verified(
         begins,
         ends,
         before=asked.before,
-        duties=await duties_told(home.store, resource, asked.sets),
+        assignments=await assignments_of(home.store, resource, asked.sets),
         missing=missing,
         slack=slack,
     )
@@ -91,7 +91,7 @@ async def verified(
 
 async def _asked(store: Store, plane: ControlPlane, since: timedelta | None, operation: str | None) -> _Question:
     """The time that is verified, and the owners of the sets at that time. Raises NotFound."""
-    found = await operations.operations_of(store, plane.name)
+    found = await recorded.operations_of(store, plane.name)
     begun = [each for each in found if each.status.started_at is not None]
     now = datetime.now(UTC)
     chosen = _chosen(plane.name, begun, operation) if since is None else None
@@ -150,13 +150,15 @@ async def placed(store: Store, plane: str) -> tuple[Placed, ...]:
     )
 
 
-async def duties_told(store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]) -> tuple[Duty, ...]:
+async def assignments_of(
+    store: Store, plane: ControlPlane, sets: Sequence[ControllerSetSpec]
+) -> tuple[Assignment, ...]:
     """The sets that the managers of replicas were configured with, and from when on, deleted ones included: from the
     revisions that they ran, as far as these are known, and kept.
     """
     kept = {each.name: each.spec for each in await store.list(ReplicaRevision)}
     return tuple(
-        Duty(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
+        Assignment(manager.value, replica, since, _locks(kept.get(revision), manager, sets))
         for replica, since, revision in await _runs(store, plane)
         for manager in ControllerProgram
     )

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quarterdeck.api.output.status import FailureSurvival
-from quarterdeck.components.catalogue import CATALOGUE, named
 from quarterdeck.components.difference import Difference, Need
 from quarterdeck.engine.notices.events import warnings
-from quarterdeck.model.components import Component
 from quarterdeck.model.world import World
 from quarterdeck.planner.members import voters
 from quarterdeck.planner.quorum import margin, quorum_site
 
 __all__ = [
-    "components",
-    "named",
     "needs",
     "quorum",
     "quorum_of",
@@ -23,11 +19,6 @@ __all__ = [
     "survived",
     "warnings",
 ]
-
-
-def components() -> tuple[Component, ...]:
-    """All programs that replicas may have, in start order; ``named`` parses a component's name."""
-    return tuple(CATALOGUE)
 
 
 def quorum(world: World) -> str:

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
-from quarterdeck.backup.chain import Full, Increments, Moment, ObjectReference, verified
+from quarterdeck.backup.chain import BackupMoment, FullBackup, Increments, ObjectReference, verified
 from quarterdeck.backup.database import CHECKSUM_BYTES, advance, newest_revision
 from quarterdeck.backup.making import made_beside, require_room
 from quarterdeck.backup.objects.port import ObjectStore
@@ -38,7 +38,7 @@ class BuiltDatabase:
     stored_bytes: int
 
 
-async def build(store: ObjectStore, moment: Moment, identities: Identities, target: Path) -> BuiltDatabase:
+async def build(store: ObjectStore, moment: BackupMoment, identities: Identities, target: Path) -> BuiltDatabase:
     """Build the database of a moment at ``target`` (0600), in place of what is there.
 
     ``target`` is whole and on the disk when this returns. Until then there is a file ``.NAME.made`` beside it, which is
@@ -52,7 +52,7 @@ async def build(store: ObjectStore, moment: Moment, identities: Identities, targ
 
 
 async def made_database(
-    store: ObjectStore, moment: Moment, target: Path, write: Callable[[Path], Awaitable[None]]
+    store: ObjectStore, moment: BackupMoment, target: Path, write: Callable[[Path], Awaitable[None]]
 ) -> BuiltDatabase:
     """A database that ``write`` writes into a file, which gets the name ``target`` after that. See ``build``."""
     doing = f"building {target} from the backup at {store.address}"
@@ -67,7 +67,7 @@ async def made_database(
     return BuiltDatabase(target, moment.revision, size, len(stored), sum(each.size_bytes for each in stored))
 
 
-async def write_moment(store: ObjectStore, moment: Moment, identities: Identities, path: Path) -> None:
+async def write_moment(store: ObjectStore, moment: BackupMoment, identities: Identities, path: Path) -> None:
     """Write the database of a moment into a file, and wait until it is on the disk. If this fails, what the file has
     must not be used. Raises as ``build`` does, and OSError.
     """
@@ -107,13 +107,13 @@ async def opened(
             raise damaged(reference.name, "it is missing") from error
 
 
-def _expected_bytes(moment: Moment) -> int:
+def _expected_bytes(moment: BackupMoment) -> int:
     """How large the file is at least: what is stored is compressed."""
     full = max(moment.full.database_bytes, moment.full.stored.size_bytes)
     return full + sum(each.stored.size_bytes for each in moment.increments)
 
 
-async def _write_full(store: ObjectStore, full: Full, identities: Identities, path: Path) -> None:
+async def _write_full(store: ObjectStore, full: FullBackup, identities: Identities, path: Path) -> None:
     with path.open("wb", buffering=0) as file:
         snapshot = _Snapshot(file, full.stored.name)
         async with opened(store, full.stored, identities) as parts:
@@ -175,7 +175,7 @@ class _Snapshot:
         os.fsync(self._file.fileno())
 
 
-async def _advance(store: ObjectStore, moment: Moment, identities: Identities, path: Path) -> None:
+async def _advance(store: ObjectStore, moment: BackupMoment, identities: Identities, path: Path) -> None:
     """Apply the increments in a thread, while the next one is read. The thread has ended when this returns."""
 
     async def read(of: Increments) -> Increment:

@@ -42,7 +42,7 @@ class KeyHash(Model):
     compact_revision: int
 
 
-class Full(Model):
+class FullBackup(Model):
     """A database of etcd as of one revision."""
 
     #: ``main`` or ``events``.
@@ -74,7 +74,7 @@ class Increments(Model):
     stored: ObjectReference
 
 
-class Link(Model):
+class ChainLink(Model):
     """One step of a chain."""
 
     number: int
@@ -85,7 +85,7 @@ class Link(Model):
     #: The process that wrote it.
     writer: str
     at: AwareDatetime
-    fulls: tuple[Full, ...] = ()
+    fulls: tuple[FullBackup, ...] = ()
     increments: tuple[Increments, ...] = ()
     #: All that the plane needs to come back besides etcd's data (``belongings``), where it has changed.
     belongings: ObjectReference | None = None
@@ -94,10 +94,10 @@ class Link(Model):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class BackupMoment:
     """How a moment is restored: a full backup, the increments behind it in order, and the revision to stop at."""
 
-    full: Full
+    full: FullBackup
     increments: tuple[Increments, ...]
     revision: int
 
@@ -135,7 +135,7 @@ class Chain:
     #: The hash of the last link, and the process that wrote it.
     head: str = ""
     writer: str = ""
-    fulls: tuple[Full, ...] = ()
+    fulls: tuple[FullBackup, ...] = ()
     increments: tuple[Increments, ...] = ()
     #: In the order of their links.
     belongings: tuple[StoredBelongings, ...] = ()
@@ -143,7 +143,7 @@ class Chain:
     reached: Reached = Reached()
     dropped: frozenset[str] = field(default_factory=frozenset)
 
-    def with_link(self, link: Link, head: str) -> Chain:
+    def with_link(self, link: ChainLink, head: str) -> Chain:
         """The chain with one more link, whose hash is ``head``."""
         dropped = self.dropped | set(link.dropped) if link.dropped else self.dropped
         fulls = (Reached(each.epoch, each.revision) for each in link.fulls if each.cluster == _MAIN)
@@ -182,10 +182,10 @@ class Chain:
         before = [each.stored.name for each in self.belongings if each.reached <= oldest]
         return tuple(before[:-1])
 
-    def _of_main(self) -> list[Full]:
+    def _of_main(self) -> list[FullBackup]:
         return [each for each in self.fulls if each.cluster == _MAIN]
 
-    def at_revision(self, cluster: str, revision: int, epoch: int) -> Moment:
+    def at_revision(self, cluster: str, revision: int, epoch: int) -> BackupMoment:
         """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
         be restored.
         """
@@ -193,10 +193,10 @@ class Chain:
         for full in sorted(fulls, key=lambda each: -each.revision):
             steps = self._steps(full, revision)
             if (steps[-1].last if steps else full.revision) >= revision:
-                return Moment(full, steps, revision)
+                return BackupMoment(full, steps, revision)
         raise self._not_covered(f"revision {revision:,}", cluster, epoch)
 
-    def latest(self, cluster: str, epoch: int) -> Moment:
+    def latest(self, cluster: str, epoch: int) -> BackupMoment:
         """The newest moment. Raises NotFound where there is no full backup."""
         fulls = sorted(self._fulls(cluster, epoch), key=lambda each: each.revision)
         if not fulls:
@@ -205,7 +205,7 @@ class Chain:
         full, steps = max(
             reached, key=lambda each: (each[1][-1].last if each[1] else each[0].revision, each[0].revision)
         )
-        return Moment(full, steps, steps[-1].last if steps else full.revision)
+        return BackupMoment(full, steps, steps[-1].last if steps else full.revision)
 
     def ranges(self, cluster: str, epoch: int) -> tuple[tuple[int, int], ...]:
         """The first and last revision of each stretch of revisions that can be restored, in order."""
@@ -219,10 +219,10 @@ class Chain:
                 found.append((full.revision, last))
         return tuple(found)
 
-    def _fulls(self, cluster: str, epoch: int) -> list[Full]:
+    def _fulls(self, cluster: str, epoch: int) -> list[FullBackup]:
         return [each for each in self.fulls if (each.cluster, each.epoch) == (cluster, epoch)]
 
-    def _steps(self, full: Full, to: int | None) -> tuple[Increments, ...]:
+    def _steps(self, full: FullBackup, to: int | None) -> tuple[Increments, ...]:
         """The increments that continue a full backup without a gap, up to a revision. Of two that begin early enough
         the one that goes further is used.
         """
@@ -277,7 +277,7 @@ class ChainStore:
                     return chain
                 chain = chain.with_link(self._checked(name, content, chain), _hash(content))
 
-    async def append(self, chain: Chain, link: Link) -> Chain:
+    async def append(self, chain: Chain, link: ChainLink) -> Chain:
         """Add a link, and with it make its objects part of the backup. Raises LeaseLost where another writer was first,
         and PreconditionFailed for a link that drops what a kept backup needs.
         """
@@ -312,10 +312,10 @@ class ChainStore:
     def _name(self, number: int) -> str:
         return f"{self._prefix}/{_LINKS}/{number:020d}.json"
 
-    def _checked(self, name: str, content: bytes, chain: Chain) -> Link:
+    def _checked(self, name: str, content: bytes, chain: Chain) -> ChainLink:
         doing = f"reading {name} at {self._store.address}"
         try:
-            link = Link.model_validate_json(content)
+            link = ChainLink.model_validate_json(content)
         except ValidationError as error:
             raise Corrupt(doing, f"this is no link of a chain: {error.errors()[0]['msg']}", "restore it") from error
         if link.plane != self._plane:
@@ -353,7 +353,7 @@ def _joined(known: tuple[_Part, ...], added: tuple[_Part, ...], dropped: Collect
     return tuple(each for each in (*known, *added) if each.stored.name not in names)
 
 
-def _check_dropped(chain: Chain, link: Link) -> None:
+def _check_dropped(chain: Chain, link: ChainLink) -> None:
     doing, dropped = "dropping objects of a backup", set(link.dropped)
     if not dropped:
         return

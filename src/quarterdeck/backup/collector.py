@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.lease_book import LeaseBook
 from quarterdeck.backup.recording import Now, RecordingPace
-from quarterdeck.backup.records import Change, Increment, change_of, encode
+from quarterdeck.backup.records import Increment, RevisionChange, change_of, encode
 from quarterdeck.backup.sealing import Recipients, seal
 from quarterdeck.backup.sources import sources
 from quarterdeck.backup.spool import Piece, PieceHeader
@@ -52,7 +52,7 @@ class Collector:
         #: Whether it has a watch that has not ended.
         self.watching = False
         self._next = 0
-        self._changes: list[Change] = []
+        self._changes: list[RevisionChange] = []
         self._used: set[int] = set()
         self._bytes = 0
         self._came, self._much, self._left = asyncio.Event(), asyncio.Event(), asyncio.Event()

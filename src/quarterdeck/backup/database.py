@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from quarterdeck.backup.bolt.file import BoltFile
-from quarterdeck.backup.records import Change, Increment, LeaseTimes, revision_of
+from quarterdeck.backup.records import Increment, LeaseTimes, RevisionChange, revision_of
 from quarterdeck.errors import Corrupt
 
 KEYS, LEASES, ALARMS = b"key", b"lease", b"alarm"
@@ -93,7 +93,7 @@ class _Changes:
         self.reached = behind
         self.leases: tuple[LeaseTimes, ...] = ()
 
-    def __iter__(self) -> Iterator[Change]:
+    def __iter__(self) -> Iterator[RevisionChange]:
         for increment in self._increments:
             if self.reached >= self._to:
                 return

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from quarterdeck.backup.build import write_moment
-from quarterdeck.backup.chain import Full
+from quarterdeck.backup.chain import FullBackup
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.sealing import Identities
 from quarterdeck.backup.writer import ChainWriter
@@ -23,7 +23,7 @@ _PART = 1 << 20
 
 async def fold(
     writer: ChainWriter, deposit: Deposit, cluster: str, epoch: int, identities: Identities, scratch: Path
-) -> Full | None:
+) -> FullBackup | None:
     """Make a full backup of the newest moment that the chain has, and add it; None where it has one already.
 
     ``identities`` open what is stored. ``scratch`` is a folder with room for the database: it is in a file without a

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from quarterdeck.backup.chain import Full, KeyHash, ObjectReference
+from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import newest_revision
 from quarterdeck.backup.recording import FullReason, Now
@@ -49,9 +49,9 @@ class Snapshot:
             at += len(part)
             yield part
 
-    def full(self, subject: Subject, stored: ObjectReference) -> Full:
+    def full(self, subject: Subject, stored: ObjectReference) -> FullBackup:
         """What the chain says of it once it is stored."""
-        return Full(
+        return FullBackup(
             cluster=subject.cluster,
             epoch=subject.epoch,
             revision=self.revision,

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from datetime import datetime
 
 from quarterdeck.backup.build import read_increment
-from quarterdeck.backup.chain import Chain, Increments, Moment
+from quarterdeck.backup.chain import BackupMoment, Chain, Increments
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.sealing import Identities
 from quarterdeck.errors import InvalidInput, NotFound
@@ -14,7 +14,7 @@ from quarterdeck.errors import InvalidInput, NotFound
 
 async def moment_at(
     chain: Chain, cluster: str, epoch: int, at: datetime, *, now: datetime, store: ObjectStore, identities: Identities
-) -> Moment:
+) -> BackupMoment:
     """The last revision that the backup had seen at a time. Times are those at which revisions were seen by the process
     that backs up, not those of etcd, which keeps none.
 

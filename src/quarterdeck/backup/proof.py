@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from quarterdeck import clocks
-from quarterdeck.backup.chain import Chain, KeyHash, Moment
+from quarterdeck.backup.chain import BackupMoment, Chain, KeyHash
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, scratch_etcd, snapshot_status
 from quarterdeck.errors import Corrupt
 from quarterdeck.etcd.client import EtcdMember
@@ -34,7 +34,7 @@ class Proof:
     seconds: float
 
 
-def hashes_of(chain: Chain, moment: Moment) -> tuple[KeyHash, ...]:
+def hashes_of(chain: Chain, moment: BackupMoment) -> tuple[KeyHash, ...]:
     """The hashes that a cluster had from the full backup of a moment, or the one that it was folded from, up to it."""
     full = moment.full
     first = full.revision if full.folded_from is None else full.folded_from

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from quarterdeck.backup.chain import Chain, Full, Increments, ObjectReference
+from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.collector import Collector, Subject
 from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.deposit import Deposit
@@ -67,7 +67,7 @@ class Recorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._base: Snapshot | None = None
-        self._ready: tuple[Full, FullReason] | None = None
+        self._ready: tuple[FullBackup, FullReason] | None = None
         self._stalled = False  # the collector has lost history, and nothing more comes of what is before
         self._astray = asyncio.Event()  # what waits does not continue the chain: it is collected again
 
@@ -149,7 +149,8 @@ class Recorder:
             return end + 1
         chain, subject = self._writer.chain, self._subject
         due = why_full(chain, subject.cluster, subject.epoch, versions=(), now=self._now(), pace=self._pace)
-        reason = due if due in (FullReason.FIRST, FullReason.EPOCH) else FullReason.HISTORY_LOST
+        begins = (FullReason.FIRST, FullReason.EPOCH)
+        reason = FullReason.HISTORY_LOST if due is None or due not in begins else due
         self._idle.clear()
         self._base = await self._cluster.until_done(partial(snapshot_of, subject, self._scratch, self._now, reason))
         self._wanted.put_nowait(self._base)
@@ -205,7 +206,7 @@ class Recorder:
             return False
         return True
 
-    def _may_follow(self, full: Full, end: int | None) -> bool:
+    def _may_follow(self, full: FullBackup, end: int | None) -> bool:
         """Whether nothing comes any more that is missing before this full backup."""
         return self._stalled or self._base is not None or (end is not None and full.revision <= end)
 
@@ -241,7 +242,7 @@ class Recorder:
 
         return await self._store.until_done(once)
 
-    async def _link_full(self, full: Full, reason: FullReason) -> None:
+    async def _link_full(self, full: FullBackup, reason: FullReason) -> None:
         await self._until_stored(partial(self._writer.append, fulls=[full]))
         end = self._restorable.revision
         if end is not None and full.revision > end + 1:

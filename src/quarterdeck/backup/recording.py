@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from quarterdeck.backup.chain import Chain, Full, Increments
+from quarterdeck.backup.chain import Chain, FullBackup, Increments
 from quarterdeck.errors import QuarterdeckError
 
 #: Returns only if no other process can hold the plane's lease now; raises LeaseLost.
@@ -64,7 +64,7 @@ class RecorderEvents(Protocol):
         """Increments are part of the backup."""
         ...
 
-    def full_taken(self, full: Full, reason: FullReason) -> None:
+    def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         """A full backup is part of the backup."""
         ...
 

@@ -39,7 +39,7 @@ class ChangedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RevisionChange:
     """All that one revision changed, in the order in which it did. ``at_ms``: when that was seen, in ms since 1970."""
 
     revision: int
@@ -65,7 +65,7 @@ class LeaseTimes:
 class Increment:
     """Changes of consecutive revisions, and the leases that there were after the last one."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RevisionChange, ...]
     leases: tuple[LeaseTimes, ...] = ()
 
     @property
@@ -79,9 +79,9 @@ class Increment:
         return self.changes[-1].revision
 
 
-def change_of(events: Sequence[KeyEvent], at_ms: int) -> Change:
+def change_of(events: Sequence[KeyEvent], at_ms: int) -> RevisionChange:
     """What a watch on all keys reported of one revision. Its events are in the order of the changes."""
-    return Change(events[0].revision, at_ms, tuple(map(_changed, events)))
+    return RevisionChange(events[0].revision, at_ms, tuple(map(_changed, events)))
 
 
 def removed(name: bytes) -> ChangedKey:
@@ -141,7 +141,7 @@ def decode(content: bytes) -> Increment:
     """An increment from bytes. Raises Corrupt where they are not all of one, or its revisions are not consecutive."""
     if not content.startswith(_HEADER):
         _refuse("it does not begin as increments of this version do")
-    changes: list[Change] = []
+    changes: list[RevisionChange] = []
     leases: list[LeaseTimes] = []
     at = len(_HEADER)
     try:
@@ -164,7 +164,7 @@ def decode(content: bytes) -> Increment:
     return Increment(tuple(changes), tuple(leases))
 
 
-def _change_at(content: bytes, at: int) -> tuple[Change, int]:
+def _change_at(content: bytes, at: int) -> tuple[RevisionChange, int]:
     _, revision, at_ms, count = _REVISION.unpack_from(content, at)
     at += _REVISION.size
     keys = []
@@ -177,7 +177,7 @@ def _change_at(content: bytes, at: int) -> tuple[Change, int]:
         at += size
     if not keys:
         _refuse(f"revision {revision} has no changes")
-    return Change(revision, at_ms, tuple(keys)), at
+    return RevisionChange(revision, at_ms, tuple(keys)), at
 
 
 def _changed(event: KeyEvent) -> ChangedKey:

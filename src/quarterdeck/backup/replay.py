@@ -15,10 +15,10 @@ from pathlib import Path
 
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.build import BuiltDatabase, made_database, read_increment, write_moment
-from quarterdeck.backup.chain import Moment
+from quarterdeck.backup.chain import BackupMoment
 from quarterdeck.backup.database import ALARMS, LEASES, cut_checksum, lease_of, replace_leases
 from quarterdeck.backup.objects.port import ObjectStore
-from quarterdeck.backup.records import Change, Increment, LeaseTimes, stored_key
+from quarterdeck.backup.records import Increment, LeaseTimes, RevisionChange, stored_key
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, scratch_etcd
 from quarterdeck.backup.sealing import Identities
 from quarterdeck.errors import Corrupt
@@ -34,7 +34,7 @@ _FLAGS = ("--max-txn-ops=10000000", "--max-request-bytes=1073741824")
 
 async def replay(
     store: ObjectStore,
-    moment: Moment,
+    moment: BackupMoment,
     identities: Identities,
     target: Path,
     programs: EtcdPrograms,
@@ -50,7 +50,12 @@ async def replay(
 
 
 async def _write(
-    store: ObjectStore, moment: Moment, identities: Identities, programs: EtcdPrograms, deadline: float, path: Path
+    store: ObjectStore,
+    moment: BackupMoment,
+    identities: Identities,
+    programs: EtcdPrograms,
+    deadline: float,
+    path: Path,
 ) -> None:
     full = replace(moment, increments=(), revision=moment.full.revision)
     await write_moment(store, full, identities, path)
@@ -73,12 +78,14 @@ async def _write(
     await asyncio.to_thread(_finish, path, leases)
 
 
-async def _increments(store: ObjectStore, moment: Moment, identities: Identities) -> AsyncGenerator[Increment, None]:
+async def _increments(
+    store: ObjectStore, moment: BackupMoment, identities: Identities
+) -> AsyncGenerator[Increment, None]:
     for each in moment.increments:
         yield await read_increment(store, each, identities)
 
 
-async def _do(member: EtcdMember, change: Change, known: set[int], deadline: float) -> None:
+async def _do(member: EtcdMember, change: RevisionChange, known: set[int], deadline: float) -> None:
     """Do what a revision did, and see that it is that revision. ``known``: the leases that there are."""
     operations: list[Put | DeleteRange] = []
     for each in change.keys:

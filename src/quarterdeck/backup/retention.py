@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from quarterdeck.backup.chain import Chain, Full, Increments
+from quarterdeck.backup.chain import Chain, FullBackup, Increments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,9 @@ def droppable(chain: Chain, policy: Retention, now: datetime) -> tuple[str, ...]
     return (*dropped, *left.outlived_belongings())
 
 
-def _continued(fulls: Sequence[Full], increments: Sequence[Increments], since: datetime) -> Iterator[list[Full]]:
+def _continued(
+    fulls: Sequence[FullBackup], increments: Sequence[Increments], since: datetime
+) -> Iterator[list[FullBackup]]:
     """Of each epoch that is in the window: the full backup behind which everything is kept, and the newer ones."""
     newest = max((each.epoch for each in fulls), default=0)
     for epoch in sorted({each.epoch for each in fulls}):
@@ -56,11 +58,11 @@ def _continued(fulls: Sequence[Full], increments: Sequence[Increments], since: d
         yield its[before[-1] if before else 0 :]
 
 
-def _continues(increments: Increments, base: Full) -> bool:
+def _continues(increments: Increments, base: FullBackup) -> bool:
     return increments.epoch == base.epoch and increments.last > base.revision
 
 
-def _chosen(fulls: Sequence[Full], policy: Retention) -> Iterator[Full]:
+def _chosen(fulls: Sequence[FullBackup], policy: Retention) -> Iterator[FullBackup]:
     newest_first = sorted(fulls, key=lambda each: (each.at, each.epoch, each.revision), reverse=True)
     yield from newest_first[: policy.last]
     yield from _newest_of_each(newest_first, policy.hourly, lambda at: (at.date(), at.hour))
@@ -68,7 +70,9 @@ def _chosen(fulls: Sequence[Full], policy: Retention) -> Iterator[Full]:
     yield from _newest_of_each(newest_first, policy.weekly, lambda at: at.isocalendar()[:2])
 
 
-def _newest_of_each(newest_first: Sequence[Full], count: int, period: Callable[[datetime], object]) -> Iterator[Full]:
+def _newest_of_each(
+    newest_first: Sequence[FullBackup], count: int, period: Callable[[datetime], object]
+) -> Iterator[FullBackup]:
     """The newest full backup of each of the newest periods that have one."""
     found: set[object] = set()
     for each in newest_first:

@@ -16,7 +16,7 @@ from typing import Final
 from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.contents import PREFIX
 from quarterdeck.backup.database import ALARMS, KEYS, LEASES, lease_of, lease_value, newest_of
-from quarterdeck.backup.records import Change, is_deletion, name_of, removed
+from quarterdeck.backup.records import RevisionChange, is_deletion, name_of, removed
 
 #: Below the prefix: the addresses of apiservers that the endpoints of the service ``kubernetes`` are made from
 #: (kubernetes: pkg/controlplane/instance.go), and those at which they proxy to each other (.../apiserver/peer.go).
@@ -55,7 +55,7 @@ def revive(path: Path, *, prefix: str = PREFIX) -> Revival:
         newest = newest_of(file)
         if keys:
             newest += 1
-            file.append(KEYS, Change(newest, 0, tuple(map(removed, keys))).rows())
+            file.append(KEYS, RevisionChange(newest, 0, tuple(map(removed, keys))).rows())
         alarms = sum(1 for _ in file.rows(ALARMS))
         if alarms:
             file.replace(ALARMS, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from quarterdeck.backup.chain import Chain, ChainStore, Full, Increments, Link, ObjectReference
+from quarterdeck.backup.chain import Chain, ChainLink, ChainStore, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.recording import Check, Now
 from quarterdeck.errors import LeaseLost
 
@@ -37,7 +37,7 @@ class ChainWriter:
     async def append(
         self,
         *,
-        fulls: Sequence[Full] = (),
+        fulls: Sequence[FullBackup] = (),
         increments: Sequence[Increments] = (),
         belongings: ObjectReference | None = None,
         dropped: Sequence[str] = (),
@@ -47,7 +47,7 @@ class ChainWriter:
         Raises LeaseLost where another process holds the plane's lease or has added a link, and what ``ChainStore``
         raises.
         """
-        link = Link(
+        link = ChainLink(
             number=0,
             previous="",
             plane="",
@@ -64,24 +64,28 @@ class ChainWriter:
             while not (names & self._in_doubt and _has(self.chain, link)):
                 await self._check()
                 self._in_doubt |= names
-                try:
-                    self._chain = await self._chains.append(self.chain, link)
-                except LeaseLost:
-                    # The next link exists. It may be one of ours whose answer was lost.
-                    self._chain = await self._chains.read(self.chain)
-                    if self.chain.writer != self._writer:
-                        raise
-                else:
+                if await self._appended(link):
                     break
             self._in_doubt -= names
             return self.chain
 
+    async def _appended(self, link: ChainLink) -> bool:
+        """Append a link; False where one of ours is there, whose answer was lost, and now is known."""
+        try:
+            self._chain = await self._chains.append(self.chain, link)
+        except LeaseLost:
+            self._chain = await self._chains.read(self.chain)
+            if self.chain.writer != self._writer:
+                raise
+            return False
+        return True
 
-def _names(link: Link) -> set[str]:
+
+def _names(link: ChainLink) -> set[str]:
     belongings = set() if link.belongings is None else {link.belongings.name}
     fulls, increments = {each.stored.name for each in link.fulls}, {each.stored.name for each in link.increments}
     return fulls | increments | belongings | set(link.dropped)
 
 
-def _has(chain: Chain, link: Link) -> bool:
+def _has(chain: Chain, link: ChainLink) -> bool:
     return _names(link) <= chain.names() | chain.dropped and chain.dropped.issuperset(link.dropped)

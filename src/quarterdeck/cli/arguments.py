@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from quarterdeck.api.base import Resource
-from quarterdeck.app.words import components
-from quarterdeck.cli.context import Output, UnnamedOutput, look, note_plane
+from quarterdeck.cli.context import Output, UnnamedOutput, note_plane, read
 from quarterdeck.errors import InvalidInput
 from quarterdeck.input_files import PIPE_SILENCE_S, UnreadableFileError, read_standard_input, read_text
 
@@ -29,12 +28,12 @@ def text_of(file: Path) -> str:
 
 
 def _planes(incomplete: str) -> list[str]:
-    return _starting(incomplete, look(lambda looks: looks.planes()))
+    return _starting(incomplete, read(lambda records: records.planes()))
 
 
 def operations(incomplete: str) -> list[str]:
     """The names of operations that begin like that, for completion."""
-    return _starting(incomplete, look(lambda looks: looks.operations()))
+    return _starting(incomplete, read(lambda records: records.operations()))
 
 
 def _starting(incomplete: str, resources: Iterable[Resource]) -> list[str]:
@@ -56,8 +55,6 @@ SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=F
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Output format.")]
 #: The same for facts without names.
 UnnamedOption = Annotated[UnnamedOutput, typer.Option("-o", "--output", help="Output format.")]
-#: What help says that an option takes which is a program of a replica; it is read by ``named``.
-PROGRAM = f"[{'|'.join(components())}]"
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; 'wait' follows the change.")]
 NoTrial = Annotated[bool, typer.Option("--no-trial", help="Skip the test start of programs with changed flags.")]

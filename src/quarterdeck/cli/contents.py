@@ -36,17 +36,17 @@ PANELS = {
         "delete": Entry("planes", "Delete a plane and all its data."),
     },
     "Watch": {
-        "get": Entry("looks", "List planes, or print the spec of one."),
+        "get": Entry("records", "List planes, or print the spec of one."),
         "status": Entry(
             "looks",
             "Show the health of a plane: members, leaders, load balancers, operations, and the failures it survives.",
         ),
         "wait": Entry("moves", "Wait until a plane is settled: follow the process that drives it, or drive it here."),
-        "events": Entry("looks", "Show the events of a plane or of all planes; repeats are counted."),
+        "events": Entry("records", "Show the events of a plane or of all planes; repeats are counted."),
         "logs": Entry("planes", "Print the last log lines of the programs of a plane."),
         "probe": Entry("probes", "Measure a plane with real clients from outside."),
-        "report": Entry("history", "Print the report of an operation: its steps, and what clients saw."),
-        "history": Entry("history", "List the operations of a plane and their outcomes."),
+        "report": Entry("reports", "Print the report of an operation: its steps, and what clients saw."),
+        "history": Entry("records", "List the operations of a plane and their outcomes."),
     },
     "Recover": {
         "abort": Entry("moves", "Undo the operation in progress. Safe at any moment."),

@@ -17,6 +17,7 @@ from quarterdeck.errors import NotFound
 if TYPE_CHECKING:  # the help needs a console, and none of what opens a home
     from quarterdeck.api.site import Isolation
     from quarterdeck.app.looks import Looks
+    from quarterdeck.app.records import Records
 
 T = TypeVar("T")
 
@@ -83,8 +84,8 @@ def here() -> Path:
 
 
 def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
-    """Open the home, and return what ``ask`` finds there: ``look(lambda looks: looks.events(name))``. For a command
-    that changes something see ``open_home.call``.
+    """Open the home, and return what ``ask`` observes there: ``look(lambda looks: looks.examine(name))``. ``read`` is
+    enough for what is stored; for a command that changes something see ``open_home.call``.
     """
 
     from quarterdeck.app import home_key
@@ -97,6 +98,21 @@ def look(ask: Callable[[Looks], Awaitable[T]]) -> T:
     return run(found())
 
 
+def read(ask: Callable[[Records], Awaitable[T]]) -> T:
+    """Open the store of the home alone, and return what ``ask`` reads there:
+    ``read(lambda records: records.events(name))``.
+    """
+
+    from quarterdeck.app import home_key
+    from quarterdeck.app.records import Records
+
+    async def found() -> T:
+        async with Records.open(here(), key=home_key(os.environ)) as records:
+            return await ask(records)
+
+    return run(found())
+
+
 def go_inside(plane: str) -> None:
     """For a plane on network namespaces, go on as a new process inside their network; else do nothing.
 
@@ -105,13 +121,13 @@ def go_inside(plane: str) -> None:
 
     from quarterdeck.api.site import Isolation
 
-    async def network(looks: Looks) -> Isolation | None:
+    async def network(records: Records) -> Isolation | None:
         try:
-            return await looks.network_of(plane)
+            return await records.network_of(plane)
         except NotFound:
             return None  # the command itself will say so
 
-    if must_go_inside() and look(network) is Isolation.NETNS:
+    if must_go_inside() and read(network) is Isolation.NETNS:
         enter_lab()
 
 
@@ -120,10 +136,10 @@ def go_inside_for_all() -> None:
 
     from quarterdeck.api.site import Isolation
 
-    async def networks(looks: Looks) -> set[Isolation]:
-        return {await looks.network_of(each.metadata.name) for each in await looks.planes()}
+    async def networks(records: Records) -> set[Isolation]:
+        return {await records.network_of(each.metadata.name) for each in await records.planes()}
 
-    if must_go_inside() and look(networks) == {Isolation.NETNS}:
+    if must_go_inside() and read(networks) == {Isolation.NETNS}:
         enter_lab()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 import signal
 import sys
@@ -72,6 +73,9 @@ class Commands(TyperGroup):
 def _loaded(module: str, name: str) -> TyperGroup:
     """A module's commands, under the name that the group which it may be has."""
     made: typer.Typer = import_module(f"quarterdeck.cli.commands.{module}").app
+    if not gc.isenabled():  # see ``quarterdeck.__main__``
+        gc.freeze()
+        gc.enable()
     made.info.name = name
     return typer.main.get_group(made)
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import typer
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import Quarterdeck, asker, home_key
+from quarterdeck.app import Quarterdeck, home_key, requester
 from quarterdeck.cli.context import INSIDE, enter_lab, err, here, inside, must_go_inside, run
 from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.errors import NotFound
@@ -28,7 +28,9 @@ def call(ask: Callable[[Quarterdeck], Awaitable[T]], *, trial: bool = True) -> T
     async def called() -> T:
         with RichProgress(err) as progress:
             key = home_key(os.environ)
-            async with Quarterdeck.open(here(), key=key, asker=asker(words), progress=progress, trial=trial) as face:
+            async with Quarterdeck.open(
+                here(), key=key, requester=requester(words), progress=progress, trial=trial
+            ) as face:
                 return await ask(face)
 
     return run(called())

@@ -18,9 +18,9 @@ from quarterdeck.api.output.operations import (
     PlannedStep,
     StepsPlan,
 )
-from quarterdeck.app import DryRun, Examined, Finding
 
-if TYPE_CHECKING:  # reports take long to load
+if TYPE_CHECKING:  # a command that lists operations loads no planner, and no reports
+    from quarterdeck.app import DryRun, Examined, Finding
     from quarterdeck.report.schema import Report, StepSpan
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import datetime
 
 from rich.markup import escape
 
-from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.output.status import ClusterMember, PlaneAddon, PlaneBalancer, PlaneReplica, PlaneStatus
+from quarterdeck.app.components import components
 from quarterdeck.app.plane_status import leading
-from quarterdeck.app.words import components, quorum_of, survival
+from quarterdeck.app.words import quorum_of, survival
 from quarterdeck.cli.context import Output, out
 from quarterdeck.cli.output import Column, table
 from quarterdeck.model.components import Component
@@ -25,23 +23,6 @@ BALANCER_COLUMNS: tuple[Column[PlaneBalancer], ...] = (
 )
 
 
-def _ready(plane: ControlPlane) -> str:
-    """Whether it is ready, by a condition that is about the spec as it is now."""
-    ready = next((each for each in plane.status.conditions if each.type == "Ready"), None)
-    current = ready is not None and plane.status.observed_generation == plane.metadata.generation
-    return str(ready.status.value) if ready is not None and current else "Unknown"
-
-
-PLANE_COLUMNS: tuple[Column[ControlPlane], ...] = (
-    Column("name", lambda row: row.name),
-    Column("site", lambda row: row.spec.placement.site),
-    Column("replicas", lambda row: row.spec.replicas),
-    Column("version", lambda row: row.spec.kubernetes_version),
-    Column("ready", _ready),
-    Column("age", lambda row: since(row.metadata.creation_timestamp)),
-    Column("endpoint", lambda row: row.host, wide=True),
-    Column("etcd", lambda row: row.spec.etcd.version, wide=True),
-)
 _MEMBER_COLUMNS: tuple[Column[PlaneReplica], ...] = (
     Column("replica", lambda row: row.replica),
     Column("machine", lambda row: row.machine),
@@ -54,20 +35,6 @@ _APISERVER: Column[PlaneReplica] = Column("apiserver", lambda row: row.apiserver
 _EVENTS: Column[PlaneReplica] = Column("events", lambda row: _in_events(row.events))
 #: Those of a screen that is shown as long as somebody watches.
 WATCHED_COLUMNS = (*_MEMBER_COLUMNS, LAG, _APISERVER)
-
-
-def age(since: float) -> str:
-    """How long ago a moment was (seconds since the epoch), as kubectl has it: 5d, 3h, 2m, 7s."""
-    seconds = max(0, int(time.time() - since))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
-
-
-def since(moment: datetime | None) -> str | None:
-    """The same of a moment that may not be known."""
-    return age(moment.timestamp()) if moment is not None else None
 
 
 def print_status(status: PlaneStatus, output: Output) -> None:

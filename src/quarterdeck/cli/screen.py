@@ -15,8 +15,9 @@ from quarterdeck.api.base import Condition
 from quarterdeck.api.output.status import PlaneStatus
 from quarterdeck.app.plane_watch import Event, WatchedPlane
 from quarterdeck.app.words import survived
+from quarterdeck.cli.ages import age, since
 from quarterdeck.cli.output import Column, made_table
-from quarterdeck.cli.plane_text import BALANCER_COLUMNS, WATCHED_COLUMNS, age, health, since, status_lines
+from quarterdeck.cli.plane_text import BALANCER_COLUMNS, WATCHED_COLUMNS, health, status_lines
 
 R = TypeVar("R")
 

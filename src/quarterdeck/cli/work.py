@@ -17,7 +17,7 @@ from rich.console import Console
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Hand, Quarterdeck, Watcher
-from quarterdeck.cli.context import Output, err, here, look, out
+from quarterdeck.cli.context import Output, err, here, out, read
 from quarterdeck.cli.open_home import call
 from quarterdeck.cli.operation_rows import changed, operation_result
 from quarterdeck.cli.output import emit
@@ -142,7 +142,7 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
 
 def detach(name: str, *, tell: Console = out) -> None:
     """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one."""
-    if manager := look(lambda looks: looks.manager(name)):
+    if manager := read(lambda records: records.manager(name)):
         tell.print(f"plane {name} is kept by {manager}; follow it with 'quarterdeck wait {name}'")
         return
     folder = here() / "log"
@@ -168,7 +168,7 @@ def _environment() -> dict[str, str]:
 
 def gone(name: str) -> bool:
     """Whether there is no plane of that name any more."""
-    return name not in {each.metadata.name for each in look(lambda looks: looks.planes())}
+    return name not in {each.metadata.name for each in read(lambda records: records.planes())}
 
 
 def follow(name: str, *, timeout: float | None = None) -> None:

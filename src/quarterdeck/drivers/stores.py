@@ -1,21 +1,12 @@
-"""Opening stores, and clients of a plane's processes: from a home's folder, or a plane, to a port."""
+"""Opening the store of a home's folder. No client of a plane is loaded for it, so that commands which only read the
+store start quickly.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from pathlib import Path
 
-from quarterdeck.backup.objects.port import ObjectStore
-from quarterdeck.backup.objects.stores import open_store as open_objects
-from quarterdeck.components.credentials import SharedSecrets
-from quarterdeck.etcd.calls import ClientTls
-from quarterdeck.etcd.port import EtcdCluster
-from quarterdeck.etcd.real import RealEtcd
-from quarterdeck.http import Http
-from quarterdeck.kube.http import HttpKube
-from quarterdeck.kube.port import Kube
-from quarterdeck.pki.tls import client_context
 from quarterdeck.stores.key_seal import Key
 from quarterdeck.stores.port import Store
 from quarterdeck.stores.sqlite import SqliteStore
@@ -38,29 +29,3 @@ def open_store(folder: Path, *, key: Key | None = None, kind: str = "sqlite") ->
     newer version, Unavailable when it cannot be written, PreconditionFailed when it is sealed with another key.
     """
     return STORE_DRIVERS[kind](folder, key)
-
-
-def open_backup_store(url: str, options: Mapping[str, str]) -> ObjectStore:
-    """The backup store at a URL. Raises InvalidInput."""
-    return open_objects(url, options)
-
-
-def open_etcd(secrets: SharedSecrets, stack: AsyncExitStack) -> EtcdCluster:
-    """The plane's etcd, until ``stack`` ends."""
-    etcd = RealEtcd(ClientTls(ca=secrets.etcd_ca.bundle, client=secrets.etcd_manager))
-    stack.push_async_callback(etcd.close)
-    return etcd
-
-
-def open_kube(secrets: SharedSecrets, stack: AsyncExitStack) -> Kube:
-    """The plane's apiservers and controllers."""
-    kube = HttpKube(secrets.kubernetes_ca.bundle, secrets.manager)
-    stack.push_async_callback(kube.close)
-    return kube
-
-
-def open_http(secrets: SharedSecrets, stack: AsyncExitStack) -> Http:
-    """Connections to other servers of the plane with a certificate of its Kubernetes authority: its load balancers."""
-    http = Http(client_context(secrets.kubernetes_ca.bundle, secrets.manager))
-    stack.push_async_callback(http.close)
-    return http

@@ -14,7 +14,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation
 from quarterdeck.engine.observation.observe import Observer, observer_of
 from quarterdeck.engine.observation.observe_leaders import claims, led_kinds
-from quarterdeck.engine.workspace import leases, operations, site_use
+from quarterdeck.engine.workspace import leases, recorded, site_use
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.operations import wants
 from quarterdeck.model.components import Component
@@ -77,15 +77,15 @@ async def look(home: Home, name: str, *, sure: bool = False) -> Status:
     """Observe a plane without changing it. ``sure``: wait some seconds if needed to know whether its controllers have
     leaders. Raises NotFound.
     """
-    resource = await operations.existing(home.store, name)
+    resource = await recorded.existing(home.store, name)
     async with AsyncExitStack() as stack:
         opened = await home.plane(resource, stack)
         observer = await observer_of(opened)
         world = await observer.observe()
-        return await told(home, opened, await observer.sure(world) if sure else world)
+        return await status_of(home, opened, await observer.sure(world) if sure else world)
 
 
-async def told(home: Home, plane: Plane, world: World) -> Status:
+async def status_of(home: Home, plane: Plane, world: World) -> Status:
     """The status from an observation of a plane, the store, and its controllers."""
     leading = await leaders(plane, world)
     lease = await home.store.lease(leases.lease_name(plane.name))
@@ -93,7 +93,7 @@ async def told(home: Home, plane: Plane, world: World) -> Status:
         plane=plane.resource,
         world=world,
         plan=plan(world),
-        operation=await operations.current(home.store, plane.name),
+        operation=await recorded.current(home.store, plane.name),
         driver=lease.holder if lease is not None else "",
         leaders=leading,
         cordoned=await site_use.of_plane(home.store, plane.resource),
@@ -114,11 +114,11 @@ class StatusReader:
 
     async def look(self) -> Status:
         """One observation. Raises Gone when there is no such plane; after any error the next one starts again."""
-        resource = await operations.existing(self.home.store, self.name)
+        resource = await recorded.existing(self.home.store, self.name)
         try:
             plane, observer = await self._opened(resource)
             plane.resource = resource
-            return await told(self.home, plane, await observer.observe())
+            return await status_of(self.home, plane, await observer.observe())
         except BaseException:
             await self.close()
             raise

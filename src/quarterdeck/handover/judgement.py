@@ -15,7 +15,7 @@ from itertools import combinations
 
 from quarterdeck.api.plane.controllers import ControllerProgram, ControllerSetSpec
 from quarterdeck.handover.acts import Act
-from quarterdeck.handover.tenures import Duty, History, Tenure, UnwatchedSpan, unwatched
+from quarterdeck.handover.tenures import Assignment, History, Tenure, UnwatchedSpan, unwatched
 
 #: Seconds.
 SLACK = 0.05
@@ -29,13 +29,13 @@ def judged(
     until: float,
     *,
     before: Mapping[str, ControllerProgram] | None = None,
-    duties: Sequence[Duty] = (),
+    assignments: Sequence[Assignment] = (),
     missing: Sequence[str] = (),
     slack: float = SLACK,
 ) -> tuple[SetVerdict, ...]:
     """A verdict for each of the sets. ``before``: the owner that a set (by its name) had at ``since``, where it is
-    another than now. ``duties``: what managers were told, as far as that is known. ``missing`` says in sentences what
-    of the audit logs could not be read.
+    another than now. ``assignments``: what managers were told, as far as that is known. ``missing`` says in sentences
+    what of the audit logs could not be read.
     """
     owners = before or {}
     return tuple(
@@ -43,7 +43,7 @@ def judged(
             History(
                 of=each,
                 before=owners.get(each.name, each.owner),
-                duties=tuple(duties),
+                assignments=tuple(assignments),
                 tenures=tuple(tenures),
                 since=since,
                 until=until,

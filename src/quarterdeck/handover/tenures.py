@@ -162,7 +162,7 @@ def _number(value: JsonValue | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class Assignment:
     """From ``since`` on (seconds since the epoch) the manager (``component``) of a replica was told to run these sets,
     each under that lock; "" for one that it is not to run. ``locks`` None: what it was told is not known any more.
     """
@@ -175,13 +175,13 @@ class Duty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """A set with what is known of its locks. ``before``: its owner at ``since`` (None: it had none); ``duties`` are all
-    that are known, in any order.
+    """A set with what is known of its locks. ``before``: its owner at ``since`` (None: it had none); ``assignments``
+    are all that are known, in any order.
     """
 
     of: ControllerSetSpec
     before: ControllerProgram | None
-    duties: tuple[Duty, ...]
+    assignments: tuple[Assignment, ...]
     tenures: tuple[Tenure, ...]
     since: float
     until: float
@@ -229,7 +229,7 @@ class History:
 
     def _told(self, tenure: Tenure) -> str | None:
         """The lock under which a process was configured to run the set when it took its main lock; None if unknown."""
-        mine = [each for each in self.duties if (each.component, each.replica) == tenure.process]
+        mine = [each for each in self.assignments if (each.component, each.replica) == tenure.process]
         given = max((each for each in mine if each.since <= tenure.begins), key=lambda each: each.since, default=None)
         return None if given is None or given.locks is None else given.locks.get(self.of.name)
 

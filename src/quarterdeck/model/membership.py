@@ -63,7 +63,7 @@ class MemberFact:
         return self.replica or f"{self.id:x}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The member, for people: its replica, or its id, name and peer URLs."""
         if self.replica:
             return self.replica

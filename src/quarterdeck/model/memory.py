@@ -186,7 +186,7 @@ class Condemned:
     alone: bool = False
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The thing that is marked for replacement, for people."""
         return f"{self.program} of {self.replica}" if self.alone else self.replica
 
@@ -246,7 +246,7 @@ class Memory:
     #: The machines of replicas that were condemned or revived lately, each with the time.
     healed: tuple[tuple[str, float], ...] = ()
     #: Programs that hang or cannot be started, with the time since when.
-    ailing: tuple[tuple[str, float], ...] = ()
+    unhealthy: tuple[tuple[str, float], ...] = ()
     #: Unhealthy programs that were restarted lately, each with the time.
     revived: tuple[tuple[str, float], ...] = ()
     #: None: a wall clock, in a memory without any times yet.

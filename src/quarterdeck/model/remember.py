@@ -107,7 +107,7 @@ def _at_most(memory: Memory, newest: float | None, now: float) -> Memory:
         unready=counted(memory.unready),
         down=counted(memory.down),
         healed=counted(memory.healed),
-        ailing=counted(memory.ailing),
+        unhealthy=counted(memory.unhealthy),
         revived=counted(memory.revived),
         longer=longer,
         quorum_lost=at_most(memory.quorum_lost) if memory.quorum_lost is not None else None,

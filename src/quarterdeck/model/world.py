@@ -58,7 +58,7 @@ class ReplicaFact:
     #: Why its machine does not start its etcd; "": it does.
     refused: str = ""
     #: Programs that have exited several times since they were started.
-    restless: frozenset[Component] = frozenset()
+    crash_looping: frozenset[Component] = frozenset()
     #: Why the programs that do not run exited, in their own words.
     endings: tuple[tuple[Component, str], ...] = ()
     #: Programs that run, are unhealthy, and report nothing new, each with its last error
@@ -199,12 +199,12 @@ class MachineFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """A step (without its reason) that keeps failing, and is in backoff. ``told``: the step and its last error, in one
+    """A step (without its reason) that keeps failing, and is in backoff. ``error``: the step and its last error, in one
     line for people.
     """
 
     step: Step
-    told: str
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,10 +32,10 @@ class BlockedClaims:
     failing: tuple[Failing, ...] = ()
     held: frozenset[Claim] = frozenset()
 
-    def told(self, step: Step) -> str | None:
+    def error_of(self, step: Step) -> str | None:
         """The error for which a step is in backoff; None if it is not."""
         same = bare(step)
-        return next((each.told for each in self.failing if each.step == same), None)
+        return next((each.error for each in self.failing if each.step == same), None)
 
     def sort(self, outcome: RuleOutcome) -> tuple[RuleOutcome, BlockedClaims]:
         """The outcome of a rule without steps in backoff, and without those that would touch a held claim; and the
@@ -43,8 +43,8 @@ class BlockedClaims:
         """
         if not self.failing:
             return outcome, self
-        told = {step: why for step in outcome.steps if (why := self.told(step)) is not None}
-        now = tuple(step for step in outcome.steps if step not in told and step.claim not in self.held)
-        mine = {what for step in told if (what := step.claim) is not None}
-        failed = (Wait(each, _AGAIN) for each in told.values())
+        errors = {step: why for step in outcome.steps if (why := self.error_of(step)) is not None}
+        now = tuple(step for step in outcome.steps if step not in errors and step.claim not in self.held)
+        mine = {what for step in errors if (what := step.claim) is not None}
+        failed = (Wait(each, _AGAIN) for each in errors.values())
         return RuleOutcome(now, (*outcome.waiting, *failed)), replace(self, held=self.held | mine)

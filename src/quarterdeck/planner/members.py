@@ -52,7 +52,7 @@ def stray_voters(world: World, cluster: Cluster) -> tuple[Wait, ...]:
     """
     return tuple(
         Wait(
-            f"voter {each.told} of {CALLED[cluster]} to be removed: it belongs to no replica",
+            f"voter {each.description} of {CALLED[cluster]} to be removed: it belongs to no replica",
             world.command("etcd remove-member", f"{each.id:x}"),
         )
         for each in strays(world)

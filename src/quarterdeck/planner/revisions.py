@@ -123,17 +123,17 @@ def _of_use(world: World, record: Replica, component: Component) -> bool:
     fact = world.replica(record.name)
     if component in CLUSTER:
         founds = component in stand_still(world, record) and world.membership_of(CLUSTER[component]) is None
-        return not founds and component not in fact.restless and not fact.of(CLUSTER[component]).refused
+        return not founds and component not in fact.crash_looping and not fact.of(CLUSTER[component]).refused
     checked = any(record.name in balancer.healthy for balancer in world.balancers)
     if component == Component.APISERVER:
         return fact.ready is not False or checked
-    return component not in fact.restless and fact.ready is not False
+    return component not in fact.crash_looping and fact.ready is not False
 
 
 def ends_by_itself(world: World, record: Replica, component: Component) -> bool:
     """Whether a program exits repeatedly, although its dependencies are healthy."""
     fact = world.replica(record.name)
-    if component not in fact.restless:
+    if component not in fact.crash_looping:
         return False
     if component in CLUSTER:
         cluster = CLUSTER[component]

@@ -260,7 +260,7 @@ def _of(seen: View) -> str:
 
 def _ill(seen: View, member: MemberFact) -> str:
     """Why a member does not count for a quorum now; "" if it may."""
-    who = f"member {member.told}{_of(seen)}"
+    who = f"member {member.description}{_of(seen)}"
     if member.health is Health.DOWN:
         return f"{who} is down"
     if member.replica in seen.lost:
@@ -273,9 +273,9 @@ def _ill(seen: View, member: MemberFact) -> str:
 def _doubt(seen: View, member: MemberFact, loss: Loss) -> str:
     """Why it is unknown whether a member remains and counts; "" if it is known."""
     if member.health is not Health.HEALTHY:
-        return f"member {member.told} does not answer"
+        return f"member {member.description} does not answer"
     if member.lag is None:
-        return f"it is unknown how far member {member.told} is behind"
+        return f"it is unknown how far member {member.description} is behind"
     if not any(member.replica == each.name for each in seen.world.memory.replicas):
         return "it is unknown where a member runs"
     if member.replica in loss.unsure:

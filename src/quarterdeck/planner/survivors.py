@@ -129,7 +129,7 @@ def _comes(world: World, name: str) -> bool:
     """
     fact = world.replica(name)
     return fact.unit(Component.ETCD) in (*IDLE, UnitState.RUNNING, UnitState.STOPPING) and not (
-        fact.refused or Component.ETCD in fact.restless
+        fact.refused or Component.ETCD in fact.crash_looping
     )
 
 

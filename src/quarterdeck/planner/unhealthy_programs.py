@@ -22,12 +22,12 @@ from quarterdeck.planner.rules.rollout import on_trial, unit
 from quarterdeck.planner.view import View
 
 
-def ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
+def unhealthy(view: View) -> tuple[tuple[Replica, Component], ...]:
     """The unhealthy programs. One that was noted stays one until it is healthy, whatever its state is until then."""
     world = view.world
     if not world.memory.created or view.quorum_site is None or view.resting is not None or all_raised(world):
         return ()
-    noted = dict(view.world.memory.ailing)
+    noted = dict(view.world.memory.unhealthy)
     trial = {(record, component) for record, changed in on_trial(view) for component in changed}
     memory = view.world.memory
     given_up = memory.given_up.union(memory.leaving, memory.renewed, view.world.cordoned)
@@ -136,7 +136,7 @@ def is_well(view: View, record: Replica, component: Component) -> bool:
     if component == Component.APISERVER:
         return view.ready(record) or any(record.name in each.healthy for each in view.world.balancers)
     running = fact.unit(component) is UnitState.RUNNING
-    return running and component not in fact.silent and component not in fact.restless
+    return running and component not in fact.silent and component not in fact.crash_looping
 
 
 def _is_well_as_a_member(view: View, record: Replica, component: Component) -> bool:
@@ -179,7 +179,7 @@ def may_be_starting(view: View, record: Replica, component: Component) -> bool:
     """Whether an unhealthy program may only need more time."""
     fact = view.fact(record)
     running = fact.unit(component) is UnitState.RUNNING
-    return running and component not in fact.hung | fact.restless and not lags(view, record, component)
+    return running and component not in fact.hung | fact.crash_looping and not lags(view, record, component)
 
 
 def is_idle(view: View, record: Replica, component: Component) -> bool:

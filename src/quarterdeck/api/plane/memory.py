@@ -205,8 +205,8 @@ class ClusterStatus(Model):
 
 
 class MemoryStatus(Model):
-    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready``, ``ailing`` and ``revived``
-    units, ``down`` replicas, ``healed`` machines.
+    """A ``model.memory.Memory``. ``held`` names sites, ``draining`` replicas, ``unready``, ``unhealthy`` and
+    ``revived`` units, ``down`` replicas, ``healed`` machines.
     """
 
     next_ordinal: int = 1
@@ -222,7 +222,7 @@ class MemoryStatus(Model):
     down: tuple[MomentStatus, ...] = ()
     condemned: tuple[CondemnedStatus, ...] = ()
     healed: tuple[MomentStatus, ...] = ()
-    ailing: tuple[MomentStatus, ...] = ()
+    unhealthy: tuple[MomentStatus, ...] = ()
     revived: tuple[MomentStatus, ...] = ()
     timeline: TimelineStatus | None = None
     unsettled: tuple[str, ...] = ()
@@ -263,7 +263,7 @@ _STORED: Mapping[type, type[Model]] = {
 _KNOWN: Mapping[type[Model], type] = {stored: kind for kind, stored in _STORED.items()}
 #: Fields with another stored form: an ``EtcdId`` is a number in the memory, a ``MomentStatus`` a pair.
 _IDS = frozenset({"cluster_id", "member_id"})
-_MOMENTS = frozenset({"held", "draining", "unready", "down", "healed", "ailing", "revived"})
+_MOMENTS = frozenset({"held", "draining", "unready", "down", "healed", "unhealthy", "revived"})
 
 
 def memory_to_status(memory: Memory) -> MemoryStatus:

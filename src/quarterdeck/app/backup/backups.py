@@ -13,13 +13,13 @@ from quarterdeck.actions.addresses import client_urls
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.backup.restores import Restores
-from quarterdeck.backup.chain import Chain, Full
+from quarterdeck.backup.chain import Chain, FullBackup
 from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.proof import Proof
 from quarterdeck.engine.background.backup import BackupState, may_record, record
-from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace import leases, recorded
 from quarterdeck.engine.workspace.backups import OpenBackups, backup_keys, open_backups, scratch_folder
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
@@ -39,7 +39,7 @@ class TakenBackup:
     store: str
     revision: int
     #: The newest full backup that it needs.
-    full: Full
+    full: FullBackup
     #: Bytes of all objects that are read to restore it.
     size_bytes: int
     #: Whether the whole plane can come back from it, not only its data.
@@ -89,7 +89,7 @@ class Backups:
         store raises.
         """
         await require_plane_in_reach(self._home, name)
-        plane = await operations.existing(self._home.store, name)
+        plane = await recorded.existing(self._home.store, name)
         if not may_record(plane):
             seen = "spec.backup.enabled is false" if not plane.spec.backup.enabled else "it has no etcd now"
             raise PreconditionFailed(f"backing up plane {name}", seen, f"see 'quarterdeck status {name}'")
@@ -106,7 +106,7 @@ class Backups:
 
     async def list(self, name: str) -> BackupList:
         """All that can be restored of a plane. Raises what the backup store raises."""
-        plane = await operations.existing(self._home.store, name)
+        plane = await recorded.existing(self._home.store, name)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         recipients = backups.deposit.recipients.keys
@@ -116,7 +116,7 @@ class Backups:
         """Build the database of a moment, start an etcd on it, and compare revision, keys and hashes. Raises Corrupt
         where they differ.
         """
-        plane = await operations.existing(self._home.store, name)
+        plane = await recorded.existing(self._home.store, name)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         moment = await self.restores.moment(backups, chain, to)
@@ -141,7 +141,7 @@ class Backups:
             return await read(plane)
 
     async def _covered(self, plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
-        if await manager_of(self._home, plane.name):
+        if await recorded.manager_of(self._home.store, plane.name):
             return await _until_covered(plane, backups, epoch, revision)
         found: list[TakenBackup] = []
 
@@ -151,7 +151,7 @@ class Backups:
         engine = self._engine()
         async with AsyncExitStack() as stack:
             lease = hold_lease(
-                self._home.store, leases.lease_name(plane.name), engine.asker.who, wait=12.0, clocks=engine.clocks
+                self._home.store, leases.lease_name(plane.name), engine.requester.name, wait=12.0, clocks=engine.clocks
             )
             guard = await stack.enter_async_context(lease)
             await together(wait(), record(self._home, plane.name, BackupState(), guard.check))
@@ -193,7 +193,7 @@ def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
 
 
 def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> BackupRange:
-    def of(each: Full) -> bool:
+    def of(each: FullBackup) -> bool:
         return (each.cluster, each.epoch) == (cluster, epoch) and first <= each.revision <= last
 
     fulls = [each for each in chain.fulls if of(each)]

@@ -11,14 +11,14 @@ from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
 from quarterdeck.backup.build import opened as opened_object
-from quarterdeck.backup.chain import Chain, ChainStore, Moment
+from quarterdeck.backup.chain import BackupMoment, Chain, ChainStore
 from quarterdeck.backup.moments import moment_at
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.proof import Proof
 from quarterdeck.backup.sealing import Identities
-from quarterdeck.drivers.stores import open_backup_store
+from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.engine.workspace.backups import (
     OpenBackups,
     add_identities,
@@ -75,13 +75,13 @@ class Restores:
         Raises InvalidInput for a moment that is none, NotFound for one that no backup has, PreconditionFailed for a
         plane that is being deleted or paused, and what building raises.
         """
-        plane = await operations.existing(self._home.store, name)
+        plane = await recorded.existing(self._home.store, name)
         _require_restorable(plane)
         backups = await open_backups(self._home, plane)
         chain = await backups.chains.read()
         return await self._planned(plane, backups, chain, await self.moment(backups, chain, to))
 
-    async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> Moment:
+    async def moment(self, backups: OpenBackups, chain: Chain, to: str) -> BackupMoment:
         """A moment of a chain by its name. Of several epochs with the same revision, the newest one is meant."""
         epochs = sorted({each.epoch for each in chain.fulls if each.cluster == MAIN}, reverse=True)
         if not epochs:
@@ -133,7 +133,7 @@ class Restores:
         """
         doing = f"restoring plane {name} from {url}"
         try:
-            await operations.existing(self._home.store, name)
+            await recorded.existing(self._home.store, name)
         except NotFound:
             pass
         else:
@@ -166,7 +166,9 @@ class Restores:
         plane = archive.plane.with_spec(backup=backup, new_epoch=None, paused=False, paused_until=None)
         await store.create(plane.model_copy(update={"metadata": plane.metadata.model_copy()}), uid=uid)
 
-    async def _planned(self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: Moment) -> RestorePlan:
+    async def _planned(
+        self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
+    ) -> RestorePlan:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
         database = await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
@@ -193,7 +195,7 @@ def _require_restorable(plane: ControlPlane) -> None:
     operations.require_known(plane)
 
 
-def _at_revision(chain: Chain, epochs: list[int], revision: int) -> Moment:
+def _at_revision(chain: Chain, epochs: list[int], revision: int) -> BackupMoment:
     for epoch in epochs[:-1]:
         try:
             return chain.at_revision(MAIN, revision, epoch)

@@ -17,10 +17,10 @@ from quarterdeck.drills.judgement import Answered, Sight, sight
 from quarterdeck.engine.notices.events import warnings
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status import Status, StatusReader
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.stores.lease import hold_lease
 
@@ -46,7 +46,7 @@ async def drilled(
     name: str,
     wish: Wish,
     *,
-    asker: Asker,
+    requester: Requester,
     hold: float | None = None,
     dangerous: bool = False,
     scheduled: bool = False,
@@ -55,25 +55,25 @@ async def drilled(
     """Run a drill. See ``Quarterdeck.drill``."""
     await require_plane_in_reach(home, name)
     onlooker = StatusReader(home=home, name=name)
-    async with hold_lease(home.store, LEASE, asker.who, wait=_STANDING_BY), AsyncExitStack() as stack:
+    async with hold_lease(home.store, LEASE, requester.name, wait=_STANDING_BY), AsyncExitStack() as stack:
         stack.push_async_callback(onlooker.close)
-        await close_books(home, name, asker)
+        await close_books(home, name, requester)
         status = await onlooker.look()
         plan = await planned_on(home, wish, hold, status)
         plan.require(dangerous=dangerous)
-        drill = await begun(home, plan, asker, dangerous=dangerous, scheduled=scheduled)
+        drill = await begun(home, plan, requester, dangerous=dangerous, scheduled=scheduled)
         try:
             course = await _run(home, plan, onlooker, _seen(plan, status), tell)
         except BaseException as error:
             words = str(error) if isinstance(error, QuarterdeckError) else "it was interrupted"
-            await ended(home, drill, with_status(drill, phase=DrillPhase.INTERRUPTED, message=words), asker)
+            await ended(home, drill, with_status(drill, phase=DrillPhase.INTERRUPTED, message=words), requester)
             raise
-        return await ended(home, drill, _judged(drill, plan, course), asker)
+        return await ended(home, drill, _judged(drill, plan, course), requester)
 
 
 async def history(home: Home, name: str) -> tuple[Drill, ...]:
     """The recorded drills of a plane, the oldest first; one whose process died is marked as such."""
-    await operations.existing(home.store, name)
+    await recorded.existing(home.store, name)
     found = await drills_of(home.store, name)
     if await home.store.lease(LEASE) is None:
         return tuple(closed(each) for each in found)

@@ -21,12 +21,12 @@ from quarterdeck.drills import refusals
 from quarterdeck.drills.aim import Aim, Ground, Hit, Wish, aim, edges_of, loss_of
 from quarterdeck.drills.judgement import Detection, finding, hold_of
 from quarterdeck.drills.refusals import Standing
-from quarterdeck.engine.preflight.reach import manager_of, require_plane_in_reach
+from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.status import Status, look
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.belongings import drills_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.engine.workspace.recorded import manager_of, network_of
 from quarterdeck.errors import PreconditionFailed
 from quarterdeck.model.faults import Fail, Fault, FaultKind
 from quarterdeck.model.units import Machine, MachineRole
@@ -115,7 +115,7 @@ async def _standing(home: Home, status: Status, target: _Target) -> Standing:
     return Standing(
         paused=operations.why_paused(plane, datetime.now(UTC)),
         doing=status.operation.metadata.name if status.operation is not None else "",
-        manager=await manager_of(home, plane.name),
+        manager=await manager_of(home.store, plane.name),
         unwell="" if status.plan.done else "; ".join(map(str, status.plan.waiting)) or "steps are left to do",
         deleting=plane.metadata.deletion_timestamp is not None,
         cannot=target.cannot,

@@ -12,7 +12,7 @@ from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.clusters import CALLED, QUOTA, Cluster
@@ -33,7 +33,7 @@ class Disarming:
     kept: tuple[str, ...] = ()
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def descriptions(self) -> tuple[str, ...]:
         """The alarms that may be disarmed, as people call them."""
         return tuple(_told(*each) for each in self.alarms)
 
@@ -45,7 +45,7 @@ async def planned(home: Home, name: str) -> Disarming:
         return found
 
 
-async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
+async def disarmed(home: Home, disarming: Disarming, requester: Requester) -> None:
     """See ``EtcdCare.disarm``. No lease is taken: a driver may be waiting for this. Disarming changes no data, and a
     member whose problem persists raises the alarm again.
     """
@@ -55,9 +55,9 @@ async def disarmed(home: Home, disarming: Disarming, asker: Asker) -> None:
             if (cluster, kind) not in disarming.alarms:
                 continue  # raised since the user confirmed
             await plane.etcd.disarm(healthy_urls(plane, world, cluster), kind)
-            message = f"{_told(cluster, kind)} was turned off by {asker.who}"
+            message = f"{_told(cluster, kind)} was turned off by {requester.name}"
             told = Happening(EventReason.ALARM_DISARMED, message, EventType.NORMAL)
-            await home.store.record(told.event(plane.name, asker.now().timestamp()))
+            await home.store.record(told.event(plane.name, requester.now().timestamp()))
 
 
 def _told(cluster: Cluster, kind: AlarmKind) -> str:
@@ -123,11 +123,11 @@ def _without_room(plane: Plane, world: World, cluster: Cluster) -> PreconditionF
     assert world.membership is not None
     for each in world.membership.members:
         if each.space is None:
-            seen = f"{each.told} of {CALLED[cluster]} does not report the size of its database"
+            seen = f"{each.description} of {CALLED[cluster]} does not report the size of its database"
             return PreconditionFailed(_doing(plane), seen, f"see 'quarterdeck status {plane.name}'")
         if has_no_room(each.space):
             size, quota = (f"{count / 2**20:,.0f} MiB" for count in (each.space.size, each.space.quota))
-            seen = f"the database of {each.told} of {CALLED[cluster]} has {size} of its quota of {quota}"
+            seen = f"the database of {each.description} of {CALLED[cluster]} has {size} of its quota of {quota}"
             wait = f"room is made while the plane is driven ('quarterdeck wait {plane.name}')"
             return PreconditionFailed(_doing(plane), seen, f"{wait}; if that is not enough, raise {QUOTA[cluster]}")
     return None

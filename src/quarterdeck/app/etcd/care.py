@@ -13,7 +13,7 @@ from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.etcd.maintenance import ROOT
 from quarterdeck.model.clusters import CALLED
 from quarterdeck.pki.issuance import issue_etcd_user
@@ -26,10 +26,10 @@ _ROOT_LIFETIME = timedelta(minutes=10)
 class EtcdCare:
     """``Quarterdeck.etcd``. The rules for calls of ``Quarterdeck`` apply."""
 
-    def __init__(self, home: Home, asker: Asker) -> None:
-        """``asker`` is named in the events that report a change."""
+    def __init__(self, home: Home, requester: Requester) -> None:
+        """``requester`` is named in the events that report a change."""
         self._home = home
-        self._asker = asker
+        self._requester = requester
 
     async def plan_member_removal(self, name: str, member: str) -> MemberRemoval:
         """Whether an etcd member that belongs to no replica can be removed; ``member`` is its id, in hexadecimal as
@@ -45,7 +45,7 @@ class EtcdCare:
         """Remove such a member, if the plan still holds. Raises what ``plan_member_removal`` does, and EtcdFault where
         etcd refuses.
         """
-        await strays.removed(self._home, removal, self._asker)
+        await strays.removed(self._home, removal, self._requester)
 
     async def plan_disarming(self, name: str) -> Disarming:
         """The alarms of a plane's etcd that can be disarmed: CORRUPT where all members have the same data, except those
@@ -61,7 +61,7 @@ class EtcdCare:
         """Disarm such alarms, as far as the plan still holds. Raises what ``plan_disarming`` does, and EtcdFault where
         etcd refuses.
         """
-        await alarms.disarmed(self._home, disarming, self._asker)
+        await alarms.disarmed(self._home, disarming, self._requester)
 
     async def disable_authentication(self, name: str) -> None:
         """Disable the authentication of a plane's etcd; no error if it is disabled. Users and roles of etcd stay.

@@ -12,7 +12,7 @@ from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import CALLED, Cluster
 from quarterdeck.model.membership import Health, MemberFact
@@ -26,13 +26,13 @@ _ID = re.compile("(0x)?([0-9a-f]{1,16})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberRemoval:
-    """A member that may be removed. ``member``: its id; ``told``: its role, id, name and peer URLs, for people;
+    """A member that may be removed. ``member``: its id; ``description``: its role, id, name and peer URLs, for people;
     ``voters``: the number of voters without it; ``healthy``: how many of them are healthy.
     """
 
     plane: str
     member: int
-    told: str
+    description: str
     voters: int
     healthy: int
 
@@ -45,16 +45,16 @@ async def planned(home: Home, name: str, member: str) -> MemberRemoval:
         return removal
 
 
-async def removed(home: Home, removal: MemberRemoval, asker: Asker) -> None:
+async def removed(home: Home, removal: MemberRemoval, requester: Requester) -> None:
     """See ``EtcdCare.remove_member``. No lease is taken: a driver may be waiting for this very removal. Whatever the
     driver does, it counts the member in every quorum, and etcd takes one change at a time.
     """
     async with open_plane(home, removal.plane) as plane:
         now, cluster, world = await _looked(plane, removal.member)
         await plane.etcd.remove(healthy_urls(plane, world, cluster), removal.member)
-    told = f"{now.told} was removed by {asker.who}: it belonged to no replica"
+    told = f"{now.description} was removed by {requester.name}: it belonged to no replica"
     happening = Happening(EventReason.MEMBER_REMOVED, told, EventType.NORMAL)
-    await home.store.record(happening.event(removal.plane, asker.now().timestamp()))
+    await home.store.record(happening.event(removal.plane, requester.now().timestamp()))
 
 
 def _doing(plane: str, member: str) -> str:
@@ -87,7 +87,7 @@ async def _looked(plane: Plane, number: int) -> tuple[MemberRemoval, Cluster, Wo
     if world.membership is None:
         seen = "no quorum of its etcd answers, and without one no member can be removed"
         raise Unavailable(doing, seen, f"see 'quarterdeck status {plane.name}' and 'quarterdeck recover {plane.name}'")
-    known = [f"{each.told} of {CALLED[cluster]}" for cluster in Cluster for each in strays(world.of(cluster))]
+    known = [f"{each.description} of {CALLED[cluster]}" for cluster in Cluster for each in strays(world.of(cluster))]
     seen = f"etcd lists no such member; members that belong to no replica: {', '.join(known) or 'none'}"
     raise NotFound(doing, seen)
 
@@ -102,8 +102,8 @@ def _allowed(plane: Plane, doing: str, world: World, cluster: Cluster, member: M
         seen = f"without it {healthy} of {len(rest)} voters are healthy, which is no quorum"
         raise PreconditionFailed(doing, seen, f"make the others healthy first: see 'quarterdeck status {plane.name}'")
     role = "learner" if member.learner else "voter"
-    told = f"{role} {member.told} of {CALLED[cluster]}"
-    return MemberRemoval(plane=plane.name, member=member.id, told=told, voters=len(rest), healthy=healthy)
+    told = f"{role} {member.description} of {CALLED[cluster]}"
+    return MemberRemoval(plane=plane.name, member=member.id, description=told, voters=len(rest), healthy=healthy)
 
 
 async def _require_follower(plane: Plane, doing: str, world: World, cluster: Cluster, number: int) -> None:

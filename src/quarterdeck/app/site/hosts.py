@@ -16,7 +16,7 @@ from quarterdeck.drills.refusals import dangers
 from quarterdeck.drivers import ssh
 from quarterdeck.engine.status import look
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.engine.workspace.routing import reroute, start_new_name_servers
 from quarterdeck.engine.workspace.site_use import (
     require_distinct,
@@ -61,10 +61,10 @@ async def bootstrapped(login: SshLogin, address: str, script: str) -> str:
 class Hosts:
     """The half of ``Quarterdeck.sites`` that is about hosts, and about sites of hosts."""
 
-    def __init__(self, home: Home, asker: Asker, name_server: Callable[[], Awaitable[Path]]) -> None:
+    def __init__(self, home: Home, requester: Requester, name_server: Callable[[], Awaitable[Path]]) -> None:
         """``name_server`` gets the program of DNS servers."""
         self._home = home
-        self._asker = asker
+        self._requester = requester
         self._name_server = name_server
 
     async def add_hosts(self, name: str, hosts: Sequence[Host]) -> Checked:
@@ -101,7 +101,7 @@ class Hosts:
         doing = f"removing host {host} from site {name}"
         found = await self.require_spare(name, host)
         if MachineRole.CONTROL in found.roles:  # nothing may be placed there from now on
-            await cordons.cordon_site(self._home, name, host, self._asker)
+            await cordons.cordon_site(self._home, name, host, self._requester)
             await self.require_spare(name, host)
         site, edge = await self._home.site(name), MachineRole.EDGE in found.roles
         next_step = "bring it back, or add --forget if it is lost for good"

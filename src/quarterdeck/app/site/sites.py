@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from quarterdeck.api.apply import applied_site
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.api.site import Isolation, Site, told
+from quarterdeck.api.site import Isolation, Site, cordon_text
 from quarterdeck.app import cordons
 from quarterdeck.app.site import host_checks
 from quarterdeck.app.site.host_checks import require_fit
@@ -131,7 +131,11 @@ class Sites(Hosts):
         found = await self._home.sites.open(site).machines()
         cordoned = {each.name: site.spec.cordon_of(each.name) for each in found if each.role is MachineRole.CONTROL}
         return tuple(
-            Used(each, replicas.get((name, each.name)), told(cordon) if (cordon := cordoned.get(each.name)) else "")
+            Used(
+                each,
+                replicas.get((name, each.name)),
+                cordon_text(cordon) if (cordon := cordoned.get(each.name)) else "",
+            )
             for each in found
         )
 
@@ -141,7 +145,7 @@ class Sites(Hosts):
 
         Raises NotFound (the site, the machine), InvalidInput for the machine of load balancers.
         """
-        return await cordons.cordon_site(self._home, name, machine, self._asker)
+        return await cordons.cordon_site(self._home, name, machine, self._requester)
 
     async def uncordon(self, name: str, machine: str | None = None) -> bool:
         """Remove the cordon of a machine or of all of the site; whether there was one.

@@ -14,8 +14,8 @@ from quarterdeck.backup.bolt.pages import (
     BUCKET_HEADER,
     HEADER,
     LEAF,
+    BoltMeta,
     Element,
-    Meta,
     damaged,
     leaf,
     read_branch,
@@ -196,7 +196,7 @@ def _children(page: bytes) -> list[tuple[bytes, int]]:
     return children
 
 
-def _newest_meta(descriptor: int) -> Meta:
+def _newest_meta(descriptor: int) -> BoltMeta:
     """The newest of the two roots that was written whole. The second one's place follows from the size of pages, which
     the first one says if it is whole.
     """

@@ -31,7 +31,7 @@ _FNV_OFFSET, _FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Meta:
+class BoltMeta:
     """The root of a file as of one transaction. Two of them take turns, so that one is whole at any moment."""
 
     page_size: int
@@ -42,7 +42,7 @@ class Meta:
     pages: int
     transaction: int
 
-    def next(self, *, root: int, pages: int) -> Meta:
+    def next(self, *, root: int, pages: int) -> BoltMeta:
         """The root after one more transaction."""
         return replace(self, root=root, pages=pages, transaction=self.transaction + 1)
 
@@ -68,7 +68,7 @@ class Meta:
         return self.transaction % 2
 
 
-def read_meta(page: bytes) -> Meta | None:
+def read_meta(page: bytes) -> BoltMeta | None:
     """The meta page that begins with ``page``; None where it is none, or was not written whole."""
     end = HEADER.size + _META.size
     if len(page) < end + _CHECKSUM.size or HEADER.unpack_from(page)[1] != META:
@@ -79,7 +79,9 @@ def read_meta(page: bytes) -> Meta | None:
         return None
     if page_size < 512 or page_size & (page_size - 1) or pages < 4:
         return None
-    return Meta(page_size=page_size, flags=flags, root=root, sequence=sequence, pages=pages, transaction=transaction)
+    return BoltMeta(
+        page_size=page_size, flags=flags, root=root, sequence=sequence, pages=pages, transaction=transaction
+    )
 
 
 def fnv(content: bytes) -> int:

@@ -51,7 +51,7 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> ObjectStor
     try:
         bucket = from_url(  # type: ignore[call-overload]  # its types list each option of each store by name
             url,
-            config=dict(options or {}),
+            config=dict(options or {}),  # pyright: ignore[reportArgumentType] - options of any store
             client_options={
                 "timeout": _TIMEOUT,
                 "connect_timeout": timedelta(seconds=5),

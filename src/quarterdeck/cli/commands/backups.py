@@ -31,7 +31,7 @@ _COLUMNS: tuple[Column[BackupRow], ...] = (
 )
 
 #: The moment of a backup that a command is about.
-Moment = Annotated[
+MomentOption = Annotated[
     str,
     typer.Option(
         "--to",
@@ -72,7 +72,7 @@ def list_(name: Name, output: OutputOption = Output.TABLE) -> None:
 
 
 @command(app, "backup verify alpha")
-def verify(name: Name, to: Moment = "latest", output: UnnamedOption = UnnamedOutput.TABLE) -> None:
+def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     """Restore a backup in a scratch etcd on this machine, and compare revision, keys and hashes."""
     proof = call(lambda face: face.backups.verify(name, to=to))
     result = BackupVerification(

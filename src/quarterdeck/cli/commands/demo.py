@@ -12,7 +12,7 @@ from quarterdeck.api.controlplane import new_control_plane
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Create, Delete, Migrate, Programs, Quarterdeck
 from quarterdeck.cli.arguments import ReplicaCount
-from quarterdeck.cli.context import err, look, out, run
+from quarterdeck.cli.context import err, out, read, run
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.fetch_progress import RichProgress
 from quarterdeck.cli.groups import command, group
@@ -42,7 +42,7 @@ def demo(
     call(lambda face: _create(face, name, replicas))
     follow(name)
     err.rule("[bold]3. its live migration, watched by real clients")
-    here = look(lambda looks: looks.plane(name)).spec.placement.site
+    here = read(lambda records: records.plane(name)).spec.placement.site
     there = next(site for site in SITES if site != here)
     report = probed_drive(name, baseline=baseline, ask=lambda face: _move(face, name, there))
     err.rule("[bold]4. done")

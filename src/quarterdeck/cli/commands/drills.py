@@ -12,14 +12,14 @@ from quarterdeck.api.belongings import Drill, DrillPhase
 from quarterdeck.api.output.base import messages
 from quarterdeck.api.output.planes import DrillRow
 from quarterdeck.app import Quarterdeck, Wish
-from quarterdeck.app.words import named
-from quarterdeck.cli.arguments import PROGRAM, Name, OutputOption, Yes
+from quarterdeck.cli.ages import since
+from quarterdeck.cli.arguments import Name, OutputOption, Yes
+from quarterdeck.cli.component_names import PROGRAM, named
 from quarterdeck.cli.context import Output, err, go_inside, look
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, emit, show, table
-from quarterdeck.cli.plane_text import since
 from quarterdeck.cli.work import confirm, ended_by
 from quarterdeck.errors import InvalidInput
 from quarterdeck.model.components import Component

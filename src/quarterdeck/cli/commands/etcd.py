@@ -59,7 +59,7 @@ def remove_member(
     removal = call(lambda face: face.etcd.plan_member_removal(name, member))
     left = f"{removal.healthy} of the {removal.voters} voters that are left are healthy"
     tell = out if output.for_people else err
-    tell.print(f"{removal.told} belongs to no replica of plane {name}; {left}", highlight=False, soft_wrap=True)
+    tell.print(f"{removal.description} belongs to no replica of plane {name}; {left}", highlight=False, soft_wrap=True)
     confirm(f"remove member {removal.member:x} from the etcd of plane {name}?", yes=yes)
     call(lambda face: face.etcd.remove_member(removal))
     result = ChangeResult(resource="member", name=f"{removal.member:x}", plane=name, action="remove", changed=True)
@@ -80,7 +80,7 @@ def disarm(name: Name, yes: Yes = False, output: OutputOption = Output.TABLE) ->
         return
     for each in disarming.kept:
         err.print(each, highlight=False, soft_wrap=True)
-    told = " and ".join(disarming.told)
+    told = " and ".join(disarming.descriptions)
     confirm(f"turn off {told} of plane {name}?", yes=yes)
     call(lambda face: face.etcd.disarm(disarming))
     done(changed(name, "disarm"), output, f"turned off {told} of plane {name}")

@@ -11,13 +11,13 @@ import typer
 from quarterdeck.api.output.operations import ChangeResult
 from quarterdeck.api.output.planes import ApprovalRow, NewTokenResult, NodeRow, TokenRow
 from quarterdeck.app import NewToken, NodeFacts
+from quarterdeck.cli.ages import since
 from quarterdeck.cli.arguments import Name, OutputOption
 from quarterdeck.cli.context import Output, err, go_inside, plain
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
 from quarterdeck.cli.output import Column, done, emit, known, show
-from quarterdeck.cli.plane_text import since
 from quarterdeck.errors import InvalidInput
 from quarterdeck.files import write_secret
 

@@ -19,9 +19,7 @@ from quarterdeck.api.site import Site
 from quarterdeck.api.values import DEFAULT_KUBERNETES_VERSION
 from quarterdeck.app import Apply, Create, Delete, Examined, Quarterdeck
 from quarterdeck.app.logs import Tail
-from quarterdeck.app.words import named
 from quarterdeck.cli.arguments import (
-    PROGRAM,
     Detach,
     FileOption,
     Name,
@@ -33,7 +31,8 @@ from quarterdeck.cli.arguments import (
     text_of,
 )
 from quarterdeck.cli.change_request import planned
-from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside, look, note_plane, out, plain
+from quarterdeck.cli.component_names import PROGRAM, named
+from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside, note_plane, out, plain, read
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, tidy, wait_inside
@@ -87,7 +86,7 @@ def _tell(result: ChangeResult, operation: Operation | None, output: Output, tex
 def _with_operation(result: ChangeResult, operation: Operation | None) -> ChangeResult:
     if operation is None:
         return result
-    stored = {each.name: each for each in look(lambda looks: looks.history(operation.spec.plane))}
+    stored = {each.name: each for each in read(lambda records: records.history(operation.spec.plane))}
     now = operation_result(stored.get(operation.name, operation))
     return result.model_copy(update={"operation": now})
 
@@ -219,7 +218,7 @@ def _of_plane(name: str, file: Path) -> ControlPlane:
 @command(app, "delete alpha")
 def delete(name: Name, yes: Yes = False, detached: Detach = False, output: OutputOption = Output.TABLE) -> None:
     """Delete a plane and all its data."""
-    look(lambda looks: looks.plane(name))
+    read(lambda records: records.plane(name))
     confirm(f"delete plane {name} and all its data?", yes=yes)
     call(lambda face: face.ask(Delete(name)))
     try:

@@ -10,13 +10,13 @@ from quarterdeck.api.base import instant
 from quarterdeck.api.output.operations import ChangeResult
 from quarterdeck.api.output.planes import ReplicaRow
 from quarterdeck.app import Replace, ReplicaFacts
+from quarterdeck.cli.ages import since
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
 from quarterdeck.cli.change_request import change, nothing_to_do, planned
 from quarterdeck.cli.context import Output, go_inside, look
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, done, known, show
-from quarterdeck.cli.plane_text import since
 
 app = group("List, replace and cordon the replicas of a plane.")
 

@@ -10,7 +10,7 @@ import typer
 from quarterdeck.api.output.backups import RestoreResult
 from quarterdeck.app.backup.restores import RestorePlan
 from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.commands.backups import Moment
+from quarterdeck.cli.commands.backups import MomentOption
 from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
@@ -25,7 +25,7 @@ app = group()
 @command(app, "restore alpha --to 2026-01-31T12:00:00Z", "restore alpha --from s3://backups/home --key backup.key")
 def restore(
     name: Name,
-    to: Moment = "latest",
+    to: MomentOption = "latest",
     source: Annotated[
         str | None,
         typer.Option(

@@ -17,7 +17,7 @@ import structlog
 import typer
 
 from quarterdeck.api.site import Isolation
-from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, asker, home_key, inside_argv
+from quarterdeck.app import RESTARTED_BY, Parent, Quarterdeck, home_key, inside_argv, requester
 from quarterdeck.cli.context import INSIDE, here, run
 from quarterdeck.cli.groups import command, group
 
@@ -60,7 +60,7 @@ async def _serve(log_format: LogFormat, network: Isolation, metrics: str) -> Non
 
     try:
         async with Quarterdeck.open(
-            here(), key=home_key(os.environ), asker=asker("quarterdeck serve"), progress=LoggedProgress(log)
+            here(), key=home_key(os.environ), requester=requester("quarterdeck serve"), progress=LoggedProgress(log)
         ) as quarterdeck:
             notify("READY=1")
             await quarterdeck.serve(

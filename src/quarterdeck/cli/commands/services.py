@@ -14,7 +14,7 @@ import typer
 from quarterdeck.api.output.operations import ChangeResult
 from quarterdeck.api.output.sites import ManagerRow, ServiceStatus
 from quarterdeck.cli.arguments import OutputOption, UnnamedOption, Yes
-from quarterdeck.cli.context import Output, UnnamedOutput, err, here, look, out, plain
+from quarterdeck.cli.context import Output, UnnamedOutput, err, here, out, plain, read
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.output import done, emit
 from quarterdeck.cli.service_files import Service, service
@@ -89,7 +89,7 @@ def status(system: System = None, output: UnnamedOption = UnnamedOutput.TABLE) -
     """
     made = _service(system)
     by_systemd = _RUNS.exists()
-    managers = look(lambda looks: looks.managers())
+    managers = read(lambda records: records.managers())
     found = ServiceStatus(
         file=str(made.unit_file) if by_systemd else "crontab",
         installed=made.unit_file.exists() if by_systemd else made.mark in _crontab(),

@@ -1,1 +1,1 @@
-"""Background tasks of a plane, beside the loop and under the same lease (in code: duties)."""
+"""Background tasks of a plane, beside the loop and under the same lease."""

@@ -20,7 +20,7 @@ from quarterdeck.api.conditions import ConditionReason, ConditionType
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.memory import memory_from_status
-from quarterdeck.backup.chain import Full, Increments
+from quarterdeck.backup.chain import FullBackup, Increments
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.recorder import Recorder
@@ -29,8 +29,8 @@ from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
-from quarterdeck.drivers.stores import open_etcd
-from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
+from quarterdeck.drivers.clients import open_etcd
+from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scratch_folder
 from quarterdeck.engine.workspace.belongings import secrets_of
@@ -51,7 +51,7 @@ _SWEEPING = 3600.0
 _RETRYING = 30.0
 
 
-def backup_duties(home: Home) -> tuple[Duty, ...]:
+def backup_tasks(home: Home) -> tuple[BackgroundTask, ...]:
     """The background tasks of one plane that back it up and report how that goes."""
     state = BackupState()
     return (
@@ -79,7 +79,7 @@ class BackupState:
     def stored(self, increments: Increments) -> None:
         """See ``RecorderEvents``."""
 
-    def full_taken(self, full: Full, reason: FullReason) -> None:
+    def full_taken(self, full: FullBackup, reason: FullReason) -> None:
         """See ``RecorderEvents``."""
         size = full.stored.size_bytes
         words = f"a full backup of etcd revision {full.revision:,} is complete ({size:,} bytes): {reason.value}"

@@ -20,7 +20,7 @@ from quarterdeck.components.settings import CLUSTER_DOMAIN, service_ip
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker
+from quarterdeck.engine.workspace.operations import Requester
 from quarterdeck.engine.workspace.revisions import takes_nodes
 from quarterdeck.kube.nodes import ReservedNames, SigningRequest, nodes, objection, serving_requests
 from quarterdeck.kube.port import Address, Refused
@@ -31,12 +31,12 @@ from quarterdeck.stores.port import EventType
 
 @dataclass(kw_only=True)
 class CertificateRenewal:
-    """A duty: when a third of the life of a certificate is left, all of the plane's are renewed, as by ``certs renew``:
-    one replica after the other reloads them. Authorities stay.
+    """A background task: when a third of the life of a certificate is left, all of the plane's are renewed, as by
+    ``certs renew``: one replica after the other reloads them. Authorities stay.
     """
 
     home: Home
-    asker: Asker
+    requester: Requester
     every: float = 3600.0
     _last: float = -math.inf
 
@@ -47,7 +47,7 @@ class CertificateRenewal:
             return
         if _due(plane):
             await plane.check()
-            await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.asker)
+            await operations.change(self.home, renewed(plane.resource), OperationType.APPLY, self.requester)
         self._last = now
 
 
@@ -78,8 +78,8 @@ class Decided:
 
 @dataclass(kw_only=True)
 class ApproveNodes:
-    """A duty: requests of nodes for serving certificates are approved when they ask only for the node's own names.
-    Others are left to a person, and reported once.
+    """A background task: requests of nodes for serving certificates are approved when they ask only for the node's own
+    names. Others are left to a person, and reported once.
     """
 
     _left: dict[str, str] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
 from quarterdeck.api.conditions import ConditionReason, ConditionType
-from quarterdeck.engine.background.duties import tend
+from quarterdeck.engine.background.tasks import tend
 from quarterdeck.engine.observation.queries import all_or_none, or_none
 from quarterdeck.engine.observation.slowness import DISK, LINK, Slow, SlowPart, Took, answered, eased, sync
 from quarterdeck.errors import NotFound
@@ -44,9 +44,9 @@ class _Reading:
 
 @dataclass(kw_only=True)
 class WatchMembers:
-    """A duty: the members' metrics of their disks and links, and the room on disks, are read every so many seconds, and
-    reported in conditions. A leader with a slow disk or link, which delays all writes, transfers leadership to a member
-    with a fast one.
+    """A background task: the members' metrics of their disks and links, and the room on disks, are read every so many
+    seconds, and reported in conditions. A leader with a slow disk or link, which delays all writes, transfers
+    leadership to a member with a fast one.
     """
 
     every: float = 30.0

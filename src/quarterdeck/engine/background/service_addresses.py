@@ -28,9 +28,9 @@ _ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 
 @dataclass(kw_only=True)
 class ServiceAddresses:
-    """A duty: the key of an apiserver whose machine is silent, and whose member the cluster does not reach either, is
-    deleted, and its address is removed from the Service. Once for each silence: if the apiserver runs after all, it
-    adds itself again within 10 s.
+    """A background task: the key of an apiserver whose machine is silent, and whose member the cluster does not reach
+    either, is deleted, and its address is removed from the Service. Once for each silence: if the apiserver runs after
+    all, it adds itself again within 10 s.
     """
 
     _gone: set[str] = field(default_factory=set)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import remember
 from quarterdeck.api.events import EventReason
-from quarterdeck.engine.background.duties import share, tend
+from quarterdeck.engine.background.tasks import share, tend
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.observation.data_comparison import compare
 from quarterdeck.engine.workspace.leases import comparison_lease
@@ -25,10 +25,10 @@ from quarterdeck.planner.view import View, view
 
 @dataclass(kw_only=True)
 class CompareData:
-    """A duty: the data of all members is compared every so many seconds, while all of them are healthy, and at once
-    when etcd itself reports a difference, or a user requests it (``comparison_lease``). A member whose data differs
-    from most is noted, so that the planner replaces it, once a person has disarmed the alarm. Where no majority agrees,
-    nothing is changed.
+    """A background task: the data of all members is compared every so many seconds, while all of them are healthy, and
+    at once when etcd itself reports a difference, or a user requests it (``comparison_lease``). A member whose data
+    differs from most is noted, so that the planner replaces it, once a person has disarmed the alarm. Where no majority
+    agrees, nothing is changed.
     """
 
     every: float = 600.0
@@ -100,7 +100,9 @@ _AGAIN = 60.0
 
 @dataclass(kw_only=True)
 class Tidy:
-    """A duty: at most every so many seconds one member of a plane is defragmented, while everything is healthy."""
+    """A background task: at most every so many seconds one member of a plane is defragmented, while everything is
+    healthy.
+    """
 
     every: float = 3600.0
     _last: float = -math.inf

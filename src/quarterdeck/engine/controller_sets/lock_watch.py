@@ -95,7 +95,7 @@ class LockWatch:
                 if not self._saw:
                     await self._failures.tell(_SEEING, error)
                 self._saw = False
-            except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the plane is driven
                 await self._failures.tell(_SEEING, error)
             await asyncio.sleep(AGAIN)
 
@@ -143,7 +143,7 @@ class LockWatch:
             while self._news:
                 try:
                     await self._write_next()
-                except Exception as error:  # noqa: BLE001 - whatever ails it, the plane is driven
+                except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the plane is driven
                     if fate(error) is Disposition.OVER:
                         return
                     await self._failures.tell(_WRITING, error)

@@ -141,10 +141,10 @@ def _missed(world: World) -> str:
     address.
     """
     down = [f"{name} is down" for name, _ in world.memory.down]
-    down += [f"{name} is unhealthy" for name, _ in world.memory.ailing]
+    down += [f"{name} is unhealthy" for name, _ in world.memory.unhealthy]
     unrouted = (name for balancer in world.balancers for name in balancer.unrouted)
     down += [f"edge {name} can get no address" for name in unrouted]
-    return "; ".join(down + [f"{each.told} is being replaced: {each.why}" for each in world.memory.condemned])
+    return "; ".join(down + [f"{each.description} is being replaced: {each.why}" for each in world.memory.condemned])
 
 
 def unled(world: World) -> str:

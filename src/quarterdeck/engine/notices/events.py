@@ -164,7 +164,7 @@ def _unknown_member(world: World, member: MemberFact, etcd: str) -> Happening:
     """The event for a member that belongs to no replica: a person, or another program, has added it."""
     role, remove = "learner" if member.learner else "voter", f"quarterdeck etcd remove-member {world.plane_name}"
     then = "quarterdeck removes it" if member.learner else f"remove it with '{remove} {member.id:x}'"
-    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.told} of {etcd} belongs to no replica: {then}")
+    return Happening(EventReason.UNKNOWN_MEMBER, f"{role} {member.description} of {etcd} belongs to no replica: {then}")
 
 
 #: The world of each cluster.
@@ -193,7 +193,7 @@ def _of_replica(worlds: _Worlds, record: Replica) -> list[Happening]:
             _ends(worlds[Cluster.MAIN], record, component),
         )
         for component, state in fact.units
-        if (state is UnitState.FAILED or component in fact.restless) and component not in told
+        if (state is UnitState.FAILED or component in fact.crash_looping) and component not in told
     ]
     world = worlds[Cluster.MAIN]
     found += [
@@ -245,7 +245,9 @@ def _ended(world: World, record: Replica) -> bool:
 
 def _of_healing(world: World) -> list[Happening]:
     found = [
-        Happening(EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.told} is marked for replacement: {each.why}")
+        Happening(
+            EventReason.REPLICA_MARKED_FOR_REPLACEMENT, f"{each.description} is marked for replacement: {each.why}"
+        )
         for each in world.memory.condemned
     ]
     there = {each.name: each.machine for each in world.memory.replicas}
@@ -258,8 +260,8 @@ def _of_healing(world: World) -> list[Happening]:
         for each in world.memory.left
         if each.replica in there
     ]
-    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.ailing]
-    if (world.memory.down or world.memory.ailing) and world.membership is not None:
+    found += [Happening(EventReason.UNIT_UNHEALTHY, f"{name} does not get well") for name, _ in world.memory.unhealthy]
+    if (world.memory.down or world.memory.unhealthy) and world.membership is not None:
         found += [
             Happening(EventReason.HEALING_BLOCKED, f"{name} is unhealthy, and healing is blocked: {why}")
             for name, why in held_back(view(world))

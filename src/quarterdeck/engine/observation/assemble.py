@@ -102,7 +102,7 @@ class Seen:
     balancers: Mapping[str, Dated[tuple[EdgeSeen, ...]]]
     name: Dated[NameFact]
     #: Units that exit repeatedly, as (site, name).
-    restless: frozenset[tuple[str, str]] = frozenset()
+    crash_looping: frozenset[tuple[str, str]] = frozenset()
     #: Why units exited, by (site, name).
     endings: Mapping[tuple[str, str], str] = field(default_factory=dict)
     #: As in ``ReplicaFact``, by replica.
@@ -167,7 +167,7 @@ def _replica(
         return replace(_unseen(record, place, there), reattachable=reattachable, volume_at=volume_at)
     units = {component: there.unit(name) for component, name in place.units.items()}
     servers, silent = _servers(record, seen, now), seen.silent.get(record.name, UnhealthyPrograms())
-    ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.restless}
+    ends = {component for component, unit in units.items() if (record.site, unit.name) in seen.crash_looping}
     return ReplicaFact(
         name=record.name,
         machine=there.machine.state,
@@ -180,7 +180,7 @@ def _replica(
         given=servers.given,
         stuck=servers.stuck,
         refused=units[Component.ETCD].refused,
-        restless=frozenset(ends),
+        crash_looping=frozenset(ends),
         endings=tuple(
             (component, why) for component, unit in units.items() if (why := seen.endings.get((record.site, unit.name)))
         ),

@@ -21,8 +21,8 @@ MOST_SKEW = 30.0
 
 @dataclass(kw_only=True)
 class WatchClocks:
-    """A duty: the clocks of the machines with replicas are read every so many seconds, and reported in a condition.
-    Nothing else follows: a person, or NTP, sets clocks.
+    """A background task: the clocks of the machines with replicas are read every so many seconds, and reported in a
+    condition. Nothing else follows: a person, or NTP, sets clocks.
     """
 
     every: float = 60.0

@@ -51,7 +51,7 @@ class MembershipWatch:
 
     def _led(self, cluster: Cluster, before: Membership, now: Membership) -> Iterator[Happening]:
         """That a healthy leader lost leadership, unless a step transferred it. Elections happen by themselves, and
-        duties transfer leadership as well: the event names no cause.
+        background tasks transfer leadership as well: the event names no cause.
         """
         if None in (before.leader, now.leader) or before.leader == now.leader:
             return
@@ -111,12 +111,12 @@ def _differences(
     for number, member in now.items():
         was = before.get(number)
         if was is None:
-            yield _ADD, member, f"{_role(member)} {member.told}"
+            yield _ADD, member, f"{_role(member)} {member.description}"
             continue
         if was.learner and not member.learner:
-            yield _PROMOTE, member, f"learner {member.told}"
+            yield _PROMOTE, member, f"learner {member.description}"
         if was.peer_urls != member.peer_urls:
-            yield _UPDATE, member, f"{_role(member)} {member.told} from {_urls(was)} to {_urls(member)}"
+            yield _UPDATE, member, f"{_role(member)} {member.description} from {_urls(was)} to {_urls(member)}"
     for number, was in before.items():
         if number not in now and was.replica:
             yield _REMOVE, was, f"{_role(was)} {number:x} of replica {was.replica}"

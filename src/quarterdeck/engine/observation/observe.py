@@ -155,8 +155,8 @@ class Observer:
         servers, balancers = await asyncio.gather(
             self._servers.observe(memory, sites), self._traffic.observe(names, sites, fact, lifetime)
         )
-        restless = self._sites.restless(memory, places, sites)
-        endings = await self._sites.endings(memory, places, sites, restless)
+        crash_looping = self._sites.crash_looping(memory, places, sites)
+        endings = await self._sites.endings(memory, places, sites, crash_looping)
         said = {Cluster.MAIN: etcd.said, Cluster.EVENTS: events.said}
         memberships = {cluster: facts.membership if facts is not None else None for cluster, facts in said.items()}
         silent, leading = await asyncio.gather(
@@ -172,7 +172,7 @@ class Observer:
             servers=servers,
             balancers=balancers,
             name=name,
-            restless=restless,
+            crash_looping=crash_looping,
             endings=endings,
             quiet=quiet,
             silent=silent,

@@ -19,20 +19,20 @@ from quarterdeck.sites.endings import why_unit_ended
 
 # Programs that exit repeatedly.
 
-#: Seconds: a program that was restarted ``ENDS`` times within ``WINDOW`` is restless. A machine restarts one that exits
-#: at once after 0.25 s, and then ever later, up to 5 s; one that has run for a second at once.
+#: Seconds: a program that was restarted ``ENDS`` times within ``WINDOW`` is crash looping. A machine restarts one that
+#: exits at once after 0.25 s, and then ever later, up to 5 s; one that has run for a second at once.
 WINDOW = 60.0
 ENDS = 2
 
 
 @dataclass
-class Restless:
+class CrashLoops:
     """The restarts of units across observations (``UnitStatus.restarts``)."""
 
     _seen: dict[Hashable, deque[tuple[float, int]]] = field(default_factory=dict)
 
     def note(self, unit: Hashable, restarts: int, now: float) -> bool:
-        """Record a unit at ``now`` (seconds on a steady clock); returns whether it is restless."""
+        """Record a unit at ``now`` (seconds on a steady clock); returns whether it is crash looping."""
         looks = self._seen.setdefault(unit, deque())
         if looks and restarts < looks[-1][1]:
             looks.clear()  # it was started on purpose: counting starts again
@@ -43,7 +43,7 @@ class Restless:
 
 
 SeenSites = Mapping[str, Dated[SiteFacts]]
-#: Seconds between two queries why a restless unit exited.
+#: Seconds between two queries why a crash-looping unit exited.
 _ASKED_EVERY = 5.0
 
 
@@ -63,7 +63,7 @@ class SitesObserver:
     """
 
     plane: Plane
-    _restless: Restless = field(default_factory=Restless)
+    _crash_loops: CrashLoops = field(default_factory=CrashLoops)
     _endings: dict[tuple[str, str], _Ending] = field(default_factory=dict)
 
     async def observe(self, names: Sequence[str]) -> SeenSites:
@@ -72,14 +72,14 @@ class SitesObserver:
         found = await all_or_none(partial(self.plane.site(name).facts, WRITE_AHEAD_LOG) for name in names)
         return {name: Dated(at, facts) for name, facts in zip(names, found, strict=True)}
 
-    def restless(
+    def crash_looping(
         self, memory: Memory, places: Mapping[str, ReplicaPlace], sites: SeenSites
     ) -> frozenset[tuple[str, str]]:
         """The plane's units, as (site, name), that exit repeatedly, by this and earlier observations."""
         now = self.plane.steady()
         units = tuple((record.site, unit) for record, unit in _units(memory, places, sites))
         return frozenset(
-            (site, unit.name) for site, unit in units if self._restless.note((site, unit.name), unit.restarts, now)
+            (site, unit.name) for site, unit in units if self._crash_loops.note((site, unit.name), unit.restarts, now)
         )
 
     async def endings(
@@ -87,7 +87,7 @@ class SitesObserver:
         memory: Memory,
         places: Mapping[str, ReplicaPlace],
         sites: SeenSites,
-        restless: Collection[tuple[str, str]],
+        crash_looping: Collection[tuple[str, str]],
     ) -> Mapping[tuple[str, str], str]:
         """Why the plane's units that do not run, or do not run for long, exited: by (site, name). A machine is queried
         again only after the unit has exited again.
@@ -95,7 +95,7 @@ class SitesObserver:
         asked = {
             (record.site, unit.name): (record, unit)
             for record, unit in _units(memory, places, sites)
-            if (unit.state is UnitState.FAILED and not unit.refused) or (record.site, unit.name) in restless
+            if (unit.state is UnitState.FAILED and not unit.refused) or (record.site, unit.name) in crash_looping
         }
         for key in self._endings.keys() - asked.keys():
             del self._endings[key]

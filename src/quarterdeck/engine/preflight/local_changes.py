@@ -18,7 +18,7 @@ from quarterdeck.engine.preflight.preview import Supposing, as_seen, forecast, p
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.requests import Abort, Examined, HandBack, HandOver, Replace, Scale
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import addons, operations, revisions
+from quarterdeck.engine.workspace import addons, operations, recorded, revisions
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import Conflict, InvalidInput, NotFound
 from quarterdeck.stores.port import Store
@@ -31,7 +31,7 @@ async def examined_scale(engine: Engine, request: Scale) -> Examined:
     PreconditionFailed (its networks are out of reach).
     """
     doing = f"scaling plane {request.name}"
-    current = await operations.existing(engine.home.store, request.name)
+    current = await recorded.existing(engine.home.store, request.name)
     require_count(doing, request.replicas)
     wanted = operations.moved(current, current.spec.placement, request.replicas)
     if wanted.spec == current.spec:
@@ -47,7 +47,7 @@ async def examined_replacement(engine: Engine, request: Replace) -> Examined:
 
     Raises Gone, NotFound (the replica), and what ``examined_exchange`` does.
     """
-    current = await operations.existing(engine.home.store, request.name)
+    current = await recorded.existing(engine.home.store, request.name)
     if request.replica is not None:
         operations.require_replica(current, "replacing", request.replica)
         return await examined_exchange(engine, current, (request.replica,))
@@ -82,7 +82,7 @@ async def examined_renewal(engine: Engine, name: str) -> Examined:
 
     Raises Gone, Conflict (the plane moves), PreconditionFailed (its networks are out of reach).
     """
-    current = await operations.existing(engine.home.store, name)
+    current = await recorded.existing(engine.home.store, name)
     wanted = renewed(current)
     await operations.require_changeable(engine.home.store, current)
     await require_in_reach(engine.home, current)
@@ -143,7 +143,7 @@ async def examined_hand_over(engine: Engine, request: HandOver) -> Examined:
     Raises Gone, NotFound (the set), InvalidInput (source and target are the same), Conflict (the set has another owner,
     the plane moves, or is not up to date yet), and what ``admit`` does.
     """
-    current = await operations.existing(engine.home.store, request.name)
+    current = await recorded.existing(engine.home.store, request.name)
     doing = f"migrating set {request.controller_set} of plane {request.name} to the {request.target}"
     if request.source is request.target:
         raise InvalidInput(doing, "source and target are the same", "name two managers")
@@ -161,13 +161,13 @@ async def examined_hand_back(engine: Callable[[], Engine], store: Store, request
 
     Raises Gone, NotFound (the set), Conflict (it was not migrated), and what ``examined_hand_over`` does.
     """
-    current = await operations.existing(store, request.name)
+    current = await recorded.existing(store, request.name)
     doing = f"migrating set {request.controller_set} of plane {request.name} back"
     found = _set_of(current, request.controller_set, doing)
-    under_way = await operations.current(store, request.name)
+    under_way = await recorded.current(store, request.name)
     if under_way is not None and _owner_before(under_way, found.name) not in (None, found.owner):
         return await examined_abort(store, Abort(request.name))
-    for each in reversed(await operations.operations_of(store, request.name)):
+    for each in reversed(await recorded.operations_of(store, request.name)):
         before = _owner_before(each, found.name)
         if before not in (None, found.owner):
             return await _handed(engine(), current, found, found.owner.other, downtime_allowed=request.downtime_allowed)

@@ -9,7 +9,7 @@ from quarterdeck.engine.preflight.preview import forecast, preview
 from quarterdeck.engine.preflight.reach import require_in_reach
 from quarterdeck.engine.preflight.requests import Abort, Examined, Migrate
 from quarterdeck.engine.reconcile.drive import Engine
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import operations, recorded
 from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.planner.simulated.dry_run import DryRun
@@ -52,9 +52,9 @@ async def examined_move(engine: Engine, request: Migrate) -> Examined:
     already), PreconditionFailed (its networks are out of reach).
     """
     store = engine.home.store
-    current = await operations.existing(store, request.name)
+    current = await recorded.existing(store, request.name)
     wanted = destination(current, request)
-    running = await operations.current(store, request.name)
+    running = await recorded.current(store, request.name)
     if running is not None:
         raise operations.busy(f"migrating plane {request.name}", running, "then migrate")
     await require_in_reach(engine.home, current)
@@ -79,8 +79,8 @@ async def examined_abort(store: Store, request: Abort) -> Examined:
     Raises Gone, and Conflict when no operation that can be undone is in progress.
     """
     name = request.name
-    plane = await operations.existing(store, name)
-    running = await operations.current(store, name)
+    plane = await recorded.existing(store, name)
+    running = await recorded.current(store, name)
     if running is None or running.spec.from_ is None:
         raise Conflict(
             f"aborting on plane {name}", "no operation that can be undone is in progress", f"see 'history {name}'"
@@ -94,7 +94,7 @@ async def foreseen(engine: Engine, name: str, to: str | None, replicas: int | No
     """The forecast of a plane with its spec, at another site, or with another number of replicas, without checks.
     Raises Gone, NotFound (the site), InvalidInput, PreconditionFailed (its networks are out of reach).
     """
-    current = await operations.existing(engine.home.store, name)
+    current = await recorded.existing(engine.home.store, name)
     wanted = current
     if to is not None or replicas is not None:
         require_count(f"planning for plane {name}", replicas)

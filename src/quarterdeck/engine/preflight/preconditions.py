@@ -122,7 +122,7 @@ async def health(move: Move) -> Finding:
 
 
 def _ill_events(world: World, condemned: Collection[str]) -> str:
-    """What ails the events' etcd; "" if nothing does, or there is none. It keeps nobody from asking for a move, which
+    """What is wrong with the events' etcd; "" if nothing is, or there is none. It prevents no request of a move, which
     waits for it where replicas that keep events there are to take over.
     """
     seen = world.of(Cluster.EVENTS)
@@ -137,7 +137,7 @@ def _ill_events(world: World, condemned: Collection[str]) -> str:
 def _unknown_members(world: World) -> Finding | None:
     """The refusal where etcd lists members that belong to no replica; None where it does not."""
     found = {cluster: strays(world.of(cluster)) for cluster in Cluster}
-    told = [f"member {each.told} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
+    told = [f"member {each.description} of {CALLED[cluster]}" for cluster in Cluster for each in found[cluster]]
     if not told:
         return None
     first = next(each for of in found.values() for each in of)

@@ -11,7 +11,7 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.components.template import Revisions
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.preflight import preconditions
-from quarterdeck.engine.workspace import operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.revisions import between, known, wanted
 from quarterdeck.model.findings import Finding, Verdict
@@ -55,7 +55,7 @@ async def forecast(home: Home, changed: ControlPlane, supposing: Supposing = as_
     """The forecast for a changed plane, without checks; nothing is changed. ``supposing``: as above. Raises
     InvalidInput for unreadable files of the spec.
     """
-    current = await operations.existing(home.store, changed.name)
+    current = await recorded.existing(home.store, changed.name)
     async with AsyncExitStack() as stack:
         opened = await home.plane(changed, stack, revisions=await _supposed(home, current, changed))
         return dry_run(supposing(await (await observer_of(opened)).observe()))

@@ -5,20 +5,10 @@ from __future__ import annotations
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.site import Isolation
 from quarterdeck.drivers import networks
-from quarterdeck.engine.workspace import leases, operations
+from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.places import network_of
-from quarterdeck.errors import NotFound, PreconditionFailed
-
-
-async def manager_of(home: Home, name: str) -> str:
-    """The manager of the planes on a plane's network, in words; "" if there is none."""
-    try:
-        network = await network_of(home.store, await operations.existing(home.store, name))
-    except NotFound:
-        return ""
-    held = await home.store.lease(leases.manager_lease(network))
-    return held.holder if held is not None else ""
+from quarterdeck.engine.workspace.recorded import network_of
+from quarterdeck.errors import PreconditionFailed
 
 
 async def require_in_reach(home: Home, plane: ControlPlane) -> None:
@@ -29,7 +19,7 @@ async def require_in_reach(home: Home, plane: ControlPlane) -> None:
 
 async def require_plane_in_reach(home: Home, name: str) -> None:
     """The same for the plane of that name. Raises Gone as well."""
-    await require_in_reach(home, await operations.existing(home.store, name))
+    await require_in_reach(home, await recorded.existing(home.store, name))
 
 
 async def require_in_lab(home: Home, doing: str) -> None:

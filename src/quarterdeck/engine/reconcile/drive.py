@@ -21,8 +21,8 @@ from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
 from quarterdeck.endpoint.port import OwnServer
-from quarterdeck.engine.background.addon_duty import KEPT_PATIENCE, PATIENCE, AddonDuty
-from quarterdeck.engine.background.duties import Duties, Duty, LongTasks
+from quarterdeck.engine.background.addon_task import KEPT_PATIENCE, PATIENCE, AddonTask
+from quarterdeck.engine.background.tasks import BackgroundTask, BackgroundTasks, LongTasks
 from quarterdeck.engine.controller_sets.handover_checks import hands_over, taken_up
 from quarterdeck.engine.controller_sets.lock_watch import locks_watched
 from quarterdeck.engine.notices.conditions import stalled
@@ -32,10 +32,10 @@ from quarterdeck.engine.observation.identity import note_cluster
 from quarterdeck.engine.observation.observe import observer_of
 from quarterdeck.engine.reconcile.loop import POLL, Driver
 from quarterdeck.engine.reconcile.trials import NoTrials, Trials
-from quarterdeck.engine.workspace import addons, leases, operations, revisions
+from quarterdeck.engine.workspace import addons, leases, operations, recorded, revisions
 from quarterdeck.engine.workspace.belongings import renew_manager
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.engine.workspace.operations import Asker, Wants, wants
+from quarterdeck.engine.workspace.operations import Requester, Wants, wants
 from quarterdeck.engine.workspace.restores import restored_database
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
@@ -53,7 +53,7 @@ def released() -> Mapping[Component, UpstreamProgram]:
 
 
 class IdleWait(Protocol):
-    """The time between two observations of a plane that is up to date, and the duties until then."""
+    """The time between two observations of a plane that is up to date, and the background tasks until then."""
 
     @property
     def news(self) -> int:
@@ -61,8 +61,8 @@ class IdleWait(Protocol):
         ...
 
     @property
-    def duties(self) -> Sequence[Duty]:
-        """The duties of the plane."""
+    def background_tasks(self) -> Sequence[BackgroundTask]:
+        """The background tasks of the plane."""
         ...
 
     async def go_on(self) -> None:
@@ -96,13 +96,13 @@ class _Hold:
 
 @dataclass(kw_only=True)
 class Engine:
-    """Drives planes of one home from this process. ``asker`` is also the lease's holder. ``trials`` test a new
+    """Drives planes of one home from this process. ``requester`` is also the lease's holder. ``trials`` test a new
     configuration before it is accepted.
     """
 
     home: Home
     upstream: Upstream
-    asker: Asker
+    requester: Requester
     watchers: Sequence[Watcher] = ()
     trials: Trials = field(default_factory=NoTrials)
     clocks: Clocks = field(default_factory=Clocks)
@@ -137,7 +137,7 @@ class Engine:
         Waits up to ``wait`` seconds for another driver to end. Raises Conflict that names it, and errors that
         ``troubles.fate`` does not retry; all others are reported and retried.
         """
-        await self.programs(await operations.existing(self.home.store, name))  # before the lease is taken
+        await self.programs(await recorded.existing(self.home.store, name))  # before the lease is taken
         await self._hold(name, wait, None)
 
     async def keep(self, name: str, rest: IdleWait) -> None:
@@ -147,7 +147,7 @@ class Engine:
         await self._hold(name, 0.0, rest)
 
     async def _hold(self, name: str, wait: float, rest: IdleWait | None) -> None:
-        lease = hold_lease(self.home.store, leases.lease_name(name), self.asker.who, wait=wait, clocks=self.clocks)
+        lease = hold_lease(self.home.store, leases.lease_name(name), self.requester.name, wait=wait, clocks=self.clocks)
         troubles = Troubles(store=self.home.store, plane=name, clock=self.clocks.wall, watchers=Watchers(self.watchers))
         async with lease as guard:
             tasks = LongTasks(plane=name, check=guard.check, troubles=troubles)
@@ -176,14 +176,14 @@ class Engine:
             await hold.rest.go_on()
         async with AsyncExitStack() as stack:
             try:
-                resource = await operations.existing(store, name)
+                resource = await recorded.existing(store, name)
             except Gone:
                 # Deleted by the previous round, which could not record the end of the operation.
-                if await operations.deleted(store, name, self.asker):
+                if await operations.deleted(store, name, self.requester):
                     return True
                 raise
             operations.require_known(resource)
-            paused = operations.why_paused(resource, self.asker.now())
+            paused = operations.why_paused(resource, self.requester.now())
             if paused and hold.rest is None:
                 raise Paused(f"driving plane {name}", paused, f"resume it with 'resume {name}'")
             if resource.metadata.deletion_timestamp is None:
@@ -208,15 +208,15 @@ class Engine:
     async def _look_on(self, plane: Plane, hold: _Hold, rest: IdleWait) -> None:
         """Only observe, as long as the plane is paused."""
         driver = await self._driver(plane, hold)
-        while (paused := operations.why_paused(plane.resource, self.asker.now())) and not hold.changed(plane):
+        while (paused := operations.why_paused(plane.resource, self.requester.now())) and not hold.changed(plane):
             await driver.look_on(paused)
             await rest.over(wants(plane.resource))
 
     async def _one(self, plane: Plane, hold: _Hold) -> bool:
         store, rest = self.home.store, hold.rest
-        operation = await operations.current(store, plane.name)
+        operation = await recorded.current(store, plane.name)
         if operation is not None:
-            operation = await operations.begin(store, operation, self.asker)
+            operation = await operations.begin(store, operation, self.requester)
         hold.troubles.operation = operation.metadata.name if operation is not None else ""
         driver = await self._driver(plane, hold)
         acted = -1
@@ -232,8 +232,8 @@ class Engine:
                 if not plan.done:
                     return False
                 if acted != driver.acted:
-                    if driver.duties is not None:
-                        await driver.duties.end()  # ``_reached`` applies add-ons itself
+                    if driver.background_tasks is not None:
+                        await driver.background_tasks.end()  # ``_reached`` applies add-ons itself
                     await self._reached(plane, operation, plan, hold)
                     if hold.changed(plane):
                         return False
@@ -246,8 +246,8 @@ class Engine:
                 await self._failed(plane, operation, error)
             raise
         finally:
-            if driver.duties is not None:
-                await driver.duties.end()
+            if driver.background_tasks is not None:
+                await driver.background_tasks.end()
 
     async def _gave_up(self, plane: Plane, operation: Operation, why: str, hold: _Hold) -> None:
         """A creation has failed. Raises InvalidInput, unless the plane is managed: its programs are still retried."""
@@ -258,14 +258,16 @@ class Engine:
 
     async def _driver(self, plane: Plane, hold: _Hold) -> Driver:
         hold.began = wants(plane.resource)
-        kept = () if hold.rest is None else hold.rest.duties
+        kept = () if hold.rest is None else hold.rest.background_tasks
         return Driver(
             plane=plane,
             observer=await observer_of(plane),
             troubles=hold.troubles,
             monotonic=self.clocks.monotonic,
             processor=self.processor,
-            duties=Duties(troubles=hold.troubles, tasks=hold.tasks, duties=kept) if kept else None,
+            background_tasks=BackgroundTasks(troubles=hold.troubles, tasks=hold.tasks, background_tasks=kept)
+            if kept
+            else None,
         )
 
     async def _reached(self, plane: Plane, operation: Operation | None, plan: Plan, hold: _Hold) -> None:
@@ -287,11 +289,11 @@ class Engine:
             return
         await self._done(plane, operation)
         if operation is not None:
-            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.asker)
+            await operations.succeed(self.home.store, operation, plane.resource, plan.leftovers, self.requester)
 
     async def _add(self, plane: Plane, operation: Operation | None, hold: _Hold) -> None:
-        """Apply the add-ons. A managed plane has a duty for that, so it does not wait long here."""
-        await AddonDuty(monotonic=self.clocks.monotonic).finish(
+        """Apply the add-ons. A managed plane has a background task for that, so it does not wait long here."""
+        await AddonTask(monotonic=self.clocks.monotonic).finish(
             plane,
             asked=operations.asks_for_addons(operation),
             patience=PATIENCE if hold.rest is None else KEPT_PATIENCE,
@@ -304,7 +306,7 @@ class Engine:
         try:
             if operation is not None:
                 kind, phase = kind_of(error), OperationPhase.FAILED
-                await operations.finish(self.home.store, operation, phase, str(error), self.asker, error=kind)
+                await operations.finish(self.home.store, operation, phase, str(error), self.requester, error=kind)
             async with plane.writing:
                 generation = plane.resource.metadata.generation
                 so = stalled(plane.resource.status.conditions, str(error), generation=generation, now=plane.clock())

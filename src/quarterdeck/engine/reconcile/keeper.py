@@ -12,7 +12,7 @@ from typing import Protocol
 from typing_extensions import override
 
 from quarterdeck.api.controlplane import ControlPlane
-from quarterdeck.engine.background.duties import Duty
+from quarterdeck.engine.background.tasks import BackgroundTask
 from quarterdeck.engine.notices.troubles import MET
 from quarterdeck.engine.notices.watchers import Unwatched, Watcher
 from quarterdeck.engine.reconcile.drive import Engine
@@ -50,7 +50,7 @@ class Keeper:
     plane: str
     engine: Engine
     log: Log
-    duties: Sequence[Duty] = ()
+    background_tasks: Sequence[BackgroundTask] = ()
     clock: Callable[[], float] = time.monotonic
     news: int = 0
     _poked: asyncio.Event = field(default_factory=asyncio.Event)

@@ -17,7 +17,7 @@ from quarterdeck.actions.status import adopt, refresh, remember, write_status
 from quarterdeck.actions.tasks import together
 from quarterdeck.api.events import EventReason
 from quarterdeck.endpoint.port import OwnServer
-from quarterdeck.engine.background.duties import Duties
+from quarterdeck.engine.background.tasks import BackgroundTasks
 from quarterdeck.engine.notices.conditions import judged, reworded, turned
 from quarterdeck.engine.notices.events import Happening, event_of, happenings
 from quarterdeck.engine.notices.journal import JournalFilter, tell_step
@@ -61,7 +61,7 @@ class Driver:
     troubles: Troubles
     monotonic: Callable[[], float] = time.monotonic
     processor: Callable[[], float] = time.process_time
-    duties: Duties | None = None
+    background_tasks: BackgroundTasks | None = None
     acted: int = 0
     _timeline: JournalFilter = field(default_factory=JournalFilter)
     _looks: int = 0
@@ -112,8 +112,8 @@ class Driver:
         await self._see_done(world)
         plan = await self._write_down(world)
         await self._tell(world, plan)
-        if not plan.now and self.duties is not None:
-            self.duties.begin(self.plane, world)
+        if not plan.now and self.background_tasks is not None:
+            self.background_tasks.begin(self.plane, world)
         if self._is_over(plan):
             return plan, None
         return None, await self._act(plan, world) if plan.now else None
@@ -188,7 +188,7 @@ class Driver:
             return
         asked = tuple(f"{step.words} needs a manual change" for step in self._asked)
         late = self.monotonic() - self._worded > _WORDS_APART
-        async with self.plane.writing:  # so that no condition of a duty is overwritten with an older one
+        async with self.plane.writing:  # so that no condition of a background task is overwritten with an older one
             resource = self.plane.resource
             before, generation = resource.status.conditions, resource.metadata.generation
             now = self.plane.clock()
@@ -218,8 +218,8 @@ class Driver:
 
     async def _act(self, plan: Plan, world: World) -> bool:
         """Take all steps of the plan at once. Returns whether all succeeded and need no pause."""
-        if self.duties is not None:
-            await self.duties.give_way()
+        if self.background_tasks is not None:
+            await self.background_tasks.give_way()
         self.acted += 1
         world = world.with_memory(self.plane.memory)
         self._aside.looked(plan, self.monotonic())

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.api.site import Isolation, Site
-from quarterdeck.engine.background.addon_duty import AddonDuty
-from quarterdeck.engine.background.backup import backup_duties
+from quarterdeck.engine.background.addon_task import AddonTask
+from quarterdeck.engine.background.backup import backup_tasks
 from quarterdeck.engine.background.certificates import ApproveNodes, CertificateRenewal
 from quarterdeck.engine.background.disk_watch import WatchMembers
-from quarterdeck.engine.background.duties import Duty, ShortTurn
 from quarterdeck.engine.background.service_addresses import ServiceAddresses
+from quarterdeck.engine.background.tasks import BackgroundTask, ShortTurn
 from quarterdeck.engine.background.upkeep import CompareData, Tidy
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.notices.watchers import Watcher
@@ -25,7 +25,7 @@ from quarterdeck.engine.observation.clock_skew import WatchClocks
 from quarterdeck.engine.reconcile.drive import Engine
 from quarterdeck.engine.reconcile.keeper import Keeper, Log, Steps
 from quarterdeck.engine.workspace.leases import loan_name, manager_lease, next_manager_lease
-from quarterdeck.engine.workspace.places import network_of
+from quarterdeck.engine.workspace.recorded import network_of
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.stores.lease import LeaseGuard, hold_lease
 from quarterdeck.stores.port import Versions
@@ -40,20 +40,22 @@ _WAKING = 30.0
 _WATCHED = (ControlPlane, Site, Operation)
 
 
-def duties_of(engine: Engine) -> tuple[Duty, ...]:
-    """The duties of a plane, in their order: those that use the observation come first, while it is new. Each keeper
-    has its own.
+def background_tasks_of(engine: Engine) -> tuple[BackgroundTask, ...]:
+    """The background tasks of a plane, in their order: those that use the observation come first, while it is new. Each
+    keeper has its own.
     """
     return (
         ShortTurn(name="addresses of the Service kubernetes", turn=ServiceAddresses().turn),
         ShortTurn(name="tidying etcd's databases", turn=Tidy().turn),
         ShortTurn(name="the disks and links of etcd", turn=WatchMembers().turn),
         ShortTurn(name="the clocks of machines", turn=WatchClocks().turn),
-        ShortTurn(name="add-ons", turn=AddonDuty().turn),
+        ShortTurn(name="add-ons", turn=AddonTask().turn),
         ShortTurn(name="certificates of nodes", turn=ApproveNodes().turn),
         ShortTurn(name="comparing the data of etcd's members", turn=CompareData().turn),
-        ShortTurn(name="renewing certificates", turn=CertificateRenewal(home=engine.home, asker=engine.asker).turn),
-        *backup_duties(engine.home),
+        ShortTurn(
+            name="renewing certificates", turn=CertificateRenewal(home=engine.home, requester=engine.requester).turn
+        ),
+        *backup_tasks(engine.home),
     )
 
 
@@ -61,7 +63,7 @@ def duties_of(engine: Engine) -> tuple[Duty, ...]:
 class PlaneManager:
     """Manages the planes on ``network``. Of two managers on one store, the second stands by. ``alive`` is called every
     few seconds while it runs, and ``elsewhere`` for planes on other networks. ``watchers`` are notified about a plane
-    of that name, and ``duties`` are additional duties for it.
+    of that name, and ``background_tasks`` are additional background tasks for it.
     """
 
     engine: Engine
@@ -70,7 +72,7 @@ class PlaneManager:
     alive: Callable[[], None] = lambda: None
     elsewhere: Callable[[Isolation], None] = lambda _: None
     watchers: Callable[[str], tuple[Watcher, ...]] = lambda _: ()
-    duties: Callable[[str], tuple[Duty, ...]] = lambda _: ()
+    background_tasks: Callable[[str], tuple[BackgroundTask, ...]] = lambda _: ()
     clock: Callable[[], float] = time.monotonic
     _keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = field(default_factory=dict)
     #: Planes on other networks, with the version at which that was observed.
@@ -88,7 +90,7 @@ class PlaneManager:
     async def _serve(self) -> None:
         name, store = manager_lease(self.network), self.engine.home.store
         await self._stand_by(name)
-        async with hold_lease(store, name, self.engine.asker.who, clocks=self.engine.clocks) as guard:
+        async with hold_lease(store, name, self.engine.requester.name, clocks=self.engine.clocks) as guard:
             self.log.info("serving", network=str(self.network))
             try:
                 await self._watch(guard)
@@ -107,7 +109,7 @@ class PlaneManager:
                     await first.check()
                 else:
                     next_one = hold_lease(
-                        store, next_manager_lease(self.network), self.engine.asker.who, clocks=self.engine.clocks
+                        store, next_manager_lease(self.network), self.engine.requester.name, clocks=self.engine.clocks
                     )
                     with contextlib.suppress(Conflict):
                         first = await stack.enter_async_context(next_one)
@@ -188,7 +190,7 @@ class PlaneManager:
             plane=name,
             engine=engine,
             log=self.log,
-            duties=(*duties_of(engine), *self.duties(name)),
+            background_tasks=(*background_tasks_of(engine), *self.background_tasks(name)),
             clock=self.clock,
         )
         self._keepers[name] = keeper, asyncio.create_task(keeper.run(), name=f"keeper of {name}")

@@ -22,7 +22,7 @@ _MOST_WORDS = 300
 @dataclass(slots=True)
 class _Failed:
     error: str
-    told: str
+    message: str
     times: int
     until: float
 
@@ -35,7 +35,7 @@ class StepBackoff:
 
     def now(self, at: float) -> tuple[Failing, ...]:
         """The steps that are in backoff."""
-        return tuple(Failing(step=step, told=each.told) for step, each in self._failed.items() if each.until > at)
+        return tuple(Failing(step=step, error=each.message) for step, each in self._failed.items() if each.until > at)
 
     def knows(self, step: Step) -> bool:
         """Whether its last attempt failed."""

@@ -15,7 +15,7 @@ from quarterdeck.backup.chain import ChainStore
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.sealing import Identities, Recipients
-from quarterdeck.drivers.stores import open_backup_store
+from quarterdeck.drivers.backup_stores import open_backup_store
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.errors import InvalidInput, PreconditionFailed
 from quarterdeck.files import file_errors, write_temporary

@@ -13,17 +13,17 @@ from quarterdeck import clocks
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.events import EventReason
-from quarterdeck.api.site import AddressSpace, Isolation, default_sites
+from quarterdeck.api.site import AddressSpace, Isolation
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components.credentials import SharedSecrets
 from quarterdeck.components.template import Revisions
+from quarterdeck.drivers.clients import open_etcd, open_http, open_kube
 from quarterdeck.drivers.endpoints import BalancerPlacement, Hub, open_balancer, open_dns, open_external, open_promoted
 from quarterdeck.drivers.sites import OpenSites
-from quarterdeck.drivers.stores import open_etcd, open_http, open_kube, open_store
 from quarterdeck.endpoint.door_guests import guests_file, remove_guest
 from quarterdeck.endpoint.port import Dns, LoadBalancer, UnusableDns
 from quarterdeck.engine.workspace.belongings import drop, secrets_of
-from quarterdeck.engine.workspace.home_folder import make_folder
+from quarterdeck.engine.workspace.home_store import open_home_store
 from quarterdeck.engine.workspace.places import machines_of, space_of, with_former
 from quarterdeck.engine.workspace.revisions import known
 from quarterdeck.engine.workspace.settings import balancer_status_port, endpoint_port, front_site
@@ -60,12 +60,8 @@ class Home:
         Raises Corrupt for a damaged store or one of a newer version, Unavailable when it cannot be written,
         PreconditionFailed when another user may write to it, or it is sealed by another key.
         """
-        make_folder(folder)
-        home = cls(folder=folder, store=open_store(folder, key=key), progress=progress or SilentProgress())
-        if not await home.store.list(SiteResource):
-            for site in default_sites():
-                await home.store.create(site)
-        return home
+        store = await open_home_store(folder, key)
+        return cls(folder=folder, store=store, progress=progress or SilentProgress())
 
     async def close(self) -> None:
         """Close all connections; units keep running."""

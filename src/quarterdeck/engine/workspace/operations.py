@@ -22,19 +22,19 @@ from quarterdeck.api.operation import (
 from quarterdeck.api.plane.memory import MemoryStatus
 from quarterdeck.components.ports import LAST_PLANE
 from quarterdeck.engine.notices.conditions import unseen
-from quarterdeck.engine.workspace import addons, belongings, revisions
+from quarterdeck.engine.workspace import addons, belongings, recorded, revisions
 from quarterdeck.engine.workspace.belongings import make_room
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import Conflict, Corrupt, Gone, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Corrupt, NotFound, PreconditionFailed
 from quarterdeck.stores.lease import hold_lease
 from quarterdeck.stores.port import Event, EventType, Store, amend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asker:
+class Requester:
     """The requester of an operation, and its clock: ``now`` returns an aware datetime."""
 
-    who: str
+    name: str
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
@@ -121,7 +121,7 @@ async def require_new(store: Store, name: str) -> None:
 
 
 async def create(
-    home: Home, plane: ControlPlane, asker: Asker, contents: tuple[Content, ...] | None = None
+    home: Home, plane: ControlPlane, requester: Requester, contents: tuple[Content, ...] | None = None
 ) -> Operation:
     """Store a new plane, with its own ports; ``contents``: its add-ons, if they were read already. Raises Conflict if a
     plane has that name, and errors of reading the add-ons.
@@ -129,7 +129,7 @@ async def create(
     name = plane.metadata.name
     contents = await addons.read(plane) if contents is None else contents
     # Two that are created at once must not get the same ports.
-    async with hold_lease(home.store, "port-numbers", asker.who, wait=30.0):
+    async with hold_lease(home.store, "port-numbers", requester.name, wait=30.0):
         await require_new(home.store, name)
         number = await free_number(home.store, name)
         await make_room(home.store, name)
@@ -137,12 +137,12 @@ async def create(
         metadata = Metadata(
             name=name, labels=given.labels, annotations=given.annotations, finalizers=(PLANE_FINALIZER,)
         )
-        conditions = unseen(asker.now().timestamp())
+        conditions = unseen(requester.now().timestamp())
         status = ControlPlaneStatus(port_offset=number, conditions=conditions, memory=MemoryStatus(proven=False))
         stored = await home.store.create(plane.model_copy(update={"metadata": metadata, "status": status}))
     stored = await revisions.established(home.store, stored)
     stored = await addons.established(home.store, stored, contents)
-    return await _record(home.store, stored, OperationType.CREATE, asker, to=goal_of(stored))
+    return await _record(home.store, stored, OperationType.CREATE, requester, to=goal_of(stored))
 
 
 async def free_number(store: Store, name: str) -> int:
@@ -155,7 +155,11 @@ async def free_number(store: Store, name: str) -> int:
 
 
 async def change(
-    home: Home, plane: ControlPlane, kind: OperationType, asker: Asker, contents: tuple[Content, ...] | None = None
+    home: Home,
+    plane: ControlPlane,
+    kind: OperationType,
+    requester: Requester,
+    contents: tuple[Content, ...] | None = None,
 ) -> Operation:
     """Store a changed spec, and end the operation in progress: the new one continues from there. The new revision keeps
     the file contents of the revision that ``plane`` names (see ``revisions.wanted``), and so do its add-ons, unless
@@ -164,7 +168,7 @@ async def change(
     Raises Conflict if the plane was changed since it was read, InvalidInput for unreadable files, and what
     ``require_changeable`` does.
     """
-    before = await existing(home.store, plane.metadata.name)
+    before = await recorded.existing(home.store, plane.metadata.name)
     require_known(before)
     if before.metadata.deletion_timestamp is not None:
         raise Conflict(f"changing plane {plane.metadata.name}", "it is being deleted", "wait until it is deleted")
@@ -191,8 +195,8 @@ async def change(
         return named.model_copy(update={"spec": plane.spec})
 
     stored = await amend(home.store, ControlPlane, plane.metadata.name, respecified)
-    await supersede(home.store, plane.metadata.name, asker)
-    return await _record(home.store, stored, kind, asker, came_from=goal_of(before), to=goal_of(stored))
+    await supersede(home.store, plane.metadata.name, requester)
+    return await _record(home.store, stored, kind, requester, came_from=goal_of(before), to=goal_of(stored))
 
 
 def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> ControlPlane:
@@ -201,19 +205,19 @@ def moved(plane: ControlPlane, placement: Placement, replicas: int | None) -> Co
     return plane.with_spec(**changes)
 
 
-async def delete(home: Home, name: str, asker: Asker) -> Operation:
+async def delete(home: Home, name: str, requester: Requester) -> Operation:
     """Mark a plane for deletion; the loop deletes it. Raises Conflict while it moves."""
     await require_deletable(home.store, name)
     await home.store.delete(ControlPlane, name)
-    plane = await existing(home.store, name)
-    await supersede(home.store, name, asker)
-    return await _record(home.store, plane, OperationType.DELETE, asker)
+    plane = await recorded.existing(home.store, name)
+    await supersede(home.store, name, requester)
+    return await _record(home.store, plane, OperationType.DELETE, requester)
 
 
 async def require_deletable(store: Store, name: str) -> ControlPlane:
     """The plane; raises Gone, and Conflict while it moves."""
-    plane = await existing(store, name)
-    running = await current(store, name)
+    plane = await recorded.existing(store, name)
+    running = await recorded.current(store, name)
     if running is not None and moves(running):
         raise busy(f"deleting plane {name}", running, "then delete")
     return plane
@@ -232,7 +236,7 @@ def require_known(plane: ControlPlane) -> None:
 
 async def require_changeable(store: Store, plane: ControlPlane) -> None:
     """Raise Conflict while the plane moves: source and target of a move must not change."""
-    running = await current(store, plane.name)
+    running = await recorded.current(store, plane.name)
     if running is not None and moves(running):
         raise busy(f"changing plane {plane.name}", running, "then try again")
 
@@ -259,84 +263,57 @@ def busy(doing: str, running: Operation, then: str) -> Conflict:
     )
 
 
-async def existing(store: Store, name: str) -> ControlPlane:
-    """A plane; raises Gone that names the existing planes."""
-    try:
-        return await store.get(ControlPlane, name)
-    except NotFound:
-        known = ", ".join(each.metadata.name for each in await store.list(ControlPlane))
-        there = f"planes: {known}" if known else "there are no planes"
-        raise Gone("", f'plane "{name}" not found ({there})') from None
-
-
-async def operations_of(store: Store, plane: str) -> tuple[Operation, ...]:
-    """All operations of a plane, the oldest first."""
-    found = [each for each in await store.list(Operation) if each.spec.plane == plane]
-    return tuple(
-        sorted(found, key=lambda each: (each.spec.number, str(each.metadata.creation_timestamp), each.metadata.name))
-    )
-
-
-async def current(store: Store, plane: str) -> Operation | None:
-    """The operation in progress, if there is one: the last one, whose goal is that of the spec, unless it was reached.
-
-    A failed one, or one whose driver died, is in progress as well: the next driver continues it.
-    """
-    last = (await operations_of(store, plane))[-1:]
-    return next((each for each in last if not each.status.phase.over), None)
-
-
-async def supersede(store: Store, plane: str, asker: Asker) -> None:
+async def supersede(store: Store, plane: str, requester: Requester) -> None:
     """End the operations in progress: they are superseded."""
-    for operation in await operations_of(store, plane):
+    for operation in await recorded.operations_of(store, plane):
         if not operation.status.phase.over:
-            await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", asker)
+            await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", requester)
 
 
-async def begin(store: Store, operation: Operation, asker: Asker) -> Operation:
+async def begin(store: Store, operation: Operation, requester: Requester) -> Operation:
     """Mark it as running, also after a failure, unless it is over already."""
     changes = {"phase": OperationPhase.RUNNING, "message": "", "finished_at": None, "error": ""}
-    begun = await _advance(store, operation, changes, asker)
+    begun = await _advance(store, operation, changes, requester)
     if not begun.status.phase.over:
-        await _tell(store, begun, asker, f"driven by {asker.who}")
+        await _tell(store, begun, requester, f"driven by {requester.name}")
     return begun
 
 
 async def finish(
-    store: Store, operation: Operation, phase: OperationPhase, message: str, asker: Asker, *, error: str = ""
+    store: Store, operation: Operation, phase: OperationPhase, message: str, requester: Requester, *, error: str = ""
 ) -> Operation:
     """Mark it as over, unless it is already: another process may have superseded it."""
-    changes = {"phase": phase, "message": message, "finished_at": asker.now(), "error": error}
-    finished = await _advance(store, operation, changes, asker)
-    await _tell(store, finished, asker, finished.status.message)
+    changes = {"phase": phase, "message": message, "finished_at": requester.now(), "error": error}
+    finished = await _advance(store, operation, changes, requester)
+    await _tell(store, finished, requester, finished.status.message)
     return finished
 
 
 async def succeed(
-    store: Store, operation: Operation, plane: ControlPlane, leftovers: tuple[str, ...], asker: Asker
+    store: Store, operation: Operation, plane: ControlPlane, leftovers: tuple[str, ...], requester: Requester
 ) -> Operation:
     """Mark it as over, now that ``plane`` is up to date. An operation with another goal than the plane was superseded
     by a process that died before it could record that.
     """
     if operation.spec.to is not None and not reached(operation.spec.to, plane):
-        return await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", asker)
-    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("up to date", *leftovers)), asker)
+        return await finish(store, operation, OperationPhase.ABORTED, "superseded by another operation", requester)
+    return await finish(store, operation, OperationPhase.SUCCEEDED, "; ".join(("up to date", *leftovers)), requester)
 
 
-async def deleted(store: Store, name: str, asker: Asker) -> bool:
+async def deleted(store: Store, name: str, requester: Requester) -> bool:
     """Whether a plane that does not exist was being deleted; its operation is marked as over."""
-    operation = await current(store, name)
+    operation = await recorded.current(store, name)
     if operation is None or operation.spec.type is not OperationType.DELETE:
         return False
-    await finish(store, operation, OperationPhase.SUCCEEDED, "deleted", asker)
+    await finish(store, operation, OperationPhase.SUCCEEDED, "deleted", requester)
     return True
 
 
-async def _tell(store: Store, operation: Operation, asker: Asker, message: str) -> None:
+async def _tell(store: Store, operation: Operation, requester: Requester, message: str) -> None:
     """An event of the operation's phase, such as MigrateSucceeded."""
     spec, phase = operation.spec, operation.status.phase
     kind = EventType.WARNING if phase is OperationPhase.FAILED else EventType.NORMAL
-    now = asker.now().timestamp()
+    now = requester.now().timestamp()
     event = Event(
         plane=spec.plane,
         type=kind,
@@ -348,11 +325,13 @@ async def _tell(store: Store, operation: Operation, asker: Asker, message: str) 
     await store.record(event)
 
 
-async def _advance(store: Store, operation: Operation, changes: Mapping[str, object], asker: Asker) -> Operation:
+async def _advance(
+    store: Store, operation: Operation, changes: Mapping[str, object], requester: Requester
+) -> Operation:
     def advanced(seen: Operation) -> Operation:
         if seen.status.phase.over:
             return seen
-        started = seen.status.started_at or asker.now()
+        started = seen.status.started_at or requester.now()
         return seen.model_copy(update={"status": seen.status.model_copy(update={"started_at": started, **changes})})
 
     return await amend(store, Operation, operation.metadata.name, advanced)
@@ -362,20 +341,20 @@ async def _record(
     store: Store,
     plane: ControlPlane,
     kind: OperationType,
-    asker: Asker,
+    requester: Requester,
     *,
     came_from: Goal | None = None,
     to: Goal | None = None,
 ) -> Operation:
     name = f"{plane.metadata.name}-{kind.value.lower()}-{uuid.uuid4().hex[:6]}"
-    last = (await operations_of(store, plane.metadata.name))[-1:]
+    last = (await recorded.operations_of(store, plane.metadata.name))[-1:]
     spec = OperationSpec(
         plane=plane.metadata.name,
         number=1 + max((each.spec.number for each in last), default=0),
         type=kind,
         from_=came_from,
         to=to,
-        requested_by=asker.who,
+        requested_by=requester.name,
     )
     return await store.create(
         Operation(metadata=Metadata(name=name), spec=spec, status=OperationStatus(phase=OperationPhase.PENDING))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from quarterdeck.api.base import Metadata
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.memory import ReplicaStatus, memory_from_status
-from quarterdeck.api.site import AddressSpace, Isolation, LocalSpec
+from quarterdeck.api.site import AddressSpace, LocalSpec
 from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.api.storage import StorageClass
 from quarterdeck.engine.workspace.site_use import sites_of
@@ -37,14 +37,6 @@ async def site_as_known(store: Store, plane: ControlPlane) -> SiteResource:
             storage_classes=tuple(StorageClass(name=each) for each in classes),
         )
         return SiteResource(metadata=Metadata(name=name), spec=spec)
-
-
-async def network_of(store: Store, plane: ControlPlane) -> Isolation:
-    """The kind of network of a plane. A plane whose site is gone is managed from the host's own."""
-    try:
-        return (await store.get(SiteResource, plane.spec.placement.site)).spec.network
-    except NotFound:
-        return Isolation.LOOPBACK
 
 
 def space_of(plane: ControlPlane, sites: Iterable[SiteResource]) -> AddressSpace:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.backup.build import build
-from quarterdeck.backup.chain import Chain, Moment
+from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.making import remove_left
 from quarterdeck.backup.proof import Proof, hashes_of, prove
 from quarterdeck.backup.revival import revive
@@ -57,7 +57,9 @@ async def restored_database(
     return RestoredDatabase(target, proof)
 
 
-async def proven(backups: OpenBackups, chain: Chain, moment: Moment, target: Path, programs: EtcdPrograms) -> Proof:
+async def proven(
+    backups: OpenBackups, chain: Chain, moment: BackupMoment, target: Path, programs: EtcdPrograms
+) -> Proof:
     """Build a database of a moment at ``target``, and prove it with a real etcd."""
     await build(backups.store, moment, backups.keys.identities, target)
     return await prove(target, moment.revision, hashes_of(chain, moment), programs)

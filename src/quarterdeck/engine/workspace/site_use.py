@@ -8,7 +8,7 @@ from dataclasses import replace
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.hosts import Edge, login_text
 from quarterdeck.api.plane.endpoint import EndpointMode
-from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SiteSpec, SshSpec, told
+from quarterdeck.api.site import AddressSpace, LocalSpec, Site, SiteSpec, SshSpec, cordon_text
 from quarterdeck.api.storage import AnyStorageClass, HostStorageClass
 from quarterdeck.errors import Conflict
 from quarterdeck.model.units import MachineRole
@@ -233,8 +233,8 @@ async def of_plane(store: Store, plane: ControlPlane) -> tuple[str, ...]:
     """The cordons of a plane, and of the sites that it uses, in words: by whom, and since when."""
     sites = await declared(store)
     machines = (
-        f"{f'machine {each.machine}' if each.machine else f'all machines of site {name}'}: {told(each)}"
+        f"{f'machine {each.machine}' if each.machine else f'all machines of site {name}'}: {cordon_text(each)}"
         for name in sorted(sites_of(plane) & sites.keys())
         for each in sites[name].cordons
     )
-    return (*(f"replica {each.replica}: {told(each)}" for each in plane.spec.cordoned_replicas), *machines)
+    return (*(f"replica {each.replica}: {cordon_text(each)}" for each in plane.spec.cordoned_replicas), *machines)

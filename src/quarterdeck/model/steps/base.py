@@ -99,10 +99,10 @@ class OfCluster(Step):
     @override
     def words(self) -> str:
         """The action of the step, with the cluster."""
-        return self.told if self.cluster is Cluster.MAIN else f"{self.told} of {CALLED[self.cluster]}"
+        return self.description if self.cluster is Cluster.MAIN else f"{self.description} of {CALLED[self.cluster]}"
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The action of the step, without the cluster."""
         raise NotImplementedError(f"{type(self).__name__} has no words")
 

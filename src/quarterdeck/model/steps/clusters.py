@@ -27,7 +27,7 @@ class DecideBootstrap(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"found the cluster with {', '.join(self.replicas)}"
 
     @override
@@ -45,7 +45,7 @@ class NoteCreated(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return "note that the cluster exists"
 
     @override
@@ -64,7 +64,7 @@ class NoteCluster(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"note that etcd is at revision {self.revision:,}"
 
     @override
@@ -91,7 +91,7 @@ class NoteMembers(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"note members {', '.join(self.listed or self.started or dict(self.ids))}"
 
     @override

@@ -51,7 +51,7 @@ class NoteAiling(Note):
 
     @override
     def remembered(self, memory: Memory, now: float) -> Memory:
-        return replace(memory, ailing=since(memory.ailing, self.units, now))
+        return replace(memory, unhealthy=since(memory.unhealthy, self.units, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ class AddLearner(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"add learner {self.replica}"
 
 
@@ -53,7 +53,7 @@ class Promote(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"promote {self.replica}"
 
 
@@ -67,7 +67,7 @@ class TransferLeadership(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"transfer leadership to {self.to}"
 
 
@@ -81,7 +81,7 @@ class ReaddressMember(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"update the peer URL of member {self.replica}"
 
 
@@ -96,7 +96,7 @@ class RemoveMember(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"remove member {self.replica}"
 
 
@@ -110,8 +110,8 @@ class Swap(_MembershipChange):
 
     @property
     @override
-    def told(self) -> str:
-        return f"swap: {', '.join(change.told for change in self.changes)}"
+    def description(self) -> str:
+        return f"swap: {', '.join(change.description for change in self.changes)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class NoteFull(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return (
             f"note that there is no room at revision {self.revision:,}" if self.revision else "note that there is room"
         )
@@ -142,7 +142,7 @@ class NoteDiffering(OfCluster, Note):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"note that the data of {', '.join(self.replicas)} differs"
 
     @override
@@ -171,7 +171,7 @@ class Compact(_OfRoom):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"compact history before revision {self.revision:,}"
 
     @override
@@ -188,7 +188,7 @@ class Defragment(_OfRoom):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return f"defragment {self.replica}"
 
     @override
@@ -207,7 +207,7 @@ class Disarm(_OfRoom):
 
     @property
     @override
-    def told(self) -> str:
+    def description(self) -> str:
         return "disarm the alarm NOSPACE"
 
     @override

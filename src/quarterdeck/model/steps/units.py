@@ -91,7 +91,7 @@ class ReviveUnit(OfUnit):
         kept = tuple((each, when) for each, when in memory.revived if each != unit and now - when < self.window)
         return replace(
             memory,
-            ailing=tuple((each, now if each == unit else when) for each, when in memory.ailing),
+            unhealthy=tuple((each, now if each == unit else when) for each, when in memory.unhealthy),
             revived=(*kept, (unit, now)),
             healed=(*memory.healed_within(self.window, now), ("", now)),
         )

@@ -40,7 +40,6 @@ from quarterdeck.planner.rules.placement import place
 from quarterdeck.planner.rules.rollout import unit
 from quarterdeck.planner.rules.volume_moves import attached
 from quarterdeck.planner.unhealthy_programs import (
-    ailing,
     cannot_start,
     is_calm,
     is_idle,
@@ -52,6 +51,7 @@ from quarterdeck.planner.unhealthy_programs import (
     not_alone,
     runs_well_elsewhere,
     time_for,
+    unhealthy,
 )
 from quarterdeck.planner.view import View, view
 
@@ -66,7 +66,7 @@ def heal(view: View) -> RuleOutcome:
     """
     if flaps := _flapping(view):
         return RuleOutcome(flaps)
-    notes = (*_pardons(view), *_noted(view), *_noted_ailing(view))
+    notes = (*_pardons(view), *_noted(view), *_noted_unhealthy(view))
     if notes:
         return RuleOutcome(notes)
     waiting: list[Wait] = []
@@ -92,7 +92,7 @@ def heal(view: View) -> RuleOutcome:
 def _awaited(view: View) -> tuple[Wait, ...]:
     """The lagging members that still have time. (Other rules wait for all other unhealthy programs.)"""
     late = _unwell(view)
-    early = (each for each in _ailing(view) if each not in late) if view.world.memory.ailing else ()
+    early = (each for each in _unhealthy(view) if each not in late) if view.world.memory.unhealthy else ()
     return tuple(
         next_steps.program(view.world, record, component, "to catch up")
         for record, component in early
@@ -181,21 +181,21 @@ def _noted(view: View) -> tuple[Step, ...]:
     return (NoteDown(site="", why="a replica that stays dead is replaced", replicas=tuple(sorted(dead))),)
 
 
-def _ailing(view: View) -> tuple[tuple[Replica, Component], ...]:
+def _unhealthy(view: View) -> tuple[tuple[Replica, Component], ...]:
     """The unhealthy programs, where healing is on."""
-    return ailing(view) if view.world.settings.healing.budget else ()
+    return unhealthy(view) if view.world.settings.healing.budget else ()
 
 
-def _noted_ailing(view: View) -> tuple[Step, ...]:
-    units = tuple(sorted(unit(component, record) for record, component in _ailing(view)))
-    if units == tuple(sorted(name for name, _ in view.world.memory.ailing)):
+def _noted_unhealthy(view: View) -> tuple[Step, ...]:
+    units = tuple(sorted(unit(component, record) for record, component in _unhealthy(view)))
+    if units == tuple(sorted(name for name, _ in view.world.memory.unhealthy)):
         return ()
     return (NoteAiling(site="", why="a program that stays unhealthy is restarted", units=units),)
 
 
 def _unwell(view: View) -> list[tuple[Replica, Component]]:
     """The programs that have been unhealthy for long enough, the longest first; not those that may be starting."""
-    world, since = view.world, dict(view.world.memory.ailing)
+    world, since = view.world, dict(view.world.memory.unhealthy)
     if not since:
         return []
 
@@ -205,7 +205,7 @@ def _unwell(view: View) -> list[tuple[Replica, Component]]:
         waited = world.now - since[unit(component, record)]
         return waited >= time_for(view, record, component) and not may_be_starting(view, record, component)
 
-    found = [each for each in _ailing(view) if is_late(*each)]
+    found = [each for each in _unhealthy(view) if is_late(*each)]
     return sorted(found, key=lambda each: since[unit(each[1], each[0])])
 
 
@@ -241,7 +241,7 @@ def _tried(view: View, component: Component) -> set[str]:
     etcd: everything else works without it.
     """
     memory = view.world.memory
-    tried = {name for name, _ in memory.ailing}.intersection(name for name, _ in memory.revived)
+    tried = {name for name, _ in memory.unhealthy}.intersection(name for name, _ in memory.revived)
     if component == Component.ETCD:
         return tried & {unit(component, each) for each in view.wanted}
     return tried - {unit(Component.EVENTS_ETCD, each) for each in memory.replicas}
@@ -252,8 +252,8 @@ def _cure(view: View, record: Replica, component: Component) -> tuple[Step, str]
     world, window = view.world, view.world.settings.healing.window
     name = unit(component, record)
     # A replica works without the events' etcd, except for events.
-    many = len({each.name for each, what in ailing(view) if what != Component.EVENTS_ETCD})
-    patient = world.now - dict(world.memory.ailing)[name] >= world.settings.healing.later
+    many = len({each.name for each, what in unhealthy(view) if what != Component.EVENTS_ETCD})
+    patient = world.now - dict(world.memory.unhealthy)[name] >= world.settings.healing.later
     held = not_alone(view, record, component) or _spent(view)
     if others := _tried(view, component) - {name}:
         held = f"{min(others)}, which was restarted, must be healthy first"

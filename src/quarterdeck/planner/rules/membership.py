@@ -116,7 +116,9 @@ def join(view: View) -> RuleOutcome:
     if absent:
         sick = [voter for voter in view.membership.voters if voter.health is not Health.HEALTHY]
         if sick:
-            names = (each.told if each.replica else f"{each.told} of {CALLED[view.cluster]}" for each in sick)
+            names = (
+                each.description if each.replica else f"{each.description} of {CALLED[view.cluster]}" for each in sick
+            )
             what = f"member {', '.join(names)} to be healthy before learners are added"
             return RuleOutcome(waiting=(_of_member(view, sick[0].key, what),))
         steps = tuple(_add(view, record) for record in absent if view.reachable(record))
@@ -179,7 +181,7 @@ def _start_learners(view: View) -> RuleOutcome:
             if waiting:
                 break
             steps.append(_start(view, record, "a learner joins and copies the data"))
-            if aside.told(steps[-1]) is None:
+            if aside.error_of(steps[-1]) is None:
                 break
         elif not view.fact(record).peer_up:
             waiting.append(next_steps.program(view.world, record, view.etcd, "to answer its peers"))
@@ -263,7 +265,7 @@ def hand_over(view: View, to: Iterable[Replica], why: str) -> TransferLeadership
         for each in to
         if view.has_the_data(each) and (member := view.member(each)) is not None
     ]
-    return min(steps, key=lambda step: aside.told(step) is not None, default=None)
+    return min(steps, key=lambda step: aside.error_of(step) is not None, default=None)
 
 
 def swap(view: View) -> RuleOutcome:

@@ -150,7 +150,7 @@ def dismiss(view: View) -> RuleOutcome:
 def _is_well(view: View, record: Replica, component: Component) -> bool:
     """Whether a controller runs: one that exits when it reads its flags also runs for a moment, and reports nothing."""
     fact = view.fact(record)
-    well = fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.restless
+    well = fact.unit(component) is UnitState.RUNNING and component not in fact.silent | fact.crash_looping
     return well and fact.complaint(component) is None
 
 

@@ -101,10 +101,10 @@ def _unspared(view: View, record: Replica) -> tuple[Wait, ...]:
     stops = view.world.stops(view.change(record))
     stopping = {each: view.world.of(each) for each in Cluster if MEMBER[each] in stops}
     return tuple(
-        told
+        stray
         for cluster, world in stopping.items()
         if not can_spare(world, record)
-        for told in stray_voters(world, cluster)
+        for stray in stray_voters(world, cluster)
     )
 
 

@@ -131,7 +131,7 @@ def defragmented(view: View, member: MemberFact, why: str) -> Defragment:
 def _of(view: View, member: MemberFact, to: str) -> Wait:
     """A wait for a member of the cluster."""
     record = next(each for each in view.world.memory.replicas if each.name == member.replica)
-    return next_steps.member(view.world, record, view.etcd, f"member {member.told} {to}")
+    return next_steps.member(view.world, record, view.etcd, f"member {member.description} {to}")
 
 
 def _is_well(view: View, member: MemberFact) -> bool:

@@ -79,7 +79,7 @@ def readdress(view: View) -> RuleOutcome:
     return RuleOutcome(
         waiting=tuple(
             Wait(
-                f"the peer URL of {record.name}, which member {other.told} has",
+                f"the peer URL of {record.name}, which member {other.description} has",
                 f"remove that member with {view.world.command('etcd remove-member', f'{other.id:x}')}",
             )
             for record, member in moved
@@ -114,7 +114,7 @@ def attached(view: View, record: Replica, why: str, taken: frozenset[str] = froz
     if machine is None:
         return None
     step = _attach(world, record, machine.name, why)
-    return step if BlockedClaims(world.failing).told(step) is None else None
+    return step if BlockedClaims(world.failing).error_of(step) is None else None
 
 
 def reattach_quorum(view: View) -> RuleOutcome:

@@ -1,8 +1,8 @@
 """A small world in which steps have their effects, for dry runs and for the model checker of the tests.
 
-From what is true (``Truth``) an observation is derived, and time passes in ticks. Membership changes obey etcd's
-rules; apiservers need healthy voters of their own; supervisors restart what crashed. What each kind of step does there
-is in the module of its family.
+An observation is derived from the state of this world (``Truth``), and time passes in ticks. Membership changes obey
+etcd's rules; apiservers need healthy voters of their own; supervisors restart crashed programs. The effects of each
+kind of step are in the module of its family.
 """
 
 from __future__ import annotations

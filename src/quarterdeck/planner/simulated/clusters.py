@@ -1,4 +1,4 @@
-"""The simulated cluster for events goes, and the main one begins anew."""
+"""Effects on a whole simulated cluster: that of events is removed, and the main one starts a new epoch."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from quarterdeck.planner.simulated.truth import Truth
 
 
 def forgotten(truth: Truth, _: ForgetCluster) -> Truth:
-    """Nobody asks its members any more."""
+    """The members of the cluster are not queried from then on."""
     nobody = tuple((name, replace(each, events=None)) for name, each in truth.replicas)
     return replace(truth, replicas=nobody, events_leader=None, events_full=False)
 
 
 def released(truth: Truth, step: ReleaseMember) -> Truth:
-    """Nothing is left of a member but what etcd lists. Raises RefusedError."""
+    """Delete a member's data; etcd still lists the member. Raises RefusedError."""
     must_answer(truth, step.replica)
     kept = replace(truth.replica(step.replica), events_data=False)
     return truth.with_replica(step.replica, kept)
 
 
 def begun(truth: Truth, step: BeginEpoch) -> Truth:
-    """No member and no leader is known of the new epoch yet."""
+    """Begin an epoch, of which no member and no leader is known yet."""
     if truth.memory.epoch == step.epoch:
         return truth
     nobody = tuple((name, replace(each, member=None, events=None, warm=False)) for name, each in truth.replicas)
@@ -48,7 +48,7 @@ def begun(truth: Truth, step: BeginEpoch) -> Truth:
 
 
 def restored(truth: Truth, step: RestoreMember) -> Truth:
-    """The founder has what the survivor, or the backup, has. Raises RefusedError."""
+    """Restore the data of the survivor, or of the backup, to the founder. Raises RefusedError."""
     must_answer(truth, step.replica)
     if isinstance(step.origin, SurvivorOrigin):
         survivor = truth.replica(step.origin.replica)
@@ -58,13 +58,13 @@ def restored(truth: Truth, step: RestoreMember) -> Truth:
 
 
 def dropped(truth: Truth, step: DeleteKept) -> Truth:
-    """Nothing is left of it. Raises RefusedError."""
+    """Delete the member's data. Raises RefusedError."""
     machine_must_answer(truth, step.machine)
     return truth
 
 
 def withdrawn(truth: Truth, step: WithdrawConsent) -> Truth:
-    """Nobody has said anything of an epoch."""
+    """No member has reported anything of an epoch."""
     return replace(truth, consent=Consent(automatic=truth.consent.automatic))
 
 

@@ -1,4 +1,4 @@
-"""What would happen: the same planner, on a simulated world, until it is done."""
+"""A dry run: the same planner, on a simulated world, until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DryRun:
-    """All steps until done, or until what is waited for would not come by itself."""
+    """All steps until nothing is left to do, or until the plan waits for something that does not happen by itself."""
 
     steps: tuple[Forecast, ...]
     stuck_on: tuple[Wait, ...] = ()

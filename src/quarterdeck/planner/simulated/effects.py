@@ -1,4 +1,4 @@
-"""What a step does to the simulated world, or that it is refused."""
+"""The effects of steps on the simulated world, and its refusals."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from quarterdeck.planner.space import has_no_room, is_cramped
 
 
 def from_world(world: World) -> Truth:
-    """The truth that an observation suggests, for dry runs: what is unknown is taken to be well."""
+    """The truth that an observation suggests, for dry runs: unknown things are assumed to be healthy."""
     running = {record.name: _from_fact(world, record.name) for record in world.memory.replicas}
     running |= _strays(world)
     ids = [member.id for each in world.memberships for member in each.members]
@@ -106,7 +106,7 @@ def _is_full(membership: Membership | None) -> bool:
 
 
 def _fill(space: Space | None) -> Fill:
-    """What is in a member's database; that compacting will be enough is hoped."""
+    """The content of a member's database, on the assumption that compaction frees enough of it."""
     if space is None or not has_no_room(space):
         return Fill.ROOM
     return Fill.HISTORY if is_cramped(space) else Fill.FREE

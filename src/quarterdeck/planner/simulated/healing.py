@@ -1,4 +1,4 @@
-"""Simulated machines are cordoned."""
+"""Effects of healing on simulated machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quarterdeck.planner.simulated.truth import Truth
 
 
 def cordoned(truth: Truth, step: CordonMachine) -> Truth:
-    """The machine is given no new replica."""
+    """Cordon the machine: it gets no new replica."""
     machines = tuple(replace(each, cordoned=True) if each.name == step.machine else each for each in truth.machines)
     return replace(truth, machines=machines)
 

@@ -106,7 +106,7 @@ _SIZES = {Fill.ROOM: (50, 40), Fill.FREE: (95, 95), Fill.HISTORY: (95, 95), Fill
 
 
 def space_of(truth: Truth, name: str) -> Space:
-    """What a member says of its database."""
+    """The state of a member's database, as it reports it."""
     size, in_use = _SIZES[truth.members[name].fill]
     return Space(size=size, in_use=in_use, quota=2 * QUOTA if truth.is_roomy(name) else QUOTA)
 
@@ -139,7 +139,7 @@ def _upkept(truth: Truth, step: Compact | Defragment | Disarm) -> Truth:
 
 
 def raised(truth: AnyTruth) -> AnyTruth:
-    """The truth once something was written: a member without room that takes part raises the alarm."""
+    """The truth after a write: an active member without free space raises the alarm."""
     if truth.full or not any(_lacks_room(truth, name) for name in truth.following):
         return truth
     return replace(truth, full=True)

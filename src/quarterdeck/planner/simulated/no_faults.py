@@ -1,4 +1,4 @@
-"""The faults that a dry run does not have: what tests override to inject them."""
+"""The faults that a dry run does not have; tests override these methods to inject them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NoFaults:
         return frozenset()
 
     def breaks(self, revision: str, component: Component) -> bool:
-        """Whether a program cannot run as a revision has it."""
+        """Whether a program cannot run with the configuration of a revision."""
         return False
 
     def ended(self, replica: SimReplica) -> frozenset[Component]:
@@ -38,7 +38,7 @@ class NoFaults:
         return frozenset()
 
     def quiet(self, replica: SimReplica) -> tuple[Component, ...]:
-        """The programs that run and never say anything new."""
+        """The programs that run and never report anything new."""
         return ()
 
     def hanging_on(self, machine: str) -> frozenset[Component]:
@@ -78,5 +78,5 @@ class NoFaults:
 
     @property
     def record_amiss(self) -> str:
-        """Why the name is to be set once more."""
+        """Why the DNS record must be set again."""
         return ""

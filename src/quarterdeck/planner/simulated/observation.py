@@ -1,4 +1,4 @@
-"""What is seen of a simulated world by a manager that reaches everything which is not mute."""
+"""The observation of a simulated world by a manager that reaches everything which is not mute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATES = {Power.ON: MachineState.UP, Power.OFF: MachineState.DOWN, Power.FROZEN
 
 
 def observe(truth: Truth) -> World:
-    """The observation that a manager makes which reaches everything that is not mute."""
+    """The observation of a manager that reaches everything which is not mute."""
     known = truth.fixed or not truth.is_mute(DNS)
     replicas = tuple(_replica_fact(truth, record) for record in truth.memory.replicas)
     recorded = frozenset(truth.recorded)
@@ -116,7 +116,7 @@ def _membership(truth: Truth) -> Membership | None:
 
 
 def _words(truth: Truth) -> tuple[MemberWord, ...]:
-    """What members say of themselves while no quorum answers: it takes none."""
+    """The members' reports about themselves, which need no quorum."""
     if truth.tells_members:
         return ()
     voters = tuple(
@@ -139,7 +139,7 @@ def _words(truth: Truth) -> tuple[MemberWord, ...]:
 
 
 def _says(truth: Truth, name: str) -> bool:
-    """Whether a member says of itself how it is."""
+    """Whether a member reports its own state."""
     return truth.etcd_answers(name) and name in truth.healthy
 
 
@@ -163,7 +163,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
         ready=record.name in truth.serving if truth.apiserver_answers(record.name) else None,
         has_data=replica.data,
         refused="its data is gone" if Component.ETCD in refused else "",
-        restless=truth.ended(replica),
+        crash_looping=truth.ended(replica),
         quiet=tuple((component, "") for component in truth.quiet(replica)),
         silent=replica.hung & replica.units,
         hung=replica.hung & replica.units,
@@ -181,7 +181,7 @@ def _replica_fact(truth: Truth, record: Replica) -> ReplicaFact:
 
 
 def _loaded(truth: Truth, record: Replica) -> frozenset[str] | None:
-    """The revisions as which an apiserver that answers has its files; nobody asks where none differs in these alone."""
+    """The revisions whose files a responding apiserver has loaded; None: unknown, or no revisions differ in them."""
     if not truth.reloads or record.name not in truth.serving or not truth.apiserver_answers(record.name):
         return None
     has = dict(truth.replica(record.name).shapes).get(Component.APISERVER, "")

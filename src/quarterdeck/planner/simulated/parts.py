@@ -1,4 +1,4 @@
-"""What a simulated world is made of: machines, what is on them for each replica, and members of etcd."""
+"""The parts of a simulated world: machines, the content of each replica on them, and members of etcd."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Power(StrEnum):
 
 
 class Fill(StrEnum):
-    """What is in the database of a simulated member."""
+    """The content of the database of a simulated member."""
 
     ROOM = "room"
     FREE = "free"  # it has no room left, but for what defragmenting gives back
@@ -48,13 +48,13 @@ class SimMember:
 
     @property
     def misplaced(self) -> bool:
-        """Whether the others look for it elsewhere than it is."""
+        """Whether the other members have another peer URL for it than its own."""
         return bool(self.found_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimReplica:
-    """What is on a machine for one replica. ``units`` are wanted to run, each of the revision in ``shapes``;
+    """The content of a machine for one replica. ``units`` should run, each of the revision in ``shapes``;
     ``crashed`` ones are down until the next tick; ``warm`` says that the apiserver has finished starting; ``stuck``:
     revisions whose files it was given, and did not take up; ``hung``: programs that run, and do nothing until they are
     killed; ``slow``: members that run and never catch up, until they are killed;
@@ -76,7 +76,7 @@ class SimReplica:
     events_data: bool = False
 
     def of_events(self) -> SimReplica:
-        """The same, with its member of the events' cluster where that of the main one is."""
+        """The same, with its member of the events' cluster in place of that of the main one."""
         return replace(
             self,
             units=_as_main(self.units),
@@ -148,5 +148,5 @@ def apiserver_of(name: str) -> str:
 
 
 def all_of(site: str) -> str:
-    """All that is at a site."""
+    """Everything at a site."""
     return f"site {site}"

@@ -1,4 +1,4 @@
-"""Simulated replicas come and go, and their volumes go from one machine to another."""
+"""Effects on simulated replicas: they are placed and removed, and their volumes move between machines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def seated(truth: Truth, step: PlaceReplica) -> PlaceReplica:
 
 
 def released(truth: Truth, step: ReleaseReplica) -> Truth:
-    """Nothing is left of a replica. Raises RefusedError."""
+    """Remove a replica with its data. Raises RefusedError."""
     must_answer(truth, step.replica)
     return truth.with_replica(step.replica, None)
 
 
 def free_seat(truth: Truth, machine: str) -> Seat:
-    """The first seat of a machine that nobody has. One port stands for all."""
+    """The first free seat of a machine. One port stands for all."""
     number, taken = 1, {record.seat for record in truth.memory.replicas}
     while (seat := _seat(machine, number)) in taken:
         number += 1
@@ -43,7 +43,7 @@ def reseated(truth: Truth, step: AttachVolumes) -> AttachVolumes:
 
 
 def attached(truth: Truth, step: AttachVolumes) -> Truth:
-    """A replica's data is on another machine, and nothing of it runs any more. Raises RefusedError."""
+    """Move a replica's data to another machine, with all its programs stopped. Raises RefusedError."""
     machine_must_answer(truth, step.machine)
     if truth.memory.replica(step.replica).machine != step.source:
         raise RefusedError(f"the volume of {step.replica} is not on machine {step.source}")
@@ -73,7 +73,7 @@ def _misplaced(member: SimMember | None) -> SimMember | None:
 
 
 def left(truth: Truth, step: LeaveMachine) -> Truth:
-    """Nothing is left there of it. Raises RefusedError."""
+    """Delete its data there. Raises RefusedError."""
     machine_must_answer(truth, step.machine)
     return truth
 

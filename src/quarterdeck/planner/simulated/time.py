@@ -1,4 +1,4 @@
-"""Time passes in a simulated world."""
+"""The passing of time in a simulated world."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GRACE = 2
 
 
 def tick(truth: AnyTruth, seconds: float = 1.0) -> AnyTruth:
-    """Time passes: learners copy, apiservers start, supervisors restart what crashed, silence grows, and then load
-    balancers check what they send to.
+    """One tick passes: learners copy, apiservers start, supervisors restart crashed programs, silence grows, and then
+    load balancers check what they send to.
     """
     apart = truth.memory.events.exists
     truth = found(truth)
@@ -35,7 +35,7 @@ def tick(truth: AnyTruth, seconds: float = 1.0) -> AnyTruth:
 
 
 def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
-    """What a supervisor does. A listed member that never took part may start afresh on an empty folder."""
+    """The work of a supervisor. A listed member that was never active may start on an empty folder."""
     if not truth.up(name):
         return replica  # nor does anything restart what no record names
     record = truth.memory.replica(name)
@@ -48,7 +48,7 @@ def _restarted(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
 
 
 def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None:
-    """A member a tick later."""
+    """A member after one tick."""
     if member is None:
         return None
     follows = name in truth.following
@@ -63,7 +63,7 @@ def _aged(truth: Truth, name: str, member: SimMember | None) -> SimMember | None
 
 
 def _later(truth: Truth, name: str, replica: SimReplica) -> SimReplica:
-    """What is on a replica's machine a tick later. An apiserver starts when every cluster that it needs answers it."""
+    """The content of a replica's machine after one tick. An apiserver starts when all clusters that it needs answer."""
     member, events = _aged(truth, name, replica.member), replica.events
     if events is not None:
         events = _aged(truth.of(Cluster.EVENTS), name, events)

@@ -1,4 +1,4 @@
-"""The simulated load balancers, and the plane's name."""
+"""Effects on the simulated load balancers, and on the plane's DNS record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quarterdeck.planner.simulated.truth import Truth
 
 
 def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
-    """The name leads to another site, to apiservers themselves, or to nothing. Raises RefusedError."""
+    """Point the record to another site, to the apiservers themselves, or to nothing. Raises RefusedError."""
     if truth.fixed:
         raise RefusedError("the endpoint is a fixed address")
     if truth.is_mute(DNS):
@@ -25,7 +25,7 @@ def named(truth: Truth, step: SetRecord | LeadTo | RemoveRecord) -> Truth:
 
 
 def balanced(truth: Truth, step: SetBackends | StopBalancer) -> Truth:
-    """A load balancer sends to others, or goes. Raises RefusedError."""
+    """Give a load balancer other backends, or remove it. Raises RefusedError."""
     backends = frozenset(step.backends) if isinstance(step, SetBackends) else None
     truth, told = truth.with_second_told(step.site, backends)
     if not truth.edge_answers(step.site):

@@ -1,4 +1,4 @@
-"""What is true in a simulated world: machines, members, units, load balancers, and what follows from them."""
+"""The state of a simulated world: machines, members, units, load balancers, and the facts that follow from them."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Truth(NoFaults):
         return self.front is not None and not self.promoted
 
     def of(self, cluster: Cluster) -> Self:
-        """The same truth, with that cluster where the main one is."""
+        """The same truth, with that cluster in place of the main one."""
         return self if cluster is Cluster.MAIN else self._events
 
     @cached_property
@@ -133,20 +133,20 @@ class Truth(NoFaults):
 
     @property
     def recorded(self) -> Collection[str]:
-        """The names of the replicas that the memory has."""
+        """The names of the replicas in the memory."""
         return self._sites.keys()
 
     @cached_property
     def reloads(self) -> bool:
-        """Whether there are revisions that differ in files which programs take up while they run."""
+        """Whether there are revisions that differ in files which running programs reload."""
         return any(change.reload for _, _, change in self.changes)
 
     def replica(self, name: str) -> SimReplica:
-        """What is on the machine of a replica."""
+        """The content of a replica's machine."""
         return self._by_name.get(name, NOTHING)
 
     def with_replica(self, name: str, replica: SimReplica | None) -> Self:
-        """The same truth with one replica changed, or gone."""
+        """The same truth with one replica changed, or removed."""
         changed = dict(self.replicas)
         changed.pop(name, None)
         if replica is not None:
@@ -170,7 +170,7 @@ class Truth(NoFaults):
         return self.up(name) and self._machines[name].name not in self.unreachable
 
     def etcd_answers(self, name: str) -> bool:
-        """Whether the manager gets an answer from its member, be that well or not."""
+        """Whether its member answers the manager, healthy or not."""
         if name not in self._sites or name not in self._live:
             return False  # nobody asks a member that no record names
         return not self.is_mute(etcd_of(name), self._sites[name])
@@ -186,7 +186,7 @@ class Truth(NoFaults):
         return any(map(self.etcd_answers, asked))
 
     def apiserver_answers(self, name: str) -> bool:
-        """Whether nothing keeps the manager from asking its apiserver."""
+        """Whether the manager can reach its apiserver."""
         return not self.is_mute(apiserver_of(name), self.site_of(name))
 
     def edge_answers(self, site: str) -> bool:
@@ -244,7 +244,7 @@ class Truth(NoFaults):
 
     @cached_property
     def elected(self) -> str | None:
-        """Who leads: the leader of before if it can, else the first that can be elected."""
+        """The leader: the previous one if it can still lead, else the first member that can be elected."""
         return self.leader if self.leader in self.electable else next(iter(self.electable), None)
 
     @cached_property
@@ -259,7 +259,7 @@ class Truth(NoFaults):
 
     @cached_property
     def healthy(self) -> frozenset[str]:
-        """Those that follow, and serve clients."""
+        """The members that follow, and serve clients."""
         return frozenset(name for name in self.following if not self.members[name].unserved)
 
     @cached_property
@@ -315,12 +315,12 @@ class Truth(NoFaults):
         return self._live
 
     def hangs(self, replica: SimReplica, component: Component) -> bool:
-        """Whether a program runs without ever being ready, or any more."""
+        """Whether a program runs, and never becomes ready (again)."""
         return component in replica.hung
 
     @property
     def alarms(self) -> tuple[str, ...]:
-        """The alarms of etcd, in its words."""
+        """The alarms of etcd, as it reports them."""
         return ("alarm:NOSPACE",) * self.full
 
     def balancer_facts(self) -> tuple[BalancerFact, ...]:

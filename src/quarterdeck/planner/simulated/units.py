@@ -1,4 +1,4 @@
-"""The simulated programs of replicas: they start, take up new files, and stop."""
+"""Effects on the simulated programs of replicas: they start, reload files, and stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quarterdeck.planner.simulated.truth import Truth
 
 
 def unit(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:
-    """A program starts or stops. Raises RefusedError."""
+    """Start or stop a program. Raises RefusedError."""
     must_answer(truth, step.replica)
     replica = truth.replica(step.replica)
     if isinstance(step, RestartUnit | ReviveUnit):
@@ -52,7 +52,7 @@ def _killed(step: object) -> frozenset[Component]:
 
 
 def _heard(truth: Truth, step: StartUnit | StopUnit | RestartUnit | ReviveUnit) -> Truth:
-    """Whoever has just started and follows is not silent any more."""
+    """A member that has just started and follows the leader is no longer silent."""
     replica = truth.replica(step.replica)
     member = replica.member
     if isinstance(step, StopUnit) or step.component != Component.ETCD or member is None or not member.silent:

@@ -1,4 +1,4 @@
-"""Background tasks ("duties") of a plane, under the driver's lease. A duty has one of two forms: a short turn between
+"""Background tasks of a plane, under the driver's lease. A background task has one of two forms: a short turn between
 the driver's steps, or a long task that runs concurrently with them.
 """
 
@@ -22,7 +22,7 @@ from quarterdeck.model.steps.base import Step
 from quarterdeck.model.world import World
 from quarterdeck.stores.port import EntryOutcome
 
-# Steps that a duty takes while the driver has none, with the same journal entries.
+# Steps that a background task takes while the driver has none, with the same journal entries.
 
 
 async def tend(plane: Plane, step: Step, world: World) -> None:
@@ -116,20 +116,23 @@ class LongTasks:
         await self._failures.tell(name, error)
 
 
-#: Seconds: between the starts of two turns, the timeout of one duty in a turn, and how long steps wait for its end.
+#: Seconds: between the starts of two turns, the timeout of one background task in a turn, and how long steps wait for
+#: its end.
 EVERY = 5.0
 LONGEST = 30.0
 _GRACE = 2.0
 
 
 def share(plane: str) -> float:
-    """The elapsed share (0 to 1) of the time until a duty's first turn, so that not all planes begin at once."""
+    """The elapsed share (0 to 1) of the time until a background task's first turn, so that not all planes begin at
+    once.
+    """
     return zlib.crc32(plane.encode()) / 2**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShortTurn:
-    """A duty that works in short turns. ``name`` describes it in a few words, for messages.
+    """A background task that works in short turns. ``name`` describes it in a few words, for messages.
 
     ``turn`` is called with an observation after which the driver has nothing to do. It is short: one change at most. It
     can be cancelled at any await, and is called again later. An exception is reported once, and ends nothing else.
@@ -142,8 +145,8 @@ class ShortTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTask:
-    """A duty that takes longer than steps may wait. ``due`` is called in turns, while its task does not run, and
-    returns the work that is due now, or None. Like a turn, it is short. The work runs concurrently with the steps
+    """A background task that takes longer than steps may wait. ``due`` is called in turns, while its task does not run,
+    and returns the work that is due now, or None. Like a turn, it is short. The work runs concurrently with the steps
     (``Work``).
     """
 
@@ -151,18 +154,18 @@ class LongTask:
     due: Callable[[Plane, World], Awaitable[Work | None]]
 
 
-Duty: TypeAlias = ShortTurn | LongTask
+BackgroundTask: TypeAlias = ShortTurn | LongTask
 
 
 @dataclass(kw_only=True)
-class Duties:
-    """The duties of one plane in use. A turn never runs at the same time as a step: steps wait for it, for a moment.
-    ``tasks`` are the running long tasks, for which steps do not wait.
+class BackgroundTasks:
+    """The background tasks of one plane in use. A turn never runs at the same time as a step: steps wait for it, for a
+    moment. ``tasks`` are the running long tasks, for which steps do not wait.
     """
 
     troubles: Troubles
     tasks: LongTasks
-    duties: Sequence[Duty] = ()
+    background_tasks: Sequence[BackgroundTask] = ()
     _turn: asyncio.Task[None] | None = None
     _began: float = -math.inf
     _failures: Failures = field(init=False)
@@ -173,9 +176,9 @@ class Duties:
     def begin(self, plane: Plane, world: World) -> None:
         """Start a turn, unless one runs or ran lately."""
         loop = asyncio.get_running_loop()
-        if self.duties and self._turn is None and loop.time() - self._began >= EVERY:
+        if self.background_tasks and self._turn is None and loop.time() - self._began >= EVERY:
             self._began = loop.time()
-            self._turn = loop.create_task(self._all(plane, world), name=f"duties of {plane.name}")
+            self._turn = loop.create_task(self._all(plane, world), name=f"background tasks of {plane.name}")
             self._turn.add_done_callback(self._over)
 
     async def give_way(self) -> None:
@@ -196,22 +199,22 @@ class Duties:
             self._turn = None
 
     async def _all(self, plane: Plane, world: World) -> None:
-        for duty in self.duties:
+        for task in self.background_tasks:
             try:
                 async with asyncio.timeout(LONGEST):
-                    await self._one(duty, plane, world)
+                    await self._one(task, plane, world)
             except TimeoutError as error:
-                await self._failures.tell(duty.name, error, f"its turn did not end within {LONGEST:.0f} s")
-            except Exception as error:  # noqa: BLE001 - an error of a duty must not end the driver
-                await self._failures.tell(duty.name, error)
+                await self._failures.tell(task.name, error, f"its turn did not end within {LONGEST:.0f} s")
+            except Exception as error:  # noqa: BLE001 - an error of a background task must not end the driver
+                await self._failures.tell(task.name, error)
             else:
-                self._failures.went_well(duty.name)
+                self._failures.went_well(task.name)
 
-    async def _one(self, duty: Duty, plane: Plane, world: World) -> None:
-        if isinstance(duty, ShortTurn):
-            await duty.turn(plane, world)
-        elif self.tasks.may_begin(duty.name):
-            work = await duty.due(plane, world)
+    async def _one(self, task: BackgroundTask, plane: Plane, world: World) -> None:
+        if isinstance(task, ShortTurn):
+            await task.turn(plane, world)
+        elif self.tasks.may_begin(task.name):
+            work = await task.due(plane, world)
             if work is not None:
                 await plane.check()
-                self.tasks.begin(duty.name, work)
+                self.tasks.begin(task.name, work)

@@ -38,7 +38,7 @@ from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.healing import held_back
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.simulated.parts import Power, apiserver_of, etcd_of
-from quarterdeck.planner.unhealthy_programs import ailing
+from quarterdeck.planner.unhealthy_programs import unhealthy
 from quarterdeck.planner.view import view
 
 HEALING = HealingBounds(budget=3, window=60.0, after=2.0, later=10.0, hung=2.0)
@@ -82,7 +82,7 @@ def test_a_program_that_hangs_is_started_anew_once_and_the_plane_is_as_wanted(co
     ]
     assert steps == [f"ReviveUnit {component} of east-2"]
     well = until(struck, is_done)
-    assert well.memory.ailing == ()
+    assert well.memory.unhealthy == ()
     assert healed(well) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_machine_with_which_programs_do_not_get_well_is_cordoned_when_that_was
     assert [each.name for each in done.machines if each.cordoned] == [here]
     rest = later(done, 120)
     assert len(rest.healthy) == 3
-    assert rest.memory.ailing == ()
+    assert rest.memory.unhealthy == ()
 
 
 def nowhere_in_its_zone(component: Component) -> FaultyTruth:
@@ -131,7 +131,7 @@ def test_who_works_in_another_zone_stays_when_the_one_that_comes_in_its_place_do
     rest = later(nowhere_in_its_zone(Component.SCHEDULER), 150)
     assert [each.name for each in rest.machines if each.cordoned] == ["east-b1", "east-b2"]
     assert sorted(rest.machine_of(each).name for each in rest.healthy) == ["east-a1", "east-a2", "east-c1"]
-    assert (rest.memory.ailing, rest.memory.condemned) == ((), ())
+    assert (rest.memory.unhealthy, rest.memory.condemned) == ((), ())
 
 
 def test_a_joiner_whose_etcd_does_not_get_well_is_given_up_for_another_one() -> None:
@@ -164,7 +164,7 @@ def test_if_that_does_not_help_its_replica_gets_another_member_and_stays(name: s
     struck = sick(alone, Component.EVENTS_ETCD, name)
     gone = until(later(struck, 1), lambda truth, _: name not in truth.of(Cluster.EVENTS).members)
     assert [(each.program, each.alone) for each in gone.memory.condemned] == [(Component.EVENTS_ETCD, True)]
-    assert "etcd-events of east" in gone.memory.condemned[0].told
+    assert "etcd-events of east" in gone.memory.condemned[0].description
     cured = replace(gone, sick=frozenset())
     assert not any("apiserver" in each for each in steps_until(cured, is_done)), "all else is served meanwhile"
     well = until(cured, is_done)
@@ -229,7 +229,7 @@ def test_no_program_waits_for_a_member_of_the_events_etcd_to_get_well(component:
         later(sick(apart(), Component.EVENTS_ETCD, "east-2"), 1), lambda truth, _: bool(truth.memory.revived)
     )
     both = until(hung(revived, component, "east-3"), about_to(ReviveUnit))
-    assert "etcd-events of east-2" in dict(both.memory.ailing) or component != Component.ETCD
+    assert "etcd-events of east-2" in dict(both.memory.unhealthy) or component != Component.ETCD
     assert set(until(both, is_done).of(Cluster.EVENTS).members) == {"east-1", "east-3", "east-4"}
 
 
@@ -259,16 +259,16 @@ def test_a_member_that_hangs_waits_for_no_other_program_to_get_well() -> None:
 
 
 def test_nothing_is_started_anew_before_it_did_not_get_well_for_long_enough() -> None:
-    noted = until(hung(plane(), Component.SCHEDULER, "east-2"), lambda truth, _: bool(truth.memory.ailing))
+    noted = until(hung(plane(), Component.SCHEDULER, "east-2"), lambda truth, _: bool(truth.memory.unhealthy))
     assert healed(later(noted, 1)) == 0
     assert healed(later(noted, 2)) == 1
 
 
 def test_one_that_gets_well_by_itself_is_forgotten() -> None:
-    noted = until(hung(plane(), Component.APISERVER, "east-2"), lambda truth, _: bool(truth.memory.ailing))
+    noted = until(hung(plane(), Component.APISERVER, "east-2"), lambda truth, _: bool(truth.memory.unhealthy))
     replica = noted.replica("east-2")
     back = until(noted.with_replica("east-2", replace(replica, hung=frozenset(), warm=True)), is_done)
-    assert back.memory.ailing == ()
+    assert back.memory.unhealthy == ()
     assert healed(back) == 0
 
 
@@ -284,9 +284,9 @@ def test_no_machine_of_a_condemned_replica_is_given_another_one() -> None:
 def test_what_a_load_balancer_finds_well_is_only_not_seen_by_us() -> None:
     world = observe(hung(plane(), Component.APISERVER, "east-2"))
     balancers = tuple(replace(each, healthy=each.healthy | {"east-2"}) for each in world.balancers)
-    assert ailing(view(replace(world, balancers=balancers))) == ()
+    assert unhealthy(view(replace(world, balancers=balancers))) == ()
     blind = tuple(replace(each, healthy=each.healthy - {"east-2"}) for each in world.balancers)
-    assert [told for _, told in ailing(view(replace(world, balancers=blind)))] == [Component.APISERVER]
+    assert [told for _, told in unhealthy(view(replace(world, balancers=blind)))] == [Component.APISERVER]
 
 
 def test_a_member_that_only_we_do_not_hear_is_left_alone() -> None:
@@ -327,7 +327,7 @@ def test_the_budget_is_that_of_all_healing_and_0_means_never(golden: Golden) -> 
     )
     assert later(dead, 20).memory.condemned == ()
     never = later(hung(plane(3, replace(HEALING, budget=0)), Component.ETCD, "east-2"), 60)
-    assert never.memory.ailing == ()
+    assert never.memory.unhealthy == ()
     assert healed(never) == 0
 
 
@@ -367,21 +367,21 @@ def failing(world: World, component: Component, name: str) -> World:
         for each in world.replicas
     )
     balancers = tuple(replace(each, healthy=each.healthy - {name}) for each in world.balancers)
-    return replace(world, replicas=facts, balancers=balancers, failing=(Failing(step=step, told="the disk is full"),))
+    return replace(world, replicas=facts, balancers=balancers, failing=(Failing(step=step, error="the disk is full"),))
 
 
 def test_a_program_that_cannot_be_started_again_and_again_has_its_replica_exchanged() -> None:
     world = failing(observe(plane()), Component.APISERVER, "east-2")
-    ((record, component),) = ailing(view(world))
+    ((record, component),) = unhealthy(view(world))
     assert (record.name, component) == ("east-2", Component.APISERVER)
-    noted = with_memory(world, ailing=(("kube-apiserver of east-2", world.now),))
+    noted = with_memory(world, unhealthy=(("kube-apiserver of east-2", world.now),))
     # The step is tried again: nothing fails at this moment.
-    assert len(ailing(view(replace(noted, failing=())))) == 1
+    assert len(unhealthy(view(replace(noted, failing=())))) == 1
     assert [kind(each) for each in planned(replace(noted, now=noted.now + 1.0), *HEALING_STEPS).steps] == []
     (step,) = planned(replace(noted, now=noted.now + 2.0), *HEALING_STEPS).steps
     assert isinstance(step, Condemn)
     assert (step.replica, step.program) == ("east-2", Component.APISERVER)
-    assert ailing(view(replace(world, failing=()))) == (), "a mere start is none"
+    assert unhealthy(view(replace(world, failing=()))) == (), "a mere start is none"
 
 
 def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing() -> None:
@@ -389,7 +389,7 @@ def test_nothing_is_started_anew_while_another_replica_is_out_by_our_own_doing()
     rolling = until(replace(truth, settings=replace(truth.settings, healing=HEALING)), about_to(AdoptRevision))
     struck = hung(rolling, Component.SCHEDULER, "east-3")
     assert view(observe(struck)).resting is not None
-    assert ailing(view(observe(struck))) == ()
+    assert unhealthy(view(observe(struck))) == ()
     rolled = until(struck, is_done)
     assert healed(rolled) == 0
     assert healed(until(later(hung(rolled, Component.SCHEDULER, "east-3"), 1), is_done)) == 1
@@ -406,14 +406,14 @@ def test_controllers_that_something_else_keeps_from_leading_are_left_alone_howev
 ) -> None:
     """A webhook that delays leases ends each leader after 10 s, on any machine."""
     world = observe(plane())
-    ends = tuple(replace(each, restless=frozenset({component})) for each in world.replicas)
+    ends = tuple(replace(each, crash_looping=frozenset({component})) for each in world.replicas)
     world = replace(world, replicas=ends)
     unled = Leadership(component=component, lease=str(component), led=False)
-    assert [each for _, each in ailing(view(replace(world, leading=(unled,))))] == [component] * 3, "they crash"
+    assert [each for _, each in unhealthy(view(replace(world, leading=(unled,))))] == [component] * 3, "they crash"
     webhook = Obstacle(seen="a webhook refuses it", mend="take it out")
     for hindered in (
         replace(unled, obstacles=(webhook,)),
         replace(unled, holder="ghost", foreign=True),
         replace(unled, holder="ghost", expired=False),
     ):
-        assert ailing(view(replace(world, leading=(hindered,)))) == ()
+        assert unhealthy(view(replace(world, leading=(hindered,)))) == ()

@@ -34,7 +34,7 @@ _AGAIN = 0.3
 
 
 @dataclass(kw_only=True)
-class AddonDuty:
+class AddonTask:
     """Applies and checks a plane's add-ons, under its lease. ``monotonic`` is a clock in seconds."""
 
     monotonic: Callable[[], float] = time.monotonic

@@ -1,4 +1,4 @@
-"""Commands on what was done: report, history."""
+"""The command on what an operation did: report."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Annotated
 
 import typer
 
-from quarterdeck.api.output.operations import OperationRow
-from quarterdeck.cli.arguments import Name, OperationName, OutputOption
-from quarterdeck.cli.context import Output, look, out
+from quarterdeck.cli.arguments import Name, OperationName
+from quarterdeck.cli.context import out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
-from quarterdeck.cli.operation_rows import operation_row
-from quarterdeck.cli.output import Column, show
 from quarterdeck.files import write_atomic
 
 app = group()
@@ -55,22 +52,3 @@ def report(
     else:
         write_atomic(file, content)
         out.print(f"written to {file}", highlight=False, soft_wrap=True)
-
-
-_COLUMNS: tuple[Column[OperationRow], ...] = (
-    Column("operation", lambda row: row.name),
-    Column("type", lambda row: row.type),
-    Column("from", lambda row: f"{row.from_site}/{row.from_replicas}" if row.from_site else None),
-    Column("to", lambda row: f"{row.to_site}/{row.to_replicas}" if row.to_site else None),
-    Column("phase", lambda row: row.phase),
-    Column("took", lambda row: f"{row.duration_seconds:.1f} s" if row.duration_seconds is not None else None),
-    Column("by", lambda row: row.requested_by.split(" ")[0]),
-    Column("started", lambda row: f"{row.started_at:%Y-%m-%dT%H:%M:%SZ}" if row.started_at else None, wide=True),
-    Column("message", lambda row: row.message, wide=True),
-)
-
-
-@command(app, "history alpha", "history alpha -o wide")
-def history(name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List the operations of a plane and their outcomes."""
-    show([operation_row(each) for each in look(lambda looks: looks.history(name))], _COLUMNS, output)

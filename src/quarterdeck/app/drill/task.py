@@ -15,7 +15,7 @@ from quarterdeck.api.events import EventReason
 from quarterdeck.app.drill.drills import drilled
 from quarterdeck.drills.aim import Wish
 from quarterdeck.drills.schedule import AGAIN, due, proven
-from quarterdeck.engine.background.duties import Check, Duty, LongTask, ShortTurn, Work
+from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
 from quarterdeck.engine.notices.troubles import MET, in_words
 from quarterdeck.engine.reconcile.drive import Engine
@@ -31,12 +31,12 @@ def drills_by(engine: Engine) -> Drills:
     """Drills that run in this process, next to its managers, which heal what breaks."""
 
     async def drill(name: str, fail: Fail) -> Drill:
-        return await drilled(engine.home, name, Wish(fail=fail), asker=engine.asker, scheduled=True)
+        return await drilled(engine.home, name, Wish(fail=fail), requester=engine.requester, scheduled=True)
 
     return drill
 
 
-def drill_duties(drill: Drills) -> tuple[Duty, ...]:
+def drill_tasks(drill: Drills) -> tuple[BackgroundTask, ...]:
     """The background tasks of one plane that run its drills and report what they have proven."""
     return (
         ShortTurn(name="what drills have proven", turn=TellProven().turn),

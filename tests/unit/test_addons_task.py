@@ -10,7 +10,7 @@ from support.fake_plane import host_of
 from support.golden import Golden
 
 from quarterdeck.addons.applyset import PART_OF, ApplySetParent
-from quarterdeck.engine.background.addon_duty import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
+from quarterdeck.engine.background.addon_task import DRIFT_EVERY, KEPT_PATIENCE, PATIENCE
 from quarterdeck.errors import NotApplied, QuarterdeckError, Unavailable
 from quarterdeck.kube.port import Address, Refusal, Refused
 
@@ -268,7 +268,7 @@ async def test_a_change_of_add_ons_waits_for_what_it_needs_but_not_for_ever(
     async def sleep(_: float) -> None:
         lab.now += PATIENCE / 3
 
-    monkeypatch.setattr("quarterdeck.engine.background.addon_duty.asyncio.sleep", sleep)
+    monkeypatch.setattr("quarterdeck.engine.background.addon_task.asyncio.sleep", sleep)
     told: list[str] = []
 
     async def tell(error: QuarterdeckError) -> None:
@@ -276,9 +276,9 @@ async def test_a_change_of_add_ons_waits_for_what_it_needs_but_not_for_ever(
 
     await lab.want(addon("things", THING))
     with golden.raises(NotApplied):
-        await lab.duty.finish(lab.plane, asked=True, patience=PATIENCE, changed=lambda _: False, tell=tell)
+        await lab.task.finish(lab.plane, asked=True, patience=PATIENCE, changed=lambda _: False, tell=tell)
     assert len(told) == 1
-    await lab.duty.finish(
+    await lab.task.finish(
         lab.plane, asked=False, patience=PATIENCE, changed=lambda _: False, tell=tell
     )  # a move is not failed by it
 
@@ -292,11 +292,11 @@ async def test_what_a_manager_waits_for_no_longer_comes_with_a_later_turn(
     async def tell(_: QuarterdeckError) -> None:
         pass
 
-    monkeypatch.setattr("quarterdeck.engine.background.addon_duty.asyncio.sleep", sleep)
+    monkeypatch.setattr("quarterdeck.engine.background.addon_task.asyncio.sleep", sleep)
     await lab.want(addon("things", THING))
     began = lab.now
     with golden.raises(NotApplied):
-        await lab.duty.finish(lab.plane, asked=True, patience=KEPT_PATIENCE, changed=lambda _: False, tell=tell)
+        await lab.task.finish(lab.plane, asked=True, patience=KEPT_PATIENCE, changed=lambda _: False, tell=tell)
     assert lab.now - began < KEPT_PATIENCE + 1
     assert lab.condition()[0] == "False Waiting"
     lab.objects.put(CRD, DEFINITION)
