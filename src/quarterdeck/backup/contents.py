@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
@@ -77,7 +78,8 @@ def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[K
     ):
         query = "SELECT name, said FROM keys ORDER BY name"
         olds, news = old.execute(query), new.execute(query)
-        was, now = olds.fetchone(), news.fetchone()
+        was: Any = olds.fetchone()
+        now: Any = news.fetchone()
         while was is not None or now is not None:
             if now is None or (was is not None and was[0] < now[0]):
                 yield KeyDifference(DifferenceKind.REMOVED, was[0])
