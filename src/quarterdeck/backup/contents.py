@@ -81,7 +81,7 @@ def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[K
         was: Any = olds.fetchone()
         now: Any = news.fetchone()
         while was is not None or now is not None:
-            if now is None or (was is not None and was[0] < now[0]):
+            if was is not None and (now is None or was[0] < now[0]):
                 yield KeyDifference(DifferenceKind.REMOVED, was[0])
                 was = olds.fetchone()
             elif was is None or now[0] < was[0]:
