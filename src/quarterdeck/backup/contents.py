@@ -84,10 +84,12 @@ def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[K
             if was is not None and (now is None or was[0] < now[0]):
                 yield KeyDifference(DifferenceKind.REMOVED, was[0])
                 was = olds.fetchone()
-            elif was is None or now[0] < was[0]:
+            elif now is not None and (was is None or now[0] < was[0]):
                 yield KeyDifference(DifferenceKind.ADDED, now[0])
                 now = news.fetchone()
             else:
+                assert was is not None, "one of the two has a row"
+                assert now is not None, "one of the two has a row"
                 if was[1] != now[1]:
                     yield KeyDifference(DifferenceKind.CHANGED, now[0])
                 was, now = olds.fetchone(), news.fetchone()
