@@ -325,6 +325,8 @@ class ControlPlaneStatus(Model):
     addon_manifests: str = ""
     #: The state of each add-on.
     addons: tuple[AddonStatus, ...] = ()
+    #: Whether the plane was brought back from a backup, and its data was not restored yet. It is paused until then.
+    awaits_data: bool = False
     #: What the planner remembers of the plane. Its fields are internal and can change with each version.
     memory: MemoryStatus = MemoryStatus()
 
@@ -339,6 +341,7 @@ class StatusChanges(TypedDict, total=False):
     via: tuple[str, ...]
     addon_manifests: str
     addons: tuple[AddonStatus, ...]
+    awaits_data: bool
     memory: MemoryStatus
 
 

@@ -159,4 +159,10 @@ async def set_paused(home: Home, name: str, *, paused: bool, until: datetime | N
     await recorded.existing(home.store, name)
     if until is not None and until <= datetime.now(UTC):
         raise InvalidInput(f"pausing plane {name}", f"{until:%F %T %Z} is in the past", "give a time in the future")
-    await amend(home.store, ControlPlane, name, lambda seen: seen.with_spec(paused=paused, paused_until=until))
+
+    def changed(seen: ControlPlane) -> ControlPlane:
+        """A plane that was brought back from a backup and is resumed keeps the data on its machines."""
+        awaits = seen.status.awaits_data and paused
+        return seen.with_spec(paused=paused, paused_until=until).with_status(awaits_data=awaits)
+
+    await amend(home.store, ControlPlane, name, changed)

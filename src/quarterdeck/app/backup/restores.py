@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from quarterdeck.api.base import Resource
 from quarterdeck.api.controlplane import ControlPlane, NewEpoch, RestoreFrom
 from quarterdeck.api.site import Site
 from quarterdeck.backup.belongings import PlaneArchive, read_archive
@@ -28,9 +29,9 @@ from quarterdeck.engine.workspace.backups import (
 )
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.restores import MAIN, restored_database
-from quarterdeck.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
+from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, PreconditionFailed
 from quarterdeck.model.memory import BackupOrigin
-from quarterdeck.stores.port import amend
+from quarterdeck.stores.port import Store, amend
 
 LATEST = "latest"
 
@@ -109,7 +110,8 @@ class Restores:
 
     async def start(self, plan: RestorePlan, *, even_if_others_live: bool = False) -> None:
         """Consent to begin the epoch of a plan: a driver stops the plane, restores the database, and starts it again.
-        Raises Conflict where another epoch has begun since.
+        A plane that ``adopt`` brought back is resumed with the same write. Raises Conflict where another epoch has
+        begun since.
         """
         doing = f"restoring plane {plan.plane}"
 
@@ -119,52 +121,59 @@ class Restores:
                 raise Conflict(doing, f"epoch {seen.status.memory.epoch} of its etcd has begun since", "see 'status'")
             restore = RestoreFrom(store=plan.store, folder=plan.folder, epoch=plan.from_epoch, revision=plan.revision)
             word = NewEpoch(epoch=plan.epoch, even_if_others_live=even_if_others_live, restore=restore)
-            return seen.with_spec(new_epoch=word)
+            if not seen.status.awaits_data:
+                return seen.with_spec(new_epoch=word)
+            resumed = seen.with_spec(new_epoch=word, paused=False, paused_until=None)
+            return resumed.with_status(awaits_data=False)
 
         await amend(self._home.store, ControlPlane, plan.plane, consented)
 
     async def adopt(self, name: str, url: str, *, key: Path, options: Path | None = None) -> str:
         """Bring a plane whose home was lost back into this home from a backup store, as it was in its newest backup:
-        its resource, keys, revisions, and the sites that this home does not have. Its data is restored afterwards
-        (``plan``). Returns the uid of the plane.
+        its resource, keys, revisions, and the sites that this home does not have. It is paused until its data is
+        restored (``plan`` and ``start``), so that no manager heals it from nothing. May be called again until that has
+        begun. Returns the uid of the plane.
 
-        Raises Conflict where the home has a plane of that name, NotFound where the store has no backup of it,
-        PreconditionFailed where the key does not open it.
+        Raises Conflict where the home has another plane of that name, or that one with its data, NotFound where the
+        store has no backup of it, PreconditionFailed where the key does not open it.
         """
         doing = f"restoring plane {name} from {url}"
-        try:
-            await recorded.existing(self._home.store, name)
-        except NotFound:
-            pass
-        else:
+        here = await _here(self._home.store, name)
+        if here is not None and not _awaits_data(here):
             raise Conflict(doing, "this home has a plane of that name", "restore it without --from, or delete it first")
         identities = read_identities(key)
         store = open_backup_store(url, read_options(options) if options is not None else {})
         folder, chain = await _newest_chain(store, name, doing)
+        uid = folder.rpartition("/")[2]
+        if here is not None and here.metadata.uid != uid:
+            raise Conflict(doing, "this home has another plane of that name", "delete it first, or use another home")
         reference = chain.belongings[-1].stored if chain.belongings else None
         if reference is None:
             raise PreconditionFailed(doing, "the backup has only data, not the keys of the plane", "create a plane")
         async with opened_object(store, reference, Identities(identities)) as parts:
             archive = read_archive(b"".join([part async for part in parts]))
+        if archive.plane.metadata.uid != uid:
+            raise Corrupt(doing, f"the plane in folder {folder} is another one", "use another backup store")
         await add_identities(self._home.folder, identities)
-        await self._store(archive, url, options)
-        return folder.rpartition("/")[2]
+        if here is None:
+            await self._store(archive, url, options)
+        return uid
 
     async def _store(self, archive: PlaneArchive, url: str, options: Path | None) -> None:
+        """The plane comes last: an attempt that was interrupted before is continued."""
         store = self._home.store
         here = {each.name for each in await store.list(Site)}
         for site in archive.sites:
             if site.name not in here:
                 await store.create(site)
         uid = archive.plane.metadata.uid or ""
-        for each in (*archive.revisions, *archive.manifests):
-            await store.create(each)
-        await store.create(archive.secrets)
+        for each in (*archive.revisions, *archive.manifests, archive.secrets):
+            await _create_once(store, each)
         backup = archive.plane.spec.backup.model_copy(
             update={"store": url, **({"options_file": options} if options is not None else {})}
         )
-        plane = archive.plane.with_spec(backup=backup, new_epoch=None, paused=False, paused_until=None)
-        await store.create(plane.model_copy(update={"metadata": plane.metadata.model_copy()}), uid=uid)
+        plane = archive.plane.with_spec(backup=backup, new_epoch=None, paused=True, paused_until=None)
+        await store.create(plane.with_status(observed_generation=None, awaits_data=True), uid=uid)
 
     async def _planned(
         self, plane: ControlPlane, backups: OpenBackups, chain: Chain, moment: BackupMoment
@@ -186,11 +195,36 @@ class Restores:
         )
 
 
+async def _here(store: Store, name: str) -> ControlPlane | None:
+    try:
+        return await store.get(ControlPlane, name)
+    except NotFound:
+        return None
+
+
+def _awaits_data(plane: ControlPlane) -> bool:
+    """Whether a plane that was brought back still has to get its data: the epoch with it has not begun."""
+    word = plane.spec.new_epoch
+    consented = word is not None and word.restore is not None and word.epoch == plane.status.memory.epoch + 1
+    return plane.status.awaits_data or consented
+
+
+async def _create_once(store: Store, resource: Resource) -> None:
+    """Create a resource that an interrupted attempt may have created. Raises Conflict where there is another one."""
+    try:
+        await store.create(resource)
+    except Conflict:
+        found = await store.get(type(resource), resource.name)
+        bare = {"metadata": resource.metadata}
+        if found.model_copy(update=bare) != resource:
+            raise
+
+
 def _require_restorable(plane: ControlPlane) -> None:
     doing = f"restoring plane {plane.name}"
     if plane.metadata.deletion_timestamp is not None:
         raise PreconditionFailed(doing, "it is being deleted", f"'quarterdeck wait {plane.name}' continues that")
-    if paused := operations.why_paused(plane, datetime.now(UTC)):
+    if not plane.status.awaits_data and (paused := operations.why_paused(plane, datetime.now(UTC))):
         raise PreconditionFailed(doing, paused, f"'quarterdeck resume {plane.name}' first")
     operations.require_known(plane)
 

@@ -44,7 +44,8 @@ def restore(
         bool,
         typer.Option(
             "--even-if-others-live",
-            help="Go on although members that do not answer may still serve others. You are sure that they are gone.",
+            help="Begin although most members do not answer and may still serve clients. Only if they are surely gone:"
+            " otherwise two clusters take writes.",
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Build and check the data, and change nothing.")] = False,
@@ -56,18 +57,21 @@ def restore(
 
     The data is built and checked first. Then all programs of the plane stop, and start again with it.
     """
-    if (source is None) != (key is None) or (options is not None and source is None):
-        raise InvalidInput("restoring a plane", "--from and --key belong together", "give both, or neither")
+    _require_pair(source, key, options)
     if source is not None and key is not None:
         call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
-        err.print(f"plane {name} is in this home again, and is restored now", highlight=False, soft_wrap=True)
+        err.print(
+            f"plane {name} is in this home again, paused until its data is restored", highlight=False, soft_wrap=True
+        )
     go_inside_to_drive(name)
     plan = call(lambda face: face.backups.restores.plan(name, to=to))
     for line in _lines(plan):
         err.print(line, highlight=False, soft_wrap=True)
     result = _result(plan)
     if dry_run:
-        emit(result, output, lambda: out.print("nothing was changed"))
+        left = f"plane {name} stays paused: 'quarterdeck restore {name}' restores its data"
+        unchanged = "nothing was changed" if source is None else left
+        emit(result, output, lambda: out.print(unchanged, highlight=False, soft_wrap=True))
         return
     confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
     call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
@@ -77,6 +81,17 @@ def restore(
         follow(name)
     text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
     emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
+
+
+def _require_pair(source: str | None, key: Path | None, options: Path | None) -> None:
+    doing = "restoring a plane"
+    if source is not None and key is None:
+        raise InvalidInput(doing, "--from is given without --key", "give the file with the key that opens the backups")
+    if source is None and (key is not None or options is not None):
+        given = "--key" if key is not None else "--options-file"
+        raise InvalidInput(
+            doing, f"{given} is given without --from", "give the URL of the backup store, or leave it out"
+        )
 
 
 def _lines(plan: RestorePlan) -> list[str]:

@@ -36,6 +36,7 @@ from quarterdeck.engine.workspace.backups import OpenBackups, open_backups, scra
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.plane_archive import archive_of
+from quarterdeck.engine.workspace.restores import forget_restored
 from quarterdeck.errors import Conflict, Corrupt, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
@@ -167,6 +168,7 @@ async def record(home: Home, name: str, state: BackupState, check: Check) -> Non
     plane = await home.store.get(ControlPlane, name)
     followed = _Followed(home, plane)
     state.begin()
+    await forget_restored(home, plane)
     async with AsyncExitStack() as stack:
         backups = await open_backups(home, plane)
         etcd = open_etcd(await secrets_of(home.store, plane), stack)

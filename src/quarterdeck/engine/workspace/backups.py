@@ -77,6 +77,11 @@ async def backup_keys(home: Path) -> BackupKeys:
 def _keys(path: Path) -> BackupKeys:
     if not path.exists():
         _make(path)
+    with file_errors(f"reading the key file {path}"):
+        mode = path.stat().st_mode & 0o777
+    if mode & 0o077:
+        seen = f"other users may use it: its mode is {mode:o}"
+        raise PreconditionFailed(f"reading the key file {path}", seen, f"run 'chmod 600 {path}'")
     own, *others = read_identities(path)
     return BackupKeys(path=path, own=own, others=tuple(others))
 

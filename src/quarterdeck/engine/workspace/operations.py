@@ -49,6 +49,8 @@ def why_paused(plane: ControlPlane, now: datetime) -> str:
     spec = plane.spec
     if plane.metadata.deletion_timestamp is not None or not spec.paused_at(now):
         return ""
+    if plane.status.awaits_data:
+        return f"it was brought back from a backup, and 'restore {plane.name}' has not restored its data yet"
     return "it is paused" if spec.paused_until is None else f"it is paused until {spec.paused_until:%F %T %Z}"
 
 

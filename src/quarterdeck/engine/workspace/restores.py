@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api.controlplane import ControlPlane
+from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.backup.build import build
 from quarterdeck.backup.chain import BackupMoment, Chain
 from quarterdeck.backup.making import remove_left
@@ -24,6 +26,8 @@ from quarterdeck.upstream.upstream import Upstream
 
 #: The cluster that is restored. That of events is founded again, empty.
 MAIN = Cluster.MAIN.value
+#: Seconds that a database is kept which nothing was restored from.
+_KEPT_S = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +76,25 @@ async def etcd_programs(upstream: Upstream, plane: ControlPlane) -> EtcdPrograms
     return EtcdPrograms(etcd=paths[UpstreamProgram.ETCD], etcdutl=paths[UpstreamProgram.ETCDUTL])
 
 
-async def forget_restored(home: Home, plane: str) -> None:
-    """Delete databases that were built to restore a plane: they hold its secrets."""
+async def forget_restored(home: Home, plane: ControlPlane) -> None:
+    """Delete databases that were built to restore a plane, for they hold its secrets: that of its present epoch, once
+    the founder has it, and those that were built more than a day ago. A later one may be about to be used.
+    """
+    seed = memory_from_status(plane.status.memory).seed
+    folder = scratch_folder(home.folder, plane.name)
+    used = None
+    if seed is not None and seed.restored and isinstance(seed.origin, BackupOrigin):
+        used = _path(home, plane.name, seed.origin, seed.revision)
 
     def delete() -> None:
-        with file_errors("deleting a restored database"):
-            folder = scratch_folder(home.folder, plane)
-            remove_left(folder)
-            for each in folder.glob("restore-*"):
+        remove_left(folder)
+        oldest = time.time() - _KEPT_S
+        for each in folder.glob("restore-*"):
+            if each == used or each.stat().st_mtime < oldest:
                 each.unlink(missing_ok=True)
 
-    await asyncio.to_thread(delete)
+    with file_errors("deleting a restored database"):
+        await asyncio.to_thread(delete)
 
 
 def _path(home: Home, plane: str, origin: BackupOrigin, revision: int) -> Path:
