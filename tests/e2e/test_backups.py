@@ -36,6 +36,7 @@ spec:
   replicas: {replicas}
   placement: {{site: east}}
   endpoint: {{ttl: 1}}
+  backup: {{{backup}}}
 """
 _DEFAULT = "/api/v1/namespaces/default"
 _RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -203,7 +204,7 @@ def epochs(lab: PlaneLab) -> dict[int, tuple[int, int]]:
 
 def test_a_plane_goes_back_in_place_to_a_moment_before_a_mass_deletion(lab: PlaneLab) -> None:
     with managed(lab):
-        lab.run("apply", "-f", str(lab.file(_PLANE.format(replicas=3))))
+        lab.run("apply", "-f", str(lab.file(_PLANE.format(replicas=3, backup="enabled: true"))))
         client = lab.client("alpha")
         with_widgets(client)
         created(client, "kept", 5)
@@ -267,8 +268,8 @@ def test_a_plane_comes_back_out_of_the_bucket_after_its_home_and_its_machines_ar
 ) -> None:
     with s3_server(tmp_path) as s3:
         options, url = options_file(lab, s3), f"s3://{BUCKET}/home"
-        backup = f"  backup: {{store: '{url}', optionsFile: {options}}}\n"
-        lab.run("apply", "-f", str(lab.file(_PLANE.format(replicas=1) + backup)))
+        backup = f"enabled: true, store: '{url}', optionsFile: {options}"
+        lab.run("apply", "-f", str(lab.file(_PLANE.format(replicas=1, backup=backup))))
         client = lab.client("alpha")
         with_widgets(client)
         created(client, "kept", 3)

@@ -87,7 +87,7 @@ class BackupLab:
         store = self.home.store
         for site in default_sites():
             await store.create(site)
-        plane = await store.create(new_control_plane(NAME, site="east"))
+        plane = await store.create(new_control_plane(NAME, site="east").with_spec(backup=BackupSettings(enabled=True)))
         await secrets_of(store, plane)
         revision = await store.create(revision_of(plane, template()))
         memory = memory_to_status(Memory(created=True, bootstrap=("a", "b", "c"), replicas=replicas()))
@@ -179,7 +179,7 @@ async def test_a_new_epoch_ends_the_task_and_the_next_one_begins_with_a_full_bac
     "change",
     [
         lambda seen: seen.with_spec(backup=BackupSettings(enabled=False)),
-        lambda seen: seen.with_spec(backup=BackupSettings(store="s3://elsewhere")),
+        lambda seen: seen.with_spec(backup=BackupSettings(enabled=True, store="s3://elsewhere")),
     ],
     ids=["disabled", "another store"],
 )
@@ -268,6 +268,14 @@ async def test_only_planes_with_an_etcd_are_backed_up(
 # What the plane's condition says.
 
 
+async def backed_up() -> Plane:
+    """A plane with backups."""
+    plane = await FakePlane().open()
+    enabled = plane.resource.with_spec(backup=BackupSettings(enabled=True))
+    plane.resource = await plane.store.update(enabled)
+    return plane
+
+
 def error(does: str) -> Unavailable:
     return Unavailable(does, "no answer within 5 s")
 
@@ -306,7 +314,7 @@ def back(state: BackupState) -> None:
 async def test_the_condition_says_how_backups_go(
     golden: Golden, happens: Callable[[BackupState], None], status: ConditionStatus, reason: ConditionReason
 ) -> None:
-    plane, state = await FakePlane().open(), BackupState(now=lambda: NOW)
+    plane, state = await backed_up(), BackupState(now=lambda: NOW)
     happens(state)
     await ReportBackups(state).turn(plane, WORLD)
     (told,) = conditions(plane)
@@ -315,8 +323,9 @@ async def test_the_condition_says_how_backups_go(
 
 
 async def test_a_plane_without_backups_has_no_condition() -> None:
-    plane, state = await FakePlane().open(), BackupState(now=lambda: NOW)
+    plane, state = await backed_up(), BackupState(now=lambda: NOW)
     await ReportBackups(state).turn(plane, WORLD)
+    assert conditions(plane)
     await amend(
         plane.store, ControlPlane, plane.name, lambda seen: seen.with_spec(backup=BackupSettings(enabled=False))
     )
