@@ -39,7 +39,7 @@ from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
 from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
-from quarterdeck.errors import LeaseLost, Unavailable
+from quarterdeck.errors import Corrupt, LeaseLost, Unavailable
 from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.world import World
@@ -155,6 +155,22 @@ async def test_what_one_task_has_reported_does_not_outlive_it(lab: BackupLab) ->
         await until(lambda: task.done() or lab.state.revision == lab.cluster.revision, "it is stored")
         assert not task.done(), task
         assert lab.state.failing == {}
+
+
+async def test_a_task_that_ends_with_an_error_is_not_called_continuous(lab: BackupLab) -> None:
+    async with lab.recording() as task:
+        await lab.stored(task)
+    (newest, *_) = sorted((name for name in lab.objects.objects if "/links/" in name), reverse=True)
+    lab.objects.objects[newest] = b"{}"
+    plane = await FakePlane().open()
+    plane.resource = await lab.plane()
+    work = await BackUp(home=lab.home, state=lab.state).due(plane, WORLD)
+    assert work is not None
+    with pytest.raises(Corrupt):
+        await work(held)
+    assert isinstance(lab.state.ended, Corrupt)
+    lab.state.begin()
+    assert lab.state.ended is None
 
 
 async def test_a_new_epoch_ends_the_task_and_the_next_one_begins_with_a_full_backup(lab: BackupLab) -> None:
@@ -299,6 +315,11 @@ def back(state: BackupState) -> None:
     state.answers(Side.STORE)
 
 
+def ended(state: BackupState) -> None:
+    state.restorable(100, NOW)
+    state.ended = Corrupt("reading the chain", "link 7 is missing", "restore it")
+
+
 @pytest.mark.parametrize(
     ("happens", "status", "reason"),
     [
@@ -308,8 +329,9 @@ def back(state: BackupState) -> None:
         (store_away, ConditionStatus.FALSE, ConditionReason.STORE_UNAVAILABLE),
         (cluster_away, ConditionStatus.FALSE, ConditionReason.CLUSTER_UNAVAILABLE),
         (back, ConditionStatus.TRUE, ConditionReason.CONTINUOUS),
+        (ended, ConditionStatus.FALSE, ConditionReason.BACKUP_FAILED),
     ],
-    ids=["first", "continuous", "for a moment", "the store is away", "the cluster is away", "back"],
+    ids=["first", "continuous", "for a moment", "the store is away", "the cluster is away", "back", "ended"],
 )
 async def test_the_condition_says_how_backups_go(
     golden: Golden, happens: Callable[[BackupState], None], status: ConditionStatus, reason: ConditionReason

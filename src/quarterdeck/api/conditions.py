@@ -111,5 +111,7 @@ class ConditionReason(StrEnum):
     FIRST_BACKUP = "FirstBackup"
     #: `BackedUp` is false: the backup store does not answer, and changes wait on the disk.
     STORE_UNAVAILABLE = "StoreUnavailable"
+    #: `BackedUp` is false: the task that backs up the plane ended with an error; it is retried.
+    BACKUP_FAILED = "BackupFailed"
     #: `BackedUp` is false: etcd does not answer the task that backs it up.
     CLUSTER_UNAVAILABLE = "ClusterUnavailable"

@@ -37,7 +37,7 @@ from quarterdeck.engine.workspace.belongings import secrets_of
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.plane_archive import archive_of
 from quarterdeck.engine.workspace.restores import forget_restored
-from quarterdeck.errors import Conflict, Corrupt, NotFound, QuarterdeckError, Unavailable
+from quarterdeck.errors import Conflict, Corrupt, LeaseLost, NotFound, QuarterdeckError, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.memory import Memory
 from quarterdeck.model.world import World
@@ -71,11 +71,13 @@ class BackupState:
     at: datetime | None = None
     #: Since when something does not answer, and its error.
     failing: dict[Side, tuple[datetime, QuarterdeckError]] = field(default_factory=dict)
+    #: The error with which the task ended; it is started again after a while.
+    ended: QuarterdeckError | None = None
     happened: list[Happening] = field(default_factory=list)
 
     def begin(self) -> None:
         """A task begins, perhaps with another cluster or another store: what the last one reported is void."""
-        self.revision, self.at = 0, None
+        self.revision, self.at, self.ended = 0, None, None
         self.failing.clear()
 
     def restorable(self, revision: int, at: datetime) -> None:
@@ -134,6 +136,8 @@ class ReportBackups:
     def _condition(self, plane: Plane) -> tuple[ConditionStatus, ConditionReason, str] | None:
         if not plane.resource.spec.backup.enabled:
             return None
+        if self.state.ended is not None:
+            return ConditionStatus.FALSE, ConditionReason.BACKUP_FAILED, str(self.state.ended)
         for side, (since, error) in self.state.failing.items():
             if self.state.now() - since > _TOLERATED:
                 words = f"the {side.value} has not answered since {since:%Y-%m-%d %H:%M:%S} UTC: {error.seen}"
@@ -152,7 +156,16 @@ class BackUp:
 
     async def due(self, plane: Plane, world: World) -> Work | None:
         """See ``LongTask``."""
-        return partial(record, self.home, plane.name, self.state) if may_record(plane.resource) else None
+        return partial(self._record, plane.name) if may_record(plane.resource) else None
+
+    async def _record(self, name: str, check: Check) -> None:
+        try:
+            await record(self.home, name, self.state, check)
+        except LeaseLost:
+            raise  # the next holder of the lease reports its own task
+        except QuarterdeckError as error:
+            self.state.ended = error
+            raise
 
 
 def may_record(plane: ControlPlane) -> bool:
