@@ -17,6 +17,7 @@ import pytest
 from support.conditions import until
 from support.databases import IDENTITIES, StoredMoment, database, history, parted, stored_moment
 from support.etcd_cluster import RealLab, etcd_binary, leader, real_lab, real_labs  # noqa: F401
+from support.etcd_history import ALL, History
 from support.tiers import in_each_tier, sized
 
 from quarterdeck.backup.bolt.file import BoltFile
@@ -25,21 +26,17 @@ from quarterdeck.backup.chain import Chain, FullBackup, KeyHash
 from quarterdeck.backup.contents import count_keys, keys_at
 from quarterdeck.backup.database import KEYS, LEASES, cut_checksum, newest_revision
 from quarterdeck.backup.proof import hashes_of, prove
-from quarterdeck.backup.records import LeaseTimes, RevisionChange, change_of
 from quarterdeck.backup.replay import replay
 from quarterdeck.backup.revival import bump, revive
 from quarterdeck.backup.scratch_etcd import EtcdPrograms, scratch_etcd, snapshot_status
 from quarterdeck.errors import Corrupt, PreconditionFailed, TimedOut
 from quarterdeck.etcd.calls import ClientTls
 from quarterdeck.etcd.client import EtcdMember
-from quarterdeck.etcd.facts import KeyValue
-from quarterdeck.etcd.kv import DeleteRange, Get, Put, prefix_end
-from quarterdeck.etcd.watch import WatchRequest
+from quarterdeck.etcd.kv import Put
 from quarterdeck.linux.calls import pids
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 
-ALL = Get(key=b"\0", range_end=b"\0")
 #: Seconds; the machine may be busy.
 DEADLINE = 120.0
 ROUNDS = 20
@@ -58,41 +55,18 @@ async def member(real_lab: RealLab) -> AsyncIterator[EtcdMember]:  # noqa: F811
         yield one
 
 
-class Cluster:
-    """Random writes, what etcd answered after each, and what is backed up of them."""
+class Cluster(History):
+    """A history in which apiservers have told their addresses, and what is backed up of it."""
 
-    def __init__(self, member: EtcdMember, seed: int) -> None:
-        self._member, self._random = member, random.Random(seed)
-        self.states: dict[int, tuple[KeyValue, ...]] = {}
-        self.changes: list[RevisionChange] = []
-        self._leases: list[int] = []
-
-    async def write(self) -> int:
+    async def written(self) -> int:
         """Write some; the revision after that."""
-        for _ in range(ROUNDS):
-            await self._one()
-            found = await self._member.kv.get(ALL)
-            self.states[found.revision] = tuple(found.items)
+        await self.write(ROUNDS)
+        lease = await self._member.lease.grant(900)
+        self._leases.append(lease.id)
+        for number in range(2):
+            await self._member.kv.put(Put(b"/registry/masterleases/10.0.0.%d" % number, b"x", lease.id))
+            await self._note()
         return max(self.states)
-
-    async def _one(self) -> None:
-        kv, lots = self._member.kv, self._random
-        key = b"/registry/pods/default/p%d" % lots.randrange(20)
-        match lots.randrange(7):
-            case 0:
-                await kv.delete(DeleteRange(key))
-            case 1:
-                names = [b"/registry/configmaps/default/c%d" % number for number in range(lots.randrange(1, 100))]
-                await kv.txn((), [Put(name, lots.randbytes(20)) for name in names])
-            case 2:
-                await kv.delete(DeleteRange(b"/registry/configmaps/", prefix_end(b"/registry/configmaps/")))
-            case 3:
-                self._leases.append((await self._member.lease.grant(900)).id)
-                await kv.put(Put(b"/registry/masterleases/10.0.0.%d" % lots.randrange(5), b"x", self._leases[-1]))
-            case 4:
-                await kv.txn((), [DeleteRange(key), Put(b"/registry/secrets/a/b", lots.randbytes(9000))])
-            case _:
-                await kv.put(Put(key, lots.randbytes(lots.randrange(2_000))))
 
     async def hash(self) -> KeyHash:
         found = await self._member.maintenance.hash_keys()
@@ -107,21 +81,6 @@ class Cluster:
         cut_checksum(path)
         return newest_revision(path)
 
-    async def watch(self, behind: int, to: int) -> None:
-        """Take down the changes behind a revision, up to another one."""
-        request = WatchRequest(key=ALL.key, range_end=ALL.range_end, start_revision=behind + 1)
-        if behind >= to:
-            return
-        async with aclosing(self._member.watch.revisions(request)) as revisions:
-            async for events in revisions:
-                self.changes.append(change_of(events, 0))
-                if self.changes[-1].revision >= to:
-                    return
-
-    async def leases(self) -> tuple[LeaseTimes, ...]:
-        lives = [await self._member.lease.life(each) for each in self._leases]
-        return tuple(LeaseTimes(each.id, each.granted_ttl, each.ttl) for each in lives)
-
 
 @dataclass
 class Backup:
@@ -135,16 +94,16 @@ class Backup:
 async def backup_of(member: EtcdMember, folder: Path, seed: int) -> Backup:
     """A cluster with compactions in the middle, whose changes were watched before they were compacted."""
     cluster = Cluster(member, seed)
-    begins = await cluster.write()
+    begins = await cluster.written()
     await member.kv.compact(begins - 5, physical=True)
     hashes = [await cluster.hash()]
     assert await cluster.snapshot(folder / "full") == begins
-    middle = await cluster.write()
+    middle = await cluster.written()
     await cluster.watch(begins, middle)
     hashes.append(await cluster.hash())
     await member.kv.compact(begins + (middle - begins) // 2, physical=True)
     hashes.append(await cluster.hash())
-    ends = await cluster.write()
+    ends = await cluster.written()
     await cluster.watch(middle, ends)
     hashes.append(await cluster.hash())
     increments = parted(cluster.changes, 9, await cluster.leases())
@@ -256,7 +215,7 @@ async def test_an_etcd_that_demands_authentication_is_asked_as_root(
 ) -> None:
     url = (await leader(real_lab)).client_url
     async with EtcdMember(url, real_lab.tls) as one:
-        await Cluster(one, 1).write()
+        await Cluster(one, 1).written()
     root = await real_lab.enable_authentication()
     async with EtcdMember(url, ClientTls(real_lab.tls.ca, root)) as one:
         revision = await Cluster(one, 1).snapshot(tmp_path / "db")

@@ -113,6 +113,13 @@ def test_what_is_no_url_of_a_store_is_refused(url: str) -> None:
         open_store(url)
 
 
+@pytest.mark.parametrize("url", ["s3://planes", "gs://planes", "az://planes"])
+@pytest.mark.parametrize("name", ["allow_http", "AWS_TIMEOUT", "proxy_url", "nonsense"])
+def test_an_option_that_the_store_does_not_have_is_named(url: str, name: str) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        open_store(url, {name: "1"})
+
+
 async def test_a_folder_has_files_that_only_its_owner_reads(tmp_path: Path) -> None:
     await open_store(f"file://{tmp_path}").create("manifest/1", b"")
     assert (tmp_path / "manifest" / "1").stat().st_mode & 0o077 == 0

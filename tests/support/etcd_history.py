@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.backup.records import Change, LeaseTimes, change_of
+from quarterdeck.backup.records import LeaseTimes, RevisionChange, change_of
 from quarterdeck.etcd.client import EtcdMember
 from quarterdeck.etcd.facts import KeyValue
 from quarterdeck.etcd.kv import DeleteRange, Get, Put, prefix_end
@@ -41,7 +41,7 @@ class History:
         self._member, self._random = member, random.Random(seed)
         self._leases: list[int] = []
         self.states: dict[int, tuple[KeyValue, ...]] = {}
-        self.changes: list[Change] = []
+        self.changes: list[RevisionChange] = []
 
     async def write(self, rounds: int) -> None:
         for _ in range(rounds):

@@ -269,6 +269,7 @@ _CHAINS: dict[Path, StoredMoment] = {}
 
 
 @in_each_tier
+@pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))
 @settings(
     max_examples=sized(smoke=20, full=60, soak=100_000),
     deadline=None,
@@ -299,6 +300,7 @@ def test_no_damage_is_anything_but_one_clear_error(tmp_path: Path, data: some.Da
 
 
 @in_each_tier
+@pytest.mark.timeout(sized(smoke=900, full=900, soak=7200))
 @settings(
     max_examples=sized(smoke=20, full=80, soak=100_000),
     deadline=None,

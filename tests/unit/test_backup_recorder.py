@@ -152,8 +152,8 @@ async def test_while_the_store_is_away_changes_wait_on_the_disk_and_a_compaction
         lab.store.back()
         await lab.all_stored(recorder)
         assert Side.STORE in lab.told.back
+        await until(lambda: not [*(tmp_path / "spool/main").iterdir()])
     assert (lab.told.gaps, len(lab.told.fulls)) == ([], 1)
-    assert not [*(tmp_path / "spool/main").iterdir()]
     await check_all(lab, begins)
 
 
@@ -184,6 +184,11 @@ async def test_history_that_was_compacted_while_nobody_recorded_is_a_gap_and_a_n
     assert lab.told.gaps == [(ends + 1, begins - 1)]
     assert lab.told.fulls[-1] == (begins, FullReason.HISTORY_LOST)
     assert (await lab.chain()).ranges("main", 0) == ((ends, ends), (begins, lab.cluster.revision))
+    assert (await lab.chain()).fulls[-1].lost_from == ends + 1
+    lab.told.gaps.clear()
+    async with lab.recording() as recorder:
+        await lab.all_stored(recorder)
+    assert lab.told.gaps == [(ends + 1, begins - 1)], "whoever was killed before telling it has it told by the next one"
     await check_all(lab, begins)
 
 

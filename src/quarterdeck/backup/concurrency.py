@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from quarterdeck.backup.recording import Now, RecorderEvents, RecordingPace, Side
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -25,6 +26,16 @@ async def together(*works: Coroutine[Any, Any, None]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
     for each in ended:
         each.result()
+
+
+async def in_thread(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Run a call in a thread. A cancellation waits until it has ended: whoever comes next finds its files at rest."""
+    running = asyncio.ensure_future(asyncio.to_thread(call, *given, **named))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.gather(running, return_exceptions=True)
+        raise
 
 
 class Patience:

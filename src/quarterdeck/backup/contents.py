@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from typing_extensions import override
 
@@ -77,15 +78,18 @@ def differences(before: Path, after: Path, *, prefix: bytes = b"") -> Iterator[K
     ):
         query = "SELECT name, said FROM keys ORDER BY name"
         olds, news = old.execute(query), new.execute(query)
-        was, now = olds.fetchone(), news.fetchone()
+        was: Any = olds.fetchone()
+        now: Any = news.fetchone()
         while was is not None or now is not None:
-            if now is None or (was is not None and was[0] < now[0]):
+            if was is not None and (now is None or was[0] < now[0]):
                 yield KeyDifference(DifferenceKind.REMOVED, was[0])
                 was = olds.fetchone()
-            elif was is None or now[0] < was[0]:
+            elif now is not None and (was is None or now[0] < was[0]):
                 yield KeyDifference(DifferenceKind.ADDED, now[0])
                 now = news.fetchone()
             else:
+                assert was is not None, "one of the two has a row"
+                assert now is not None, "one of the two has a row"
                 if was[1] != now[1]:
                     yield KeyDifference(DifferenceKind.CHANGED, now[0])
                 was, now = olds.fetchone(), news.fetchone()

@@ -54,6 +54,7 @@ async def fold(
             "at": moment.increments[-1].last_at,
             "database_bytes": size,
             "stored": stored,
+            "lost_from": None,
             "folded_from": moment.full.revision if moment.full.folded_from is None else moment.full.folded_from,
         }
     )

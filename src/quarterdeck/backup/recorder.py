@@ -180,6 +180,9 @@ class Recorder:
         """Make what waits part of the chain, in the order of revisions."""
         await self._store.until_done(self._writer.read)
         end = self._end_of(self._writer.chain)
+        for full in self._writer.chain.fulls:
+            if (full.cluster, full.epoch) == (self._subject.cluster, self._subject.epoch):
+                self._tell_gap(full)
         if end is not None:
             self._restorable.reached(*end)
         while True:
@@ -243,14 +246,19 @@ class Recorder:
         return await self._store.until_done(once)
 
     async def _link_full(self, full: FullBackup, reason: FullReason) -> None:
-        await self._until_stored(partial(self._writer.append, fulls=[full]))
         end = self._restorable.revision
         if end is not None and full.revision > end + 1:
-            self._told.gap(end + 1, full.revision - 1)
+            full = full.model_copy(update={"lost_from": end + 1})
+        await self._until_stored(partial(self._writer.append, fulls=[full]))
+        self._tell_gap(full)
         self._ready = self._base = None
         self._told.full_taken(full, reason)
         self._restorable.reached(full.revision, full.at)
         self._idle.set()
+
+    def _tell_gap(self, full: FullBackup) -> None:
+        if full.lost_from is not None:
+            self._told.gap(full.lost_from, full.revision - 1)
 
     # The age of the backup.
 

@@ -69,7 +69,9 @@ class RecorderEvents(Protocol):
         ...
 
     def gap(self, first: int, last: int) -> None:
-        """These revisions cannot be restored: etcd had discarded them before they were read or stored."""
+        """These revisions cannot be restored: etcd had discarded them before they were read or stored. Told again when
+        a recording begins.
+        """
         ...
 
     def spool_discarded(self, why: str) -> None:

@@ -13,6 +13,7 @@ from typing import Final
 from pydantic import AwareDatetime, ValidationError
 
 from quarterdeck.api.base import Model
+from quarterdeck.backup.concurrency import in_thread
 from quarterdeck.errors import Unavailable
 from quarterdeck.files import file_errors, on_disk, sync_folder, write_secret
 
@@ -82,7 +83,7 @@ class Spool:
         content = piece.header.model_dump_json().encode() + b"\n" + piece.content
         try:
             with file_errors(doing):
-                await asyncio.to_thread(write_secret, self._path(piece.header), content)
+                await in_thread(write_secret, self._path(piece.header), content)
         except Unavailable as error:
             await self.clear()
             raise SpoolFull(doing, error.seen, error.next_step) from error
@@ -103,7 +104,8 @@ class Spool:
         if header in self._headers:
             self._headers.remove(header)
             self.size_bytes -= header.size_bytes
-        await on_disk("the spool of backups", self._path(header).unlink, missing_ok=True)
+        with file_errors(f"deleting what was stored from {self._folder}"):
+            await in_thread(self._path(header).unlink, missing_ok=True)
 
     async def clear(self) -> None:
         """Delete all pieces."""
@@ -121,7 +123,7 @@ class Spool:
             if header is not None and path == self._path(header) and belongs(header):
                 found.append(header)
             else:
-                path.unlink()  # also what a crash left half-written
+                path.unlink(missing_ok=True)  # also what a crash left half-written
         sync_folder(self._folder)
         return found
 

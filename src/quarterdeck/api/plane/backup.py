@@ -45,8 +45,8 @@ class BackupRetention(Model):
 class BackupSettings(Model):
     """Continuous backups of the plane, which the manager takes."""
 
-    #: Whether backups are taken.
-    enabled: bool = True
+    #: Whether the manager takes backups. A backup store gets up to two objects a second while a plane is written to.
+    enabled: bool = False
     #: The backup store: `file:///FOLDER`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`;
     #: without it, the folder `backups` of the home.
     store: BackupStoreUrl | None = None

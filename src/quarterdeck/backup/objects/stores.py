@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,13 @@ _TIMEOUT = timedelta(seconds=30)
 _RETRIES = 4
 #: Bytes of one part of an object that is written part by part.
 _PART = 8 << 20
+#: Options of HTTP clients, which are set here. obstore panics where they are among those of a store
+#: (pyo3-object_store: IntoPyObject of PyAmazonS3Config).
+_OF_CLIENTS = re.compile(
+    r"((aws|google|azure)_)?(allow_http|allow_invalid_certificates|connect_timeout|default_content_type|http1_only|"
+    r"http2_\w+|pool_\w+|proxy_\w+|randomize_addresses|read_timeout|timeout|user_agent)",
+    re.IGNORECASE,
+)
 
 
 def open_store(url: str, options: Mapping[str, str] | None = None) -> ObjectStore:
@@ -48,6 +56,9 @@ def open_store(url: str, options: Mapping[str, str] | None = None) -> ObjectStor
         raise InvalidInput(
             doing, "this is no URL of a store", "give file:///folder, s3://, gs:// or az://BUCKET/PREFIX"
         )
+    for name in options or {}:
+        if _OF_CLIENTS.fullmatch(name):
+            raise InvalidInput(doing, f"{name} is no option of the store", "remove it")
     try:
         bucket = from_url(  # type: ignore[call-overload]  # its types list each option of each store by name
             url,

@@ -73,6 +73,11 @@ class BackupState:
     failing: dict[Side, tuple[datetime, QuarterdeckError]] = field(default_factory=dict)
     happened: list[Happening] = field(default_factory=list)
 
+    def begin(self) -> None:
+        """A task begins, perhaps with another cluster or another store: what the last one reported is void."""
+        self.revision, self.at = 0, None
+        self.failing.clear()
+
     def restorable(self, revision: int, at: datetime) -> None:
         """See ``RecorderEvents``."""
         self.revision, self.at = revision, at
@@ -162,6 +167,7 @@ async def record(home: Home, name: str, state: BackupState, check: Check) -> Non
     """
     plane = await home.store.get(ControlPlane, name)
     followed = _Followed(home, plane)
+    state.begin()
     await forget_restored(home, plane)
     async with AsyncExitStack() as stack:
         backups = await open_backups(home, plane)
@@ -250,8 +256,8 @@ async def _archive(home: Home, followed: _Followed, backups: OpenBackups, writer
             if digest != stored:
                 await writer.append(belongings=await backups.deposit.put(_parts(content)))
                 stored = digest
-        except (Conflict, Corrupt, Unavailable):
-            pass  # it is being changed, or the backup store does not answer, which the recorder reports
+        except (Conflict, Corrupt, NotFound, Unavailable):
+            pass  # it is being changed or was deleted, or the backup store does not answer, which the recorder reports
         await asyncio.sleep(_FOLLOWING)
 
 
