@@ -95,7 +95,8 @@ def link(*, fulls: tuple[FullBackup, ...] = (), steps: tuple[Increments, ...] = 
 async def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
     home = await Home.open(tmp_path / "home")
     plane = await home.store.create(new_control_plane("alpha", site="east"))
-    await home.store.update(with_status(plane, memory=memory_to_status(Memory(created=True))))
+    on = with_spec(plane, backup=plane.spec.backup.model_copy(update={"enabled": True}))
+    await home.store.update(with_status(on, memory=memory_to_status(Memory(created=True))))
     objects, made = MemoryObjects(), Lab(home)
 
     async def revision(_: Backups, name: str) -> int:
