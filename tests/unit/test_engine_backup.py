@@ -14,10 +14,11 @@ import pytest
 from fakes.etcd import FakeEtcd
 from fakes.etcd_cluster import FakeCluster
 from fakes.store import MemoryStore
+from support.conditions import eventually
 from support.fake_plane import FakePlane
 from support.golden import Golden
 from support.recording_lab import QUICK, FaultyObjects, address, until
-from support.resources import with_spec, with_status
+from support.resources import with_status
 from support.templates import template
 
 from quarterdeck.actions.plane import Plane
@@ -33,7 +34,7 @@ from quarterdeck.backup.chain import Chain, ChainStore
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
 from quarterdeck.engine.background import backup
-from quarterdeck.engine.background.backup import BackupState, BackUp, ReportBackups, may_record, record
+from quarterdeck.engine.background.backup import BackUp, BackupState, ReportBackups, may_record, record
 from quarterdeck.engine.background.tasks import Check
 from quarterdeck.engine.workspace import backups as workspace
 from quarterdeck.engine.workspace.belongings import secrets_of
@@ -86,7 +87,7 @@ class BackupLab:
         store = self.home.store
         for site in default_sites():
             await store.create(site)
-        plane = await store.create(new_control_plane(NAME, site="east"))
+        plane = await store.create(new_control_plane(NAME, site="east").with_spec(backup=BackupSettings(enabled=True)))
         await secrets_of(store, plane)
         revision = await store.create(revision_of(plane, template()))
         memory = memory_to_status(Memory(created=True, bootstrap=("a", "b", "c"), replicas=replicas()))
@@ -136,13 +137,13 @@ async def test_what_is_written_can_be_restored_with_the_whole_plane(lab: BackupL
     chain = await lab.chain()
     assert chain.ranges("main", 0)[-1][1] == lab.cluster.revision
     assert [each.reason for each in lab.state.happened] == [EventReason.FULL_BACKUP]
+    golden.hide(r"revision [\d,]+ (.*)\([\d,]+ bytes\)", r"revision REVISION \1(SIZE bytes)")
     golden(each.message for each in lab.state.happened)
 
 
 async def eventually_whole(lab: BackupLab, epoch: int) -> None:
     """Return once the whole plane can be restored from the newest revision of an epoch."""
-    while (await lab.chain()).belongings_at(lab.cluster.revision, epoch) is None:
-        await asyncio.sleep(0.005)
+    await eventually(lab.chain, lambda chain: chain.belongings_at(lab.cluster.revision, epoch) is not None)
 
 
 async def test_what_one_task_has_reported_does_not_outlive_it(lab: BackupLab) -> None:
@@ -167,8 +168,7 @@ async def test_a_new_epoch_ends_the_task_and_the_next_one_begins_with_a_full_bac
     lab.cluster.write(2)
     async with lab.recording() as task:
         await lab.stored(task)
-        async with asyncio.timeout(20):
-            await eventually_whole(lab, epoch=1)
+        await eventually_whole(lab, epoch=1)
     chain = await lab.chain()
     assert [each.epoch for each in chain.fulls] == [0, 1]
     assert [FullReason.FIRST.value in each.message for each in lab.state.happened] == [True, False]
@@ -179,7 +179,7 @@ async def test_a_new_epoch_ends_the_task_and_the_next_one_begins_with_a_full_bac
     "change",
     [
         lambda seen: seen.with_spec(backup=BackupSettings(enabled=False)),
-        lambda seen: seen.with_spec(backup=BackupSettings(store="s3://elsewhere")),
+        lambda seen: seen.with_spec(backup=BackupSettings(enabled=True, store="s3://elsewhere")),
     ],
     ids=["disabled", "another store"],
 )
@@ -220,8 +220,7 @@ async def test_a_store_that_is_away_ends_nothing(lab: BackupLab, call: int) -> N
             lab.cluster.write(1)
             await lab.stored(task)
         await until(lambda: task.done() or len(failed) == 20, "it was away")
-        async with asyncio.timeout(20):
-            await eventually_whole(lab, epoch=0)
+        await eventually_whole(lab, epoch=0)
         lab.cluster.write(1)
         await lab.stored(task)
         assert not task.done()
@@ -269,6 +268,14 @@ async def test_only_planes_with_an_etcd_are_backed_up(
 # What the plane's condition says.
 
 
+async def backed_up() -> Plane:
+    """A plane with backups."""
+    plane = await FakePlane().open()
+    enabled = plane.resource.with_spec(backup=BackupSettings(enabled=True))
+    plane.resource = await plane.store.update(enabled)
+    return plane
+
+
 def error(does: str) -> Unavailable:
     return Unavailable(does, "no answer within 5 s")
 
@@ -307,7 +314,7 @@ def back(state: BackupState) -> None:
 async def test_the_condition_says_how_backups_go(
     golden: Golden, happens: Callable[[BackupState], None], status: ConditionStatus, reason: ConditionReason
 ) -> None:
-    plane, state = await FakePlane().open(), BackupState(now=lambda: NOW)
+    plane, state = await backed_up(), BackupState(now=lambda: NOW)
     happens(state)
     await ReportBackups(state).turn(plane, WORLD)
     (told,) = conditions(plane)
@@ -316,8 +323,9 @@ async def test_the_condition_says_how_backups_go(
 
 
 async def test_a_plane_without_backups_has_no_condition() -> None:
-    plane, state = await FakePlane().open(), BackupState(now=lambda: NOW)
+    plane, state = await backed_up(), BackupState(now=lambda: NOW)
     await ReportBackups(state).turn(plane, WORLD)
+    assert conditions(plane)
     await amend(
         plane.store, ControlPlane, plane.name, lambda seen: seen.with_spec(backup=BackupSettings(enabled=False))
     )

@@ -82,6 +82,7 @@ async def _restore_from_backup(plane: Plane, record: Replica, backup: BackupOrig
         await _restore_database(plane, record, path, size, doing)
     finally:
         await site.delete_volume(record.machine, scratch)
+    await asyncio.to_thread(database.unlink, missing_ok=True)  # it holds the plane's secrets, and can be built again
 
 
 async def _restore_database(plane: Plane, record: Replica, database: PurePosixPath, size: int, doing: str) -> None:
