@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 import pytest
-from fakes.site import FakeSite
-from fakes.site_machines import Behaviour
 from support.fake_plane import FakePlane
 from support.golden import Golden
+from support.new_epoch import A1, Jobs, begun
 from support.resources import with_spec
-from support.small_plane import NAME, SmallPlane, small_plane
+from support.small_plane import NAME, small_plane
 
 from quarterdeck.actions.addresses import candidates, peer_url
 from quarterdeck.actions.carry_out import carry_out
@@ -19,82 +17,17 @@ from quarterdeck.actions.status import write_memory
 from quarterdeck.actions.units import _begins_without_data, token_of
 from quarterdeck.api.controlplane import NewEpoch
 from quarterdeck.components.etcd import BUMP
-from quarterdeck.components.ports import seat_with
 from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import KeptData, MemberWord, Replica, Seed, SurvivorOrigin
+from quarterdeck.model.memory import KeptData, SurvivorOrigin
 from quarterdeck.model.steps.clusters import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.units import UnitSpec, UnitState
+from quarterdeck.model.units import UnitState
 
-A1 = "east-a1"
 RESTORE = RestoreMember(site="east", why="", replica="east-4", origin=SurvivorOrigin(replica="east-1"))
-
-
-#: What could take the place of the survivor.
-OTHER = MemberWord(
-    replica="east-2", term=2, committed=4, applied=4, revision=4, learner=False, follows=False, voters=()
-)
-
-
-class Jobs:
-    """What jobs were run with, and what becomes of them."""
-
-    def __init__(self, exit_code: int = 0, output: str = "") -> None:
-        self.argv: list[tuple[str, ...]] = []
-        self.ends = Behaviour(exit_code=exit_code, output=output)
-
-    def behave(self, spec: UnitSpec) -> Behaviour:
-        if not spec.name.startswith("restore"):
-            return Behaviour()
-        self.argv.append(spec.argv)
-        return self.ends
-
-
-async def begun(jobs: Jobs | None = None, *, restored: bool = False) -> SmallPlane:
-    """A plane of three whose second epoch is about to begin with east-4, from what east-1 has on the same machine."""
-    behave = (jobs or Jobs()).behave
-    small = await small_plane(site=lambda settings, number: FakeSite(settings, number=number, behave=behave))
-    memory = small.plane.memory
-    old = memory.replicas[0]
-    seat = seat_with(A1, "127.1.1.9", dict(zip(_PORTS, range(7000, 7009), strict=False)))
-    founder = Replica(name="east-4", slot=old.slot, machine=A1, storage_class="standard", seat=seat, epoch=1)
-    origin = SurvivorOrigin(replica="east-1", others=(OTHER,))
-    seed = Seed(origin=origin, founder="east-4", revision=5, seen=7, restored=restored)
-    then = replace(
-        memory,
-        epoch=1,
-        seed=seed,
-        bootstrap=("east-4",),
-        created=False,
-        replicas=(*(replace(each, storage_class="standard") for each in memory.replicas), founder),
-    )
-    await write_memory(small.plane, then)
-
-    async def etcdutl() -> PurePosixPath:
-        return PurePosixPath("/programs/etcdutl")
-
-    small.plane.etcdutl = etcdutl
-    await small.sites["east"].create_volume(A1, f"{NAME}-east-1", "standard")
-    small.sites["east"].put_file(A1, f"{NAME}-east-1", "etcd/member/snap/db", 1_000)
-    small.sites["east"].put_file(A1, f"{NAME}-east-1", "etcd/member/wal/0.wal", 1_000)
-    return replace(small, world=replace(small.world, memory=small.plane.memory, membership=None))
-
-
-_PORTS = (
-    "kube-apiserver",
-    "etcd-client",
-    "etcd-peer",
-    "etcd-metrics",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "events-client",
-    "events-peer",
-    "events-metrics",
-)
 
 
 async def test_the_founders_data_is_made_of_the_survivors_database_with_revisions_that_nobody_has_seen() -> None:

@@ -16,13 +16,13 @@ from support.golden import Golden
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.memory import MemberWord, Memory, SurvivorOrigin
+from quarterdeck.model.memory import BackupOrigin, MemberWord, Memory, SurvivorOrigin
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
 from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Consent, Failing, World
+from quarterdeck.model.world import Consent, Failing, RestorePoint, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan
@@ -441,3 +441,108 @@ def test_no_name_is_used_again_for_the_founder() -> None:
 
 def is_placed(_: FaultyTruth, now: object) -> bool:
     return any(isinstance(step, PlaceReplica) for step in getattr(now, "now", ()))
+
+
+# --- from a backup --------------------------------------------------------------------------------------------------
+
+
+#: A person restores revision 5 of a backup.
+BACKUP = BackupOrigin(store="file:///backups", folder="demo/1", epoch=0)
+RESTORE = Consent(epoch=1, restore=RestorePoint(origin=BACKUP, revision=5))
+
+
+def with_cordon(truth: FaultyTruth, *replicas: str) -> FaultyTruth:
+    names = {truth.machine_of(name).name for name in replicas}
+    machines = tuple(replace(each, cordoned=each.cordoned or each.name in names) for each in truth.machines)
+    return replace(truth, machines=machines)
+
+
+def serving_restored() -> FaultyTruth:
+    """A plane of three that serves, and is restored."""
+    return replace(settled(empty("east", 3)), consent=RESTORE)
+
+
+def placed(truth: FaultyTruth) -> PlaceReplica:
+    """Where the founder is placed."""
+    truth = until(truth, is_placed)
+    (found,) = (step for step in plan(observe(truth)).now if isinstance(step, PlaceReplica))
+    return found
+
+
+def test_a_plane_that_serves_stops_before_its_founder_gets_the_data_of_the_backup(golden: Golden) -> None:
+    truth, kinds = serving_restored(), []
+    for _ in range(60):
+        now = plan(observe(truth)).now
+        for step in now:
+            if isinstance(step, BeginEpoch | RestoreMember | PlaceReplica):
+                golden(f"{told(step)}: {step.why}")
+        kinds += [told(step) for step in now]
+        for step in now:
+            truth = apply(truth, step)
+        if "StartUnit kube-apiserver of east-4" in kinds:
+            break
+        truth = truth if now else tick(truth)
+    first = kinds.index
+    for name in ("east-1", "east-2", "east-3"):
+        assert first("BeginEpoch") < first(f"StopUnit etcd of {name}") < first("RestoreMember east-4")
+        assert first(f"StopUnit kube-apiserver of {name}") < first("RestoreMember east-4")
+    assert first("RestoreMember east-4") < first("StartUnit etcd of east-4")
+    assert truth.serving_the_past == frozenset()
+
+
+def test_a_backup_waits_for_the_data_and_for_what_still_runs(golden: Golden) -> None:
+    truth = until(serving_restored(), lambda _, now: any(isinstance(step, RestoreMember) for step in now.now))
+    golden(whats(plan(observe(truth))))
+    units = tuple((each, UnitState.STOPPING if each == Component.ETCD else UnitState.STOPPED) for each in NAMED)
+    ending = with_fact(observe(truth), "east-2", lambda fact: replace(fact, units=units))
+    assert not any(isinstance(step, RestoreMember | StartUnit) for step in plan(ending).now)
+    golden(whats(plan(ending)))
+
+
+def test_a_backup_waits_for_a_majority_that_does_not_answer_or_a_word_that_says_so(golden: Golden) -> None:
+    truth = left_of_three(CUT_OFF, RESTORE)
+    assert not any(isinstance(step, BeginEpoch) for step in plan(observe(truth)).now)
+    (wait,) = (each for each in plan(observe(truth)).waiting if "two epochs" in each.what)
+    golden(wait.what)
+    golden(wait.then)
+    assert doing(replace(truth, consent=replace(RESTORE, even_if_others_live=True)))[0].startswith("BeginEpoch")
+
+
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_only_the_word_for_the_next_epoch_restores_a_backup(epoch: int) -> None:
+    assert doing(replace(serving_restored(), consent=replace(RESTORE, epoch=epoch))) == []
+
+
+def test_the_founder_is_placed_on_a_machine_that_answers() -> None:
+    truth = with_power(serving_restored(), DEAD, "east-1")
+    assert placed(truth).machine in {truth.machine_of(name).name for name in ("east-2", "east-3")}
+
+
+def test_the_founder_is_not_placed_on_a_cordoned_machine() -> None:
+    truth = with_cordon(serving_restored(), "east-1", "east-2")
+    assert placed(truth).machine == truth.machine_of("east-3").name
+
+
+def test_where_all_former_machines_are_gone_the_founder_gets_a_free_one() -> None:
+    truth = with_power(serving_restored(), DEAD, "east-1", "east-2", "east-3")
+    former = {truth.machine_of(name).name for name in ("east-1", "east-2", "east-3")}
+    found = placed(truth)
+    assert found.machine not in former
+    assert found.slot.site == "east"
+
+
+def test_a_plane_with_no_replicas_is_restored_on_free_machines() -> None:
+    truth = replace(empty("east", 3), consent=RESTORE)
+    truth = until(truth, lambda now, _: bool(now.serving))
+    assert truth.memory.epoch == 1
+    assert truth.memory.seed is not None
+    assert truth.memory.seed.origin == BACKUP
+    assert len(until(truth, is_done).serving) == 3
+
+
+def test_with_no_machine_for_the_founder_the_plane_says_what_it_waits_for(golden: Golden) -> None:
+    truth = replace(empty("east", 1), consent=RESTORE)
+    truth = replace(truth, machines=tuple(replace(each, cordoned=True) for each in truth.machines))
+    truth = until(truth, lambda now, _: now.memory.epoch == 1)
+    assert not any(isinstance(step, PlaceReplica) for step in plan(observe(truth)).now)
+    golden(whats(plan(observe(truth))))

@@ -91,8 +91,10 @@ class Backups:
         await require_plane_in_reach(self._home, name)
         plane = await recorded.existing(self._home.store, name)
         if not may_record(plane):
-            seen = "spec.backup.enabled is false" if not plane.spec.backup.enabled else "it has no etcd now"
-            raise PreconditionFailed(f"backing up plane {name}", seen, f"see 'quarterdeck status {name}'")
+            seen, then = "it has no etcd now", f"see 'quarterdeck status {name}'"
+            if not plane.spec.backup.enabled:
+                seen, then = "spec.backup.enabled is false", "set it to true, and apply the spec"
+            raise PreconditionFailed(f"backing up plane {name}", seen, then)
         revision = await self._revision(name)
         backups = await open_backups(self._home, plane)
         epoch = plane.status.memory.epoch

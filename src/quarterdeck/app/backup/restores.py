@@ -168,7 +168,7 @@ class Restores:
                 await store.create(site)
         uid = archive.plane.metadata.uid or ""
         for each in (*archive.revisions, *archive.manifests, archive.secrets):
-            await _create_once(store, each)
+            await _put(store, each)
         backup = archive.plane.spec.backup.model_copy(
             update={"store": url, **({"options_file": options} if options is not None else {})}
         )
@@ -209,15 +209,16 @@ def _awaits_data(plane: ControlPlane) -> bool:
     return plane.status.awaits_data or consented
 
 
-async def _create_once(store: Store, resource: Resource) -> None:
-    """Create a resource that an interrupted attempt may have created. Raises Conflict where there is another one."""
+async def _put(store: Store, resource: Resource) -> None:
+    """Store a resource of a plane that this home does not have: what has its name is of an interrupted attempt, or of
+    a plane that was deleted.
+    """
     try:
         await store.create(resource)
     except Conflict:
         found = await store.get(type(resource), resource.name)
-        bare = {"metadata": resource.metadata}
-        if found.model_copy(update=bare) != resource:
-            raise
+        version = {"resource_version": found.metadata.resource_version}
+        await store.update(resource.model_copy(update={"metadata": resource.metadata.model_copy(update=version)}))
 
 
 def _require_restorable(plane: ControlPlane) -> None:
@@ -230,12 +231,11 @@ def _require_restorable(plane: ControlPlane) -> None:
 
 
 def _at_revision(chain: Chain, epochs: list[int], revision: int) -> BackupMoment:
-    for epoch in epochs[:-1]:
-        try:
+    """Of several epochs with that revision, the newest one; the error names what the newest one has."""
+    for epoch in epochs:
+        if any(first <= revision <= last for first, last in chain.ranges(MAIN, epoch)):
             return chain.at_revision(MAIN, revision, epoch)
-        except NotFound:
-            continue
-    return chain.at_revision(MAIN, revision, epochs[-1])
+    return chain.at_revision(MAIN, revision, epochs[0])
 
 
 def _time(text: str) -> datetime:
