@@ -161,7 +161,7 @@ async def test_a_task_that_ends_with_an_error_is_not_called_continuous(lab: Back
     async with lab.recording() as task:
         await lab.stored(task)
     (newest, *_) = sorted((name for name in lab.objects.objects if "/links/" in name), reverse=True)
-    lab.objects.objects[newest] = b"{}"
+    lab.objects.objects[newest] = (b"{}", NOW)
     plane = await FakePlane().open()
     plane.resource = await lab.plane()
     work = await BackUp(home=lab.home, state=lab.state).due(plane, WORLD)
