@@ -30,10 +30,10 @@ async def from_backup(folder: Path, jobs: Jobs | None = None) -> SmallPlane:
     """A plane whose second epoch is about to begin with east-4, from revision 5 of a backup."""
     small = await begun(jobs)
     database = folder / "db"
-    database.write_bytes(b"the database")
 
     async def built(origin: BackupOrigin, revision: int) -> Path:
         assert (origin, revision) == (ORIGIN, 5)
+        database.write_bytes(b"the database")
         return database
 
     small.plane.database = built
@@ -57,6 +57,7 @@ async def test_the_founders_data_is_made_of_the_copied_database_and_the_copy_is_
     target = {each.name: each.path for each in await site.volumes(A1)}[f"{NAME}-east-4"]
     source = PurePosixPath(argv[3])
     assert (source.parent.name, source.name) == (SCRATCH, "db")
+    assert not (tmp_path / "db").exists(), "it holds the plane's secrets"
     assert {f"--bump-revision={BUMP}", "--mark-compacted", f"--data-dir={target}/etcd"} <= set(argv)
     assert SCRATCH not in await volumes(site)
     assert small.plane.memory.seeding is None
