@@ -197,6 +197,7 @@ RESTORE = RestoreFrom(store=URL, folder="alpha/1", epoch=0, revision=40)
 def test_what_would_be_lost_is_counted_and_never_negative() -> None:
     assert PLAN.lost == 12
     assert replace(PLAN, seen=39).lost == 0
+    assert replace(PLAN, epoch=2, seen=1_000_000_040).lost is None
 
 
 async def test_the_consent_names_the_epoch_and_the_moment(lab: Lab) -> None:

@@ -114,6 +114,14 @@ def test_without_a_later_revision_nothing_that_was_observed_is_lost(
     golden(cli("restore", "alpha").err)
 
 
+def test_a_moment_of_an_earlier_epoch_loses_all_that_came_later(cli: Cli, told: Told, golden: Golden) -> None:
+    cli.plane("alpha")
+    told.plan = replace(PLAN, epoch=PLAN.from_epoch + 2, seen=1_000_000_040, proof=None)
+    golden(cli("restore", "alpha").err)
+    printed = cli("restore", "alpha", "--dry-run", "-o", "json")
+    assert '"lostRevisions": null' in printed.out
+
+
 @pytest.mark.parametrize("even", [False, True])
 def test_with_consent_it_begins_and_is_followed(cli: Cli, told: Told, even: bool, golden: Golden) -> None:
     cli.plane("alpha")

@@ -76,7 +76,7 @@ class BackupVerification(OutputModel):
     keys: int
     #: The size of the database.
     database_bytes: int
-    #: The number of hashes that the live members had, and the database has too.
+    #: The number of hashes that the members had when they were backed up, and the database has too.
     hashes_compared: int
     #: How long that took.
     duration_seconds: float
@@ -102,8 +102,8 @@ class RestoreResult(NamedOutput):
     revision: int
     #: When that revision, or a later one, was backed up.
     backed_up_at: Instant
-    #: The number of later revisions that were observed, and are lost.
-    lost_revisions: int
+    #: The number of later revisions that were observed, and are lost; null for a moment of an earlier epoch.
+    lost_revisions: int | None
     #: The URL of the backup store.
     store: str
 

@@ -56,9 +56,11 @@ class RestorePlan:
     proof: Proof | None
 
     @property
-    def lost(self) -> int:
-        """The number of revisions that would be lost, as far as is known."""
-        return max(0, self.seen - self.revision)
+    def lost(self) -> int | None:
+        """The number of revisions that would be lost, as far as is known. None for a moment of an earlier epoch:
+        everything since is lost, and revisions of two epochs are not comparable.
+        """
+        return max(0, self.seen - self.revision) if self.from_epoch == self.epoch - 1 else None
 
 
 class Restores:

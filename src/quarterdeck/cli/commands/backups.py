@@ -85,7 +85,7 @@ def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = Unna
     )
     text = (
         f"etcd revision {proof.revision:,} of plane {name} can be restored: {proof.keys:,} keys,"
-        f" {size(proof.size_bytes)}, {proof.hashes} hashes are those of the live members ({proof.seconds:.1f} s)"
+        f" {size(proof.size_bytes)}, {proof.hashes} hashes are those that the members had ({proof.seconds:.1f} s)"
     )
     emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
 

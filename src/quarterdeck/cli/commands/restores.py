@@ -100,9 +100,13 @@ def _lines(plan: RestorePlan) -> list[str]:
     if plan.proof is not None:
         said.append(
             f"it was built and checked: {plan.proof.keys:,} keys, {size(plan.proof.size_bytes)},"
-            f" {plan.proof.hashes} hashes are those of the live members"
+            f" {plan.proof.hashes} hashes are those that the members had"
         )
-    if plan.lost:
+    if plan.lost is None:
+        said.append(
+            f"lost: everything since epoch {plan.from_epoch} of its etcd ended; the present epoch is {plan.epoch - 1}"
+        )
+    elif plan.lost:
         first, last = plan.revision + 1, plan.seen
         said.append(f"lost: etcd revisions {first:,} to {last:,}, and what was written later")
     else:
