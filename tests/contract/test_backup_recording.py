@@ -26,7 +26,7 @@ from quarterdeck.backup.folding import fold
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.objects.stores import open_store
 from quarterdeck.backup.recorder import Recorder
-from quarterdeck.backup.recording import FullReason, RecordingPace
+from quarterdeck.backup.recording import RecordingPace
 from quarterdeck.backup.records import decode
 from quarterdeck.backup.sealing import Identities, Recipients, unseal
 from quarterdeck.backup.spool import Spool
@@ -126,8 +126,9 @@ async def test_what_was_recorded_by_recorders_that_are_killed_is_what_etcd_had(
         await last.covered(max(history.states))
     running.cancel()
     await asyncio.wait((running,))
-    assert (backup.told.gaps, [reason for _, reason in backup.told.fulls]) == ([], [FullReason.FIRST])
     chain = await backup.chains.read()
+    # A recorder that was killed has perhaps not told of the full backup that it took.
+    assert (backup.told.gaps, len(chain.fulls)) == ([], 1)
     ((first, newest),) = chain.ranges("main", 0)
     assert newest == max(history.states)
     choice = [each for each in history.states if each >= first]

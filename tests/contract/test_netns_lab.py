@@ -50,6 +50,10 @@ class Peer:
             raise Silence if answer["error"] == "TimeoutError" else OSError(answer["error"])
         return answer["ok"]
 
+    async def quickest(self) -> float:
+        """The shortest of several round trips, in seconds: each takes longer where the host's processors are busy."""
+        return min([await self.rtt("c") for _ in range(5)])
+
     async def rtt(self, name: str, timeout: float = 20.0) -> float:
         seconds = await self.do("round", name, timeout)
         assert isinstance(seconds, float)
@@ -180,14 +184,14 @@ async def test_the_addresses_of_its_seats_lead_to_a_machine_wherever_its_own_doe
     peers = {where: await world.peer(where) for where in (E1, W1, W2, CLIENT)}
     for peer in peers.values():
         await peer.do("connect", "c", seat, 7000, 5.0)
-        assert await peer.rtt("c") < 0.1
+        assert await peer.quickest() < 0.1
     await lab.set_link("east", "west", delay_ms=30.0)
     assert await peers[E1].rtt("c") > 0.06
-    assert await peers[W2].rtt("c") < 0.03
+    assert await peers[W2].quickest() < 0.03
     await lab.set_link("east", "west", cut=Cut.A_TO_B)
     with pytest.raises(Silence):
         await peers[E1].rtt("c", 0.5)
-    assert await peers[W2].rtt("c") < 0.1
+    assert await peers[W2].quickest() < 0.1
 
 
 @pytest.mark.parametrize("cut", [Cut.BOTH, Cut.A_TO_B, Cut.B_TO_A])
@@ -198,10 +202,10 @@ async def test_a_connection_falls_silent_in_a_cut_and_goes_on_after_it(world: Wo
     with pytest.raises(Silence):
         await peer.rtt("c", 0.5)
     inside_site = await world.connected(E2, E1)
-    assert await inside_site.rtt("c") < 0.1, "the sites themselves are whole"
+    assert await inside_site.quickest() < 0.1, "the sites themselves are whole"
     await world.lab.set_link("east", "west")
     assert await peer.do("hear", "c", 20.0) == "x", "what was lost in the cut came through after it"
-    assert await peer.rtt("c") < 0.2
+    assert await peer.quickest() < 0.2
 
 
 @pytest.mark.parametrize("delay_ms", [0.0, 5.0])
@@ -277,7 +281,7 @@ async def test_a_delay_may_differ_by_direction(world: World) -> None:
     link = await world.lab.link("west", "east")
     assert (link.a_to_b, link.b_to_a) == (Way(), Way(60.0))
     peer = await world.connected(W1, E1)
-    assert 0.06 <= await peer.rtt("c") < 0.09
+    assert 0.06 <= await peer.quickest() < 0.09
 
 
 async def test_a_stream_survives_every_change_of_its_way_whole(world: World) -> None:
@@ -337,7 +341,7 @@ async def test_everything_may_be_asked_for_twice(world: World) -> None:
         await world.lab.set_link("east", "west", delay_ms=1.0)
         await world.lab.cut_machine("east", "east-2")
         await world.lab.remove_machine("west", "west-2")
-    assert await peer.rtt("c") < 0.1
+    assert await peer.quickest() < 0.1
     layout = await world.lab.layout()
     assert [each.name for each in layout.machines if each.plugged] == ["east-1", "west-1"]
 
@@ -411,7 +415,7 @@ async def test_a_lab_whose_keeper_was_killed_comes_back_as_it_was(world: World) 
     again = await Lab.open(world.lab.home)
     assert await again.layout() == before
     peer = await world.connected(W1, E1)
-    assert 0.04 <= await peer.rtt("c") < 0.08
+    assert 0.04 <= await peer.quickest() < 0.08
 
 
 async def test_those_who_open_a_lab_at_once_share_it(home: Path) -> None:

@@ -48,6 +48,8 @@ def s3_server(folder: Path) -> Iterator[S3Lab]:
     argv += [f"-{name}.port.grpc={free_port('127.0.0.1')}" for name in ports]
     argv += [
         f"-s3.config={folder / 's3.json'}",
+        "-s3.port.iceberg=0",  # fixed ports: of two servers on this host, one would not start
+        "-s3.port.lance=0",
         "-volume.max=8",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
