@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,10 +14,10 @@ from pathlib import Path
 import httpx2
 
 from support.conditions import until
-from support.endpoint_lab import free_port
 
 BUCKET = "planes"
 _ACCESS, _SECRET = "quarterdeck", "not-a-secret"
+_ATTEMPTS = 3
 
 
 class S3Lab:
@@ -38,15 +39,47 @@ class S3Lab:
 @contextmanager
 def s3_server(folder: Path) -> Iterator[S3Lab]:
     """A server with its data in a folder, and one bucket."""
-    program = Path(sys.executable).with_name("weed")
-    ports = {name: free_port("127.0.0.1") for name in ("master", "volume", "filer", "s3")}
     access = {"accessKey": _ACCESS, "secretKey": _SECRET}
     identity = {"name": "tests", "credentials": [access], "actions": ["Admin", "Read", "Write", "List", "Tagging"]}
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    argv = [program, "-logtostderr", "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
-    argv += [f"-{name}.port={port}" for name, port in ports.items()]
-    argv += [f"-{name}.port.grpc={free_port('127.0.0.1')}" for name in ports]
-    argv += [
+    process, ports = _started(folder)
+    try:
+        yield S3Lab(ports["s3"])
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _started(folder: Path) -> tuple[subprocess.Popen[bytes], Mapping[str, int]]:
+    """A server that serves. It ends where another program has taken one of its ports meanwhile, and is tried again."""
+    for attempt in range(_ATTEMPTS):
+        ports = _free_ports()
+        with (folder / "log").open("ab") as log:
+            process = subprocess.Popen(_argv(folder, ports), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(
+            lambda: process.poll() is not None or (_answers(ports["s3"]) and _made(ports["filer"])),  # noqa: B023
+            f"the S3 server has a bucket; see {folder / 'log'}",
+            seconds=60,
+            pause=0.2,
+        )
+        if process.poll() is None:
+            return process, ports
+        print(f"attempt {attempt + 1}: the S3 server ended")
+    raise AssertionError(f"the S3 server ends {_ATTEMPTS} times; see {folder / 'log'}")
+
+
+def _argv(folder: Path, ports: Mapping[str, int]) -> list[str | Path]:
+    program = Path(sys.executable).with_name("weed")
+    return [
+        program,
+        "-logtostderr",
+        "server",
+        f"-dir={folder}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-filer",
+        "-s3",
+        *(f"-{name if '.' in name else f'{name}.port'}={port}" for name, port in ports.items()),
         f"-s3.config={folder / 's3.json'}",
         "-s3.port.iceberg=0",  # fixed ports: of two servers on this host, one would not start
         "-s3.port.lance=0",
@@ -54,19 +87,17 @@ def s3_server(folder: Path) -> Iterator[S3Lab]:
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
     ]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        until(
-            lambda: _answers(ports["s3"]) and _made(ports["filer"]),
-            f"the S3 server has a bucket; see {folder / 'log'}",
-            seconds=60,
-            pause=0.2,
-        )
-        yield S3Lab(ports["s3"])
-    finally:
-        process.terminate()
-        process.wait()
+
+
+def _free_ports() -> Mapping[str, int]:
+    """A free port for each of its servers, all different: by ``master``, ``s3.port.grpc``..."""
+    names = ("master", "volume", "filer", "s3")
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(2 * len(names))]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        free = [int(probe.getsockname()[1]) for probe in probes]
+    return dict(zip((*names, *(f"{name}.port.grpc" for name in names)), free, strict=True))
 
 
 def _answers(port: int) -> bool:
