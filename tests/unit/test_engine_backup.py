@@ -21,6 +21,7 @@ from support.recording_lab import QUICK, FaultyObjects, address, until
 from support.resources import with_status
 from support.templates import template
 
+from quarterdeck.actions import addresses
 from quarterdeck.actions.plane import Plane
 from quarterdeck.api.base import Condition, ConditionStatus
 from quarterdeck.api.conditions import ConditionReason, ConditionType
@@ -75,7 +76,7 @@ class BackupLab:
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Fakes in place of drivers, and no waiting."""
         patch.setattr(backup, "open_etcd", lambda secrets, stack: FakeEtcd(self.cluster))
-        patch.setattr(backup, "client_url", lambda replica, cluster: address(replica.name).client_url)
+        patch.setattr(addresses, "client_url", lambda replica, cluster: address(replica.name).client_url)
         patch.setattr(backup, "Recorder", partial(Recorder, pace=QUICK))
         patch.setattr(backup, "_FOLLOWING", 0.005)
         patch.setattr(backup, "_RETRYING", 0.005)

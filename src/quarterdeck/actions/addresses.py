@@ -11,7 +11,7 @@ from quarterdeck.etcd.facts import ListedMember
 from quarterdeck.kube.port import Address
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.endpoints import BackendAddress
-from quarterdeck.model.memory import Replica
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import PortName, Seat
 
 
@@ -32,14 +32,22 @@ def client_url(record: Replica, cluster: Cluster = Cluster.MAIN) -> str:
 
 def client_urls(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[str, ...]:
     """The client URLs of all replicas that are or may be members of a cluster."""
-    return tuple(client_url(record, cluster) for record in candidates(plane, cluster))
+    return urls_in(plane.memory, cluster)
+
+
+def urls_in(memory: Memory, cluster: Cluster) -> tuple[str, ...]:
+    """``client_urls`` of a plane with that memory."""
+    return tuple(client_url(record, cluster) for record in _candidates(memory.of(cluster)))
 
 
 def candidates(plane: Plane, cluster: Cluster = Cluster.MAIN) -> tuple[Replica, ...]:
     """The replicas that are or may be members of a cluster, in the form of that cluster. Members of a former epoch are
     left out.
     """
-    memory = plane.memory.of(cluster)
+    return _candidates(plane.memory.of(cluster))
+
+
+def _candidates(memory: Memory) -> tuple[Replica, ...]:
     may_be = (each for each in memory.replicas if each.listed or each.name in memory.bootstrap)
     return tuple(each for each in may_be if not memory.is_former(each))
 

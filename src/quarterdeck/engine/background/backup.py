@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from quarterdeck.actions.addresses import client_url
+from quarterdeck.actions.addresses import urls_in
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import tell_condition
 from quarterdeck.api.base import ConditionStatus
@@ -231,9 +231,7 @@ class _Followed:
 
     def urls(self, cluster: Cluster) -> Sequence[str]:
         """The client URLs of the members of a cluster."""
-        memory = self.memory.of(cluster)
-        here = (each for each in memory.replicas if not memory.is_former(each))
-        return tuple(client_url(each, cluster) for each in here if each.listed or each.name in memory.bootstrap)
+        return urls_in(self.memory, cluster)
 
     async def run(self) -> None:
         """Return when another task has to begin: the epoch, the clusters, the keys or the settings are others."""
