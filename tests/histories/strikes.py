@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from quarterdeck.actions.tasks import together, whole
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.app.drill.plans import planned
+from quarterdeck.concurrency import together, whole
 from quarterdeck.drills.aim import Wish
 from quarterdeck.engine.workspace import recorded
 from quarterdeck.engine.workspace.home import Home

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from quarterdeck.actions.addresses import apiserver_address
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import together, whole
+from quarterdeck.concurrency import together, whole
 from quarterdeck.endpoint.port import HoldsClients, LoadBalancer
 from quarterdeck.errors import QuarterdeckError, Unavailable
 from quarterdeck.model.capabilities import RoundTrip

@@ -14,8 +14,8 @@ from quarterdeck.actions.addresses import candidates, client_url, client_urls, m
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import beside, cut_off, together
 from quarterdeck.actions.units import favour
+from quarterdeck.concurrency import beside, cut_off, together
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import AlarmKind
 from quarterdeck.model.clusters import MEMBER, Cluster

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from quarterdeck.actions.addresses import seat_of
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import together
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.plane.endpoint import LeadsTo
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.components.ports import beside_balancers, ports_of
+from quarterdeck.concurrency import together
 from quarterdeck.errors import Corrupt, NotFound, Unavailable
 from quarterdeck.model.capabilities import Capability
 from quarterdeck.model.memory import Replica

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from quarterdeck.actions.addresses import apiserver_address, backend_address
 from quarterdeck.actions.handlers import Detail, Handlers
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import together
 from quarterdeck.actions.units import favour
+from quarterdeck.concurrency import together
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import Must
 from quarterdeck.model.memory import Replica

@@ -13,7 +13,6 @@ from quarterdeck.actions.certificates import certificates_of, forget_program
 from quarterdeck.actions.handlers import Handlers, Preparations
 from quarterdeck.actions.hold import BETWEEN, held
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import beside, together
 from quarterdeck.actions.volumes import replica_settings, volume_of
 from quarterdeck.api.revision import ReplicaTemplate
 from quarterdeck.components.catalogue import CATALOGUE
@@ -22,6 +21,7 @@ from quarterdeck.components.etcd import boot_arguments, log_files
 from quarterdeck.components.record import ComponentSpec, Stopping
 from quarterdeck.components.replica import component_unit
 from quarterdeck.components.settings import ClusterState, InitialCluster, Inputs
+from quarterdeck.concurrency import beside, together
 from quarterdeck.errors import Conflict, PreconditionFailed, Unavailable
 from quarterdeck.kube.port import Address, Witness
 from quarterdeck.model.clusters import CALLED, CLUSTER, MEMBER, Cluster

@@ -23,6 +23,7 @@ from quarterdeck.backup.making import made_beside, require_room
 from quarterdeck.backup.objects.port import ObjectStore
 from quarterdeck.backup.records import Increment, decode
 from quarterdeck.backup.sealing import Identities, damaged, unseal
+from quarterdeck.concurrency import settled
 from quarterdeck.errors import Corrupt, NotFound
 from quarterdeck.files import file_errors, sync_folder
 
@@ -126,31 +127,17 @@ async def _write_full(store: ObjectStore, full: FullBackup, identities: Identiti
 
 async def _write_parts(parts: AsyncGenerator[bytes, None], write: Callable[[bytes], None]) -> None:
     """Write each part in a thread, while the next one is read. No thread writes any more when this returns."""
-    writing: asyncio.Future[None] | None = None
+    writing: asyncio.Task[None] | None = None
     try:
         async for part in parts:
             if writing is not None:
                 await asyncio.shield(writing)
-            writing = asyncio.ensure_future(asyncio.to_thread(write, part))
+            writing = asyncio.create_task(asyncio.to_thread(write, part))
         if writing is not None:
             await asyncio.shield(writing)
     finally:
         if writing is not None:
-            await _ended(writing)
-
-
-async def _ended(*works: asyncio.Future[None]) -> None:
-    """Wait until threads have ended, also when this is cancelled: they use a file that is closed or removed next. Their
-    errors are raised where they are waited for in the first place.
-    """
-    while not all(each.done() for each in works):
-        try:
-            await asyncio.wait(works)
-        except asyncio.CancelledError:
-            continue  # what is waited for does not take long
-    for each in works:
-        if not each.cancelled():
-            each.exception()
+            await settled(writing)
 
 
 class _Snapshot:
@@ -182,12 +169,12 @@ async def _advance(store: ObjectStore, moment: BackupMoment, identities: Identit
         return await read_increment(store, of, identities)
 
     ahead = _Ahead(moment.increments, read)
-    applying = asyncio.ensure_future(asyncio.to_thread(advance, path, ahead, moment.revision))
+    applying = asyncio.create_task(asyncio.to_thread(advance, path, ahead, moment.revision))
     try:
         await asyncio.shield(applying)
     finally:
         ahead.stop()
-        await _ended(applying, ahead.reading)
+        await settled(applying, ahead.reading)
 
 
 _Coming: TypeAlias = Increment | Exception | None
@@ -201,7 +188,7 @@ class _Ahead:
         self._queue: asyncio.Queue[_Coming] = asyncio.Queue(1)
         self._asked: Future[_Coming] | None = None
         self._stopped = False
-        self.reading = asyncio.ensure_future(self._read(wanted, read))
+        self.reading = asyncio.create_task(self._read(wanted, read))
 
     def __iter__(self) -> Iterator[Increment]:
         """For the thread. Raises what reading raised, and CancelledError (of futures) after ``stop``."""

@@ -7,7 +7,6 @@ or changed ones, are found. Objects that no link names are no backup; a writer t
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from quarterdeck.api.base import Model
 from quarterdeck.backup.objects.port import ObjectExists, ObjectStore
+from quarterdeck.concurrency import together
 from quarterdeck.errors import Corrupt, LeaseLost, NotFound, PreconditionFailed
 
 _LINKS: Final = "links"
@@ -304,13 +304,7 @@ class ChainStore:
             except NotFound:
                 return None
 
-        found = await asyncio.gather(*map(one, names), return_exceptions=True)
-        contents: list[bytes | None] = []
-        for each in found:
-            if isinstance(each, BaseException):
-                raise each
-            contents.append(each)
-        return contents
+        return await together(*map(one, names))
 
     def _name(self, number: int) -> str:
         return f"{self._prefix}/{_LINKS}/{number:020d}.json"

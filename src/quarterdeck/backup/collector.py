@@ -9,13 +9,14 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.lease_book import LeaseBook
+from quarterdeck.backup.patience import Patience
 from quarterdeck.backup.recording import Now, RecordingPace
 from quarterdeck.backup.records import Increment, RevisionChange, change_of, encode
 from quarterdeck.backup.sealing import Recipients, seal
 from quarterdeck.backup.sources import sources
 from quarterdeck.backup.spool import Piece, PieceHeader
+from quarterdeck.concurrency import until_one_ends
 from quarterdeck.errors import Unavailable
 from quarterdeck.etcd.facts import KeyEvent
 from quarterdeck.etcd.faults import EtcdCompacted
@@ -64,7 +65,7 @@ class Collector:
         self._next, self._changes, self._bytes, self._used = start, [], 0, set()
         await self._patience.until_done(self._leases.read)
         try:
-            await together(self._watch(), self._flushes())
+            await until_one_ends(self._watch(), self._flushes())
         except EtcdCompacted:
             await self._flush()
             raise

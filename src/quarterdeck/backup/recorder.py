@@ -16,14 +16,15 @@ from typing import TypeVar
 
 from quarterdeck.backup.chain import Chain, FullBackup, Increments, ObjectReference
 from quarterdeck.backup.collector import Collector, Subject
-from quarterdeck.backup.concurrency import Patience, together
 from quarterdeck.backup.deposit import Deposit
 from quarterdeck.backup.fulls import Snapshot, snapshot_of
+from quarterdeck.backup.patience import Patience
 from quarterdeck.backup.recording import FullReason, Now, RecorderEvents, RecordingPace, Side, why_full
 from quarterdeck.backup.restorable import Restorable
 from quarterdeck.backup.sources import reports
 from quarterdeck.backup.spool import Outbox, PieceHeader, Spool, SpoolFull
 from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.concurrency import until_one_ends
 from quarterdeck.errors import InvalidInput, NotFound, PreconditionFailed, Unavailable
 from quarterdeck.etcd.faults import EtcdCompacted
 
@@ -80,7 +81,7 @@ class Recorder:
         subject = self._subject
         try:
             await self._spool.open(subject.plane, subject.cluster, subject.epoch)
-            await together(self._collect(), self._send(), self._take_fulls(), self._pulse())
+            await until_one_ends(self._collect(), self._send(), self._take_fulls(), self._pulse())
         except BaseException as error:
             self._restorable.ended(error)
             raise
@@ -105,7 +106,7 @@ class Recorder:
             self._astray.clear()
             self._stalled = False
             try:
-                await together(self._collector.run(start), self._until_astray())
+                await until_one_ends(self._collector.run(start), self._until_astray())
                 start = await self._behind_the_chain()
             except EtcdCompacted:
                 start = None

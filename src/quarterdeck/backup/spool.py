@@ -13,7 +13,7 @@ from typing import Final
 from pydantic import AwareDatetime, ValidationError
 
 from quarterdeck.api.base import Model
-from quarterdeck.backup.concurrency import in_thread
+from quarterdeck.concurrency import in_thread
 from quarterdeck.errors import Unavailable
 from quarterdeck.files import file_errors, on_disk, sync_folder, write_secret
 

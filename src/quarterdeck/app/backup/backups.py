@@ -14,8 +14,8 @@ from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import Chain, FullBackup
-from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.proof import Proof
+from quarterdeck.concurrency import until_one_ends
 from quarterdeck.engine.background.backup import BackupState, may_record, record
 from quarterdeck.engine.preflight.reach import require_plane_in_reach
 from quarterdeck.engine.reconcile.drive import Engine
@@ -156,7 +156,7 @@ class Backups:
                 self._home.store, leases.lease_name(plane.name), engine.requester.name, wait=12.0, clocks=engine.clocks
             )
             guard = await stack.enter_async_context(lease)
-            await together(wait(), record(self._home, plane.name, BackupState(), guard.check))
+            await until_one_ends(wait(), record(self._home, plane.name, BackupState(), guard.check))
         return found[0]
 
 

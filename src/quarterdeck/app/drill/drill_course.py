@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from quarterdeck.actions.tasks import together, whole
 from quarterdeck.app.onlookers import DURING
+from quarterdeck.concurrency import together, whole
 from quarterdeck.drills.judgement import Sight, has_recovered
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.model.faults import MOMENTARY, Fault

@@ -22,13 +22,13 @@ from quarterdeck.api.events import EventReason
 from quarterdeck.api.plane.memory import memory_from_status
 from quarterdeck.backup.chain import FullBackup, Increments
 from quarterdeck.backup.collector import Subject
-from quarterdeck.backup.concurrency import together
 from quarterdeck.backup.recorder import Recorder
 from quarterdeck.backup.recording import FullReason, Side
 from quarterdeck.backup.retention import Retention, droppable
 from quarterdeck.backup.spool import Spool
 from quarterdeck.backup.sweep import sweep
 from quarterdeck.backup.writer import ChainWriter
+from quarterdeck.concurrency import until_one_ends
 from quarterdeck.drivers.clients import open_etcd
 from quarterdeck.engine.background.tasks import BackgroundTask, Check, LongTask, ShortTurn, Work
 from quarterdeck.engine.notices.events import Happening
@@ -206,7 +206,7 @@ async def record(home: Home, name: str, state: BackupState, check: Check) -> Non
                 now=state.now,
             )
             works.append(recorder.run())
-        await together(*works)
+        await until_one_ends(*works)
 
 
 def _clusters(plane: ControlPlane) -> tuple[Cluster, ...]:

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.plane import Plane
-from quarterdeck.actions.tasks import cut_off
 from quarterdeck.api.events import EventReason
+from quarterdeck.concurrency import cut_off
 from quarterdeck.engine.notices.journal import tell_step
 from quarterdeck.engine.notices.troubles import Disposition, Failures, Troubles, fate
 from quarterdeck.model.endpoints import Must

@@ -15,11 +15,11 @@ from quarterdeck.actions.audit import delete_audit_logs
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.seats import settle_seats
 from quarterdeck.actions.status import remember, write_status
-from quarterdeck.actions.tasks import together
 from quarterdeck.actions.units import guard_members
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.api.operation import Operation, OperationPhase
 from quarterdeck.components.catalogue import CATALOGUE
+from quarterdeck.concurrency import together
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.addon_task import KEPT_PATIENCE, PATIENCE, AddonTask
 from quarterdeck.engine.background.tasks import BackgroundTask, BackgroundTasks, LongTasks

@@ -14,8 +14,8 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.hold import let_go_all
 from quarterdeck.actions.plane import Plane
 from quarterdeck.actions.status import adopt, refresh, remember, write_status
-from quarterdeck.actions.tasks import together
 from quarterdeck.api.events import EventReason
+from quarterdeck.concurrency import together
 from quarterdeck.endpoint.port import OwnServer
 from quarterdeck.engine.background.tasks import BackgroundTasks
 from quarterdeck.engine.notices.conditions import judged, reworded, turned

@@ -1,41 +1,16 @@
-"""Work that goes on together, and work that is tried until it succeeds."""
+"""Work that is tried until it succeeds."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar
+from typing import TypeVar
 
 from quarterdeck.backup.recording import Now, RecorderEvents, RecordingPace, Side
 from quarterdeck.errors import InvalidInput, QuarterdeckError, Unavailable
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-
-async def together(*works: Coroutine[Any, Any, None]) -> None:
-    """Do all of this at the same time until the first one ends, then cancel the others. Raises what that one does."""
-    tasks = [asyncio.ensure_future(each) for each in works]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        ended = [each for each in tasks if each.done()]
-    finally:
-        for each in tasks:
-            each.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for each in ended:
-        each.result()
-
-
-async def in_thread(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Run a call in a thread. A cancellation waits until it has ended: whoever comes next finds its files at rest."""
-    running = asyncio.ensure_future(asyncio.to_thread(call, *given, **named))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.gather(running, return_exceptions=True)
-        raise
 
 
 class Patience:

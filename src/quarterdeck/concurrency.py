@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -17,6 +18,23 @@ async def together(*calls: Awaitable[T]) -> list[T]:
         if isinstance(each, BaseException):
             raise each
     return [each for each in ended if not isinstance(each, BaseException)]
+
+
+async def until_one_ends(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all of these concurrently until the first one ends, then cancel the others. Raises what that one does."""
+    tasks = [asyncio.ensure_future(each) for each in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        ended = [each for each in tasks if each.done()]
+    finally:
+        await cut_off(*tasks)
+    for each in ended:
+        each.result()
+
+
+async def in_thread(call: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    """Run a call in a thread. A cancellation waits until it has ended: whoever comes next finds its files at rest."""
+    return await whole(asyncio.to_thread(call, *given, **named))
 
 
 async def whole(work: Coroutine[Any, Any, T]) -> T:
@@ -50,6 +68,11 @@ async def cut_off(*tasks: asyncio.Task[Any]) -> None:
     """Cancel these tasks, and return when they have ended."""
     for each in tasks:
         each.cancel()
+    await settled(*tasks)
+
+
+async def settled(*tasks: asyncio.Task[Any]) -> None:
+    """Return when these tasks have ended, also when this is cancelled meanwhile. Their errors are not raised here."""
     await whole(_ended(tasks))
 
 
