@@ -63,9 +63,8 @@ async def made_database(
             await write(made)
             await asyncio.to_thread(made.rename, target)
         await asyncio.to_thread(sync_folder, target.parent)
-        stored = [moment.full.stored, *(each.stored for each in moment.increments)]
         size = (await asyncio.to_thread(target.stat)).st_size
-    return BuiltDatabase(target, moment.revision, size, len(stored), sum(each.size_bytes for each in stored))
+    return BuiltDatabase(target, moment.revision, size, len(moment.objects), moment.stored_bytes)
 
 
 async def write_moment(store: ObjectStore, moment: BackupMoment, identities: Identities, path: Path) -> None:
@@ -110,8 +109,7 @@ async def opened(
 
 def _expected_bytes(moment: BackupMoment) -> int:
     """How large the file is at least: what is stored is compressed."""
-    full = max(moment.full.database_bytes, moment.full.stored.size_bytes)
-    return full + sum(each.stored.size_bytes for each in moment.increments)
+    return moment.stored_bytes + max(0, moment.full.database_bytes - moment.full.stored.size_bytes)
 
 
 async def _write_full(store: ObjectStore, full: FullBackup, identities: Identities, path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, Protocol, TypeVar
 
 from pydantic import AwareDatetime, ValidationError
@@ -104,6 +105,21 @@ class BackupMoment:
     increments: tuple[Increments, ...]
     revision: int
 
+    @property
+    def at(self) -> datetime:
+        """When its newest part was recorded."""
+        return self.increments[-1].last_at if self.increments else self.full.at
+
+    @property
+    def objects(self) -> tuple[ObjectReference, ...]:
+        """The stored objects that it is restored from, in order."""
+        return (self.full.stored, *(each.stored for each in self.increments))
+
+    @property
+    def stored_bytes(self) -> int:
+        """The size of all of them."""
+        return sum(each.size_bytes for each in self.objects)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reached:
@@ -192,44 +208,45 @@ class Chain:
         """The shortest way to a revision. Raises NotFound where no backup has it, with the nearest revisions that can
         be restored.
         """
-        fulls = [each for each in self._fulls(cluster, epoch) if each.revision <= revision]
+        fulls = [each for each in self.fulls_of(cluster, epoch) if each.revision <= revision]
         for full in sorted(fulls, key=lambda each: -each.revision):
             steps = self._steps(full, revision)
-            if (steps[-1].last if steps else full.revision) >= revision:
+            if _end(full, steps) >= revision:
                 return BackupMoment(full, steps, revision)
         raise self._not_covered(f"revision {revision:,}", cluster, epoch)
 
     def latest(self, cluster: str, epoch: int) -> BackupMoment:
         """The newest moment. Raises NotFound where there is no full backup."""
-        fulls = sorted(self._fulls(cluster, epoch), key=lambda each: each.revision)
-        if not fulls:
+        reached = [(full, self._steps(full, None)) for full in self.fulls_of(cluster, epoch)]
+        if not reached:
             raise self._not_covered("the newest moment", cluster, epoch)
-        reached = [(full, self._steps(full, None)) for full in fulls]
-        full, steps = max(
-            reached, key=lambda each: (each[1][-1].last if each[1] else each[0].revision, each[0].revision)
-        )
-        return BackupMoment(full, steps, steps[-1].last if steps else full.revision)
+        full, steps = max(reached, key=lambda each: (_end(*each), each[0].revision))
+        return BackupMoment(full, steps, _end(full, steps))
 
     def ranges(self, cluster: str, epoch: int) -> tuple[tuple[int, int], ...]:
         """The first and last revision of each stretch of revisions that can be restored, in order."""
         found: list[tuple[int, int]] = []
-        for full in sorted(self._fulls(cluster, epoch), key=lambda each: each.revision):
-            steps = self._steps(full, None)
-            last = steps[-1].last if steps else full.revision
+        for full in sorted(self.fulls_of(cluster, epoch), key=lambda each: each.revision):
+            last = _end(full, self._steps(full, None))
             if found and full.revision <= found[-1][1] + 1:
                 found[-1] = (found[-1][0], max(found[-1][1], last))
             else:
                 found.append((full.revision, last))
         return tuple(found)
 
-    def _fulls(self, cluster: str, epoch: int) -> list[FullBackup]:
+    def fulls_of(self, cluster: str, epoch: int) -> list[FullBackup]:
+        """The full backups of a cluster in an epoch, in the order of their links."""
         return [each for each in self.fulls if (each.cluster, each.epoch) == (cluster, epoch)]
+
+    def increments_of(self, cluster: str, epoch: int) -> list[Increments]:
+        """The increments of a cluster in an epoch, in the order of their links."""
+        return [each for each in self.increments if (each.cluster, each.epoch) == (cluster, epoch)]
 
     def _steps(self, full: FullBackup, to: int | None) -> tuple[Increments, ...]:
         """The increments that continue a full backup without a gap, up to a revision. Of two that begin early enough
         the one that goes further is used.
         """
-        its = [each for each in self.increments if (each.cluster, each.epoch) == (full.cluster, full.epoch)]
+        its = self.increments_of(full.cluster, full.epoch)
         its.sort(key=lambda each: each.first, reverse=True)  # a chain may have 100,000 of them: each is seen once
         steps: list[Increments] = []
         reached, furthest = full.revision, None
@@ -340,6 +357,11 @@ def unused(chain: Chain, stored: Sequence[str]) -> list[str]:
     """The objects that no link names, or that one has dropped. New ones may still become part of the chain."""
     used = chain.names()
     return [name for name in stored if name not in used]
+
+
+def _end(full: FullBackup, steps: Sequence[Increments]) -> int:
+    """The revision to which increments continue a full backup."""
+    return steps[-1].last if steps else full.revision
 
 
 def _joined(known: tuple[_Part, ...], added: tuple[_Part, ...], dropped: Collection[str]) -> tuple[_Part, ...]:

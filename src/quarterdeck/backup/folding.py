@@ -51,7 +51,7 @@ async def fold(
     full = moment.full.model_copy(
         update={
             "revision": moment.revision,
-            "at": moment.increments[-1].last_at,
+            "at": moment.at,
             "database_bytes": size,
             "stored": stored,
             "lost_from": None,

@@ -23,10 +23,10 @@ async def moment_at(
     doing = f"looking for {at:%Y-%m-%d %H:%M:%S %Z} in the backups of cluster {cluster}"
     if at > now:
         raise InvalidInput(doing, "it is in the future", "give an earlier time, or 'latest'")
-    fulls = [each for each in chain.fulls if (each.cluster, each.epoch) == (cluster, epoch) and each.at <= at]
-    its = [each for each in chain.increments if (each.cluster, each.epoch) == (cluster, epoch)]
+    known, its = chain.fulls_of(cluster, epoch), chain.increments_of(cluster, epoch)
+    fulls = [each for each in known if each.at <= at]
     if not fulls:
-        oldest = min((each.at for each in chain.fulls if (each.cluster, each.epoch) == (cluster, epoch)), default=None)
+        oldest = min((each.at for each in known), default=None)
         seen = "there is no backup" if oldest is None else f"the first backup is of {oldest:%Y-%m-%d %H:%M:%S %Z}"
         raise NotFound(doing, seen, "see 'backup list'")
     revision = max((*(each.revision for each in fulls), *(each.last for each in its if each.last_at <= at)))

@@ -38,7 +38,7 @@ def hashes_of(chain: Chain, moment: BackupMoment) -> tuple[KeyHash, ...]:
     """The hashes that a cluster had from the full backup of a moment, or the one that it was folded from, up to it."""
     full = moment.full
     first = full.revision if full.folded_from is None else full.folded_from
-    its = [each.hash for each in chain.fulls if (each.cluster, each.epoch) == (full.cluster, full.epoch)]
+    its = [each.hash for each in chain.fulls_of(full.cluster, full.epoch)]
     known = {(each.revision, each.compact_revision, each.value): each for each in its if each is not None}
     return tuple(each for (revision, *_), each in sorted(known.items()) if first <= revision <= moment.revision)
 

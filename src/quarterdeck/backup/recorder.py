@@ -296,7 +296,7 @@ class Recorder:
             latest = chain.latest(self._subject.cluster, self._subject.epoch)
         except NotFound:
             return None
-        return latest.revision, latest.increments[-1].last_at if latest.increments else latest.full.at
+        return latest.revision, latest.at
 
 
 def following(headers: Sequence[PieceHeader], end: int | None) -> list[PieceHeader]:

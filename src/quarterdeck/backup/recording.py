@@ -103,8 +103,8 @@ def why_full(
     newest = max(taken, key=lambda each: each.revision)
     if len(set(versions)) == 1 and newest.etcd_version not in versions:
         return FullReason.VERSION
-    behind = (each for each in chain.increments if (each.cluster, each.epoch) == (cluster, epoch))
-    size = sum(each.stored.size_bytes for each in behind if each.last > newest.revision)
+    behind = (each for each in chain.increments_of(cluster, epoch) if each.last > newest.revision)
+    size = sum(each.stored.size_bytes for each in behind)
     if now - newest.at >= pace.full_after or size >= max(pace.full_after_bytes, newest.stored.size_bytes):
         return FullReason.DUE
     return None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from quarterdeck.actions.addresses import client_urls
-from quarterdeck.actions.plane import Plane
 from quarterdeck.api.controlplane import ControlPlane
 from quarterdeck.app.backup.restores import Restores
 from quarterdeck.backup.chain import Chain, FullBackup
@@ -136,11 +135,8 @@ class Backups:
         return keys.path, keys.recipient
 
     async def _revision(self, name: str) -> int:
-        async def read(plane: Plane) -> int:
-            return await plane.etcd.revision(client_urls(plane))
-
         async with open_plane(self._home, name) as plane:
-            return await read(plane)
+            return await plane.etcd.revision(client_urls(plane))
 
     async def _covered(self, plane: ControlPlane, backups: OpenBackups, epoch: int, revision: int) -> TakenBackup:
         if await recorded.manager_of(self._home.store, plane.name):
@@ -164,24 +160,18 @@ async def _until_covered(plane: ControlPlane, backups: OpenBackups, epoch: int, 
     chain: Chain | None = None
     while True:
         chain = await backups.chains.read(chain)
-        try:
+        with suppress(NotFound):
             moment = chain.at_revision(MAIN, revision, epoch)
-        except NotFound:
-            await asyncio.sleep(_LOOK)
-            continue
-        whole = chain.belongings_at(revision, epoch) is not None
-        if not whole:
-            await asyncio.sleep(_LOOK)
-            continue
-        size = moment.full.stored.size_bytes + sum(each.stored.size_bytes for each in moment.increments)
-        return TakenBackup(
-            plane=plane.name,
-            store=backups.url,
-            revision=revision,
-            full=moment.full,
-            size_bytes=size,
-            whole_plane=whole,
-        )
+            if chain.belongings_at(revision, epoch) is not None:
+                return TakenBackup(
+                    plane=plane.name,
+                    store=backups.url,
+                    revision=revision,
+                    full=moment.full,
+                    size_bytes=moment.stored_bytes,
+                    whole_plane=True,
+                )
+        await asyncio.sleep(_LOOK)
 
 
 def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
@@ -195,17 +185,10 @@ def ranges_of(chain: Chain) -> tuple[BackupRange, ...]:
 
 
 def _range(chain: Chain, cluster: str, epoch: int, first: int, last: int) -> BackupRange:
-    def of(each: FullBackup) -> bool:
-        return (each.cluster, each.epoch) == (cluster, epoch) and first <= each.revision <= last
-
-    fulls = [each for each in chain.fulls if of(each)]
-    its = [
-        each
-        for each in chain.increments
-        if (each.cluster, each.epoch) == (cluster, epoch) and first <= each.last <= last
-    ]
-    stored = [*(each.stored for each in fulls), *(each.stored for each in its)]
+    fulls = [each for each in chain.fulls_of(cluster, epoch) if first <= each.revision <= last]
+    its = [each for each in chain.increments_of(cluster, epoch) if first <= each.last <= last]
     times = [*((each.revision, each.at) for each in fulls), *((each.last, each.last_at) for each in its)]
+    stored = [*(each.stored for each in fulls), *(each.stored for each in its)]
     return BackupRange(
         cluster=cluster,
         epoch=epoch,

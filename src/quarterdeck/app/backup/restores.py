@@ -183,7 +183,6 @@ class Restores:
         memory = plane.status.memory
         origin = BackupOrigin(store=backups.url, folder=backups.folder, epoch=moment.full.epoch)
         database = await restored_database(self._home, self._engine().upstream, plane, origin, moment.revision)
-        end = moment.increments[-1] if moment.increments else None
         return RestorePlan(
             plane=plane.name,
             store=backups.url,
@@ -192,7 +191,7 @@ class Restores:
             from_epoch=moment.full.epoch,
             revision=moment.revision,
             seen=max(memory.revision, chain.reached.revision if chain.reached.epoch == memory.epoch else 0),
-            at=end.last_at if end is not None else moment.full.at,
+            at=moment.at,
             proof=database.proof,
         )
 
