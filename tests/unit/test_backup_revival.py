@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from quarterdeck.backup.bolt.file import BoltFile
 from quarterdeck.backup.contents import keys_at
 from quarterdeck.backup.database import lease_of, lease_value, newest_revision
 from quarterdeck.backup.records import LeaseTimes
-from quarterdeck.backup.revival import Revival, bump, revive
+from quarterdeck.backup.revival import Revival, revive
 from quarterdeck.errors import Corrupt
 
 IDENTITY = "apiserver-" + "abcdefghijklmnopqrstuvwxyz"
@@ -77,11 +76,3 @@ def test_a_lease_is_read_as_it_is_written(lease: LeaseTimes) -> None:
 def test_what_is_no_lease_is_refused(value: bytes) -> None:
     with pytest.raises(Corrupt, match="is no lease"):
         lease_of(value)
-
-
-def test_the_bump_passes_all_that_can_have_been_written() -> None:
-    assert bump(100, 100, timedelta(0)) > 100_000
-    assert bump(100, 5_000_000, timedelta(0)) > 5_000_000 - 100
-    hour = bump(100, 100, timedelta(hours=1)) - bump(100, 100, timedelta(0))
-    assert hour >= 3600 * 10_000
-    assert bump(200, 100, timedelta(0)) == bump(100, 100, timedelta(0))

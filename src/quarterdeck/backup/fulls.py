@@ -15,16 +15,17 @@ from typing import BinaryIO
 from quarterdeck.backup.chain import FullBackup, KeyHash, ObjectReference
 from quarterdeck.backup.collector import Subject
 from quarterdeck.backup.database import newest_revision
+from quarterdeck.backup.making import require_room
 from quarterdeck.backup.recording import FullReason, Now
 from quarterdeck.backup.sources import sources
-from quarterdeck.errors import Unavailable
+from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.etcd.faults import EtcdCompacted, EtcdCorrupt
 from quarterdeck.files import file_errors
 
 #: Bytes that are read at once from the scratch file.
 _PART = 1 << 20
 #: Bytes that are left free on its disk.
-_MARGIN = 64 << 20
+_SPARE = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +133,9 @@ async def _hash(subject: Subject, url: str, revision: int) -> KeyHash | None:
 
 
 def _require_room(folder: Path, size: int, doing: str) -> None:
+    """Raises Unavailable, since a full backup is tried again until there is room."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    found = os.statvfs(folder)
-    free = found.f_bavail * found.f_frsize
-    if free < size + _MARGIN:
-        seen = f"{folder} has {free >> 20:,} MiB free, and the database has {size >> 20:,} MiB"
-        raise Unavailable(doing, seen, "make room on that disk")
+    try:
+        require_room(folder, size, doing, spare=_SPARE)
+    except PreconditionFailed as error:
+        raise Unavailable(error.doing, error.seen, error.next_step) from error

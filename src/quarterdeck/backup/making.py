@@ -48,11 +48,13 @@ def remove_left(folder: Path) -> None:
             remove_folder(made.with_name(made.name.removesuffix(_SUFFIX)))
 
 
-def require_room(folder: Path, size: int, doing: str) -> None:
-    """Raises PreconditionFailed where a disk has not so many bytes free, and OSError."""
-    free = shutil.disk_usage(folder).free
-    if free < size + _SPARE:
-        seen = f"{free >> 20} MiB are free on the disk of {folder}, and it takes {(size + _SPARE) >> 20} MiB"
+def require_room(folder: Path, size: int, doing: str, *, spare: int = 0) -> None:
+    """Raises PreconditionFailed where a disk has not so many bytes free, and some more (``spare``, if that is more than
+    usual), and OSError.
+    """
+    free, needed = shutil.disk_usage(folder).free, size + max(spare, _SPARE)
+    if free < needed:
+        seen = f"{free >> 20} MiB are free on the disk of {folder}, and it takes {needed >> 20} MiB"
         raise PreconditionFailed(doing, seen, "make room on that disk, or choose another folder")
 
 

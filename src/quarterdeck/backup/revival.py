@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -25,11 +24,6 @@ _ADDRESSES: Final = ("/masterleases/", "/peerserverleases/")
 #: 16 bytes in base 32.
 _IDENTITY: Final = r"/leases/kube-system/apiserver-[a-z2-7]{26}"
 _CLUSTER, _DOWNGRADE = b"cluster", b"downgrade"
-
-#: More writes than any etcd takes in a second.
-_WRITES_A_SECOND = 20_000
-#: Revisions that are skipped in any case: those of the last moments were perhaps seen by clients alone.
-_LEAST_BUMP = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +64,6 @@ def revive(path: Path, *, prefix: str = PREFIX) -> Revival:
             file.replace(LEASES, leases)
         file.commit()
         return Revival(newest, keys, alarms, kept != cluster, len(leases))
-
-
-def bump(restored: int, seen: int, unseen: timedelta) -> int:
-    """By how many revisions a restored cluster must go on, which is what ``etcdutl snapshot restore --bump-revision``
-    gets, along with ``--mark-compacted``: so clients never see a revision again that once meant something else.
-
-    ``restored``: the newest revision of the database; ``seen``: the newest one that is known of the old cluster;
-    ``unseen``: how long that one may have been written to since.
-    """
-    return max(0, seen - restored) + int(unseen.total_seconds() * _WRITES_A_SECOND) + _LEAST_BUMP
 
 
 def _stale(file: BoltFile, prefix: str) -> Iterator[bytes]:
