@@ -32,8 +32,9 @@ from model.faulty import FaultyTruth
 from quarterdeck.model.clusters import CLUSTER, Cluster
 from quarterdeck.model.components import NAMED, Component, ReplicaChange
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.epochs import BackupOrigin, SurvivorOrigin
 from quarterdeck.model.membership import Health, MemberFact
-from quarterdeck.model.memory import BackupOrigin, Replica, SurvivorOrigin
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Note, Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DecideBootstrap, DeleteKept, ReleaseMember

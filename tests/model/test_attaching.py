@@ -16,10 +16,11 @@ from model.kinds import Kind
 from model.searches import DEATHS, HEALED, UNSEEN
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
+from quarterdeck.model.epochs import Consent
 from quarterdeck.model.steps.placement import AttachVolumes
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Consent, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import EFFECTS, placement, tick
 from quarterdeck.planner.simulated.parts import Power

@@ -17,12 +17,12 @@ from model.kinds import Kind
 from model.stories import until
 from model.walk import Planner, State, Walker
 from model.worlds import empty, settled
-from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint
 from quarterdeck.model.steps.clusters import BeginEpoch
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.plan import Plan, Wait
 from quarterdeck.model.steps.units import StopUnit
-from quarterdeck.model.world import Consent, RestorePoint, World
+from quarterdeck.model.world import World
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.simulated import observe, tick
 from quarterdeck.planner.simulated.parts import Power

@@ -10,7 +10,8 @@ from fakes.site_machines import Behaviour
 
 from quarterdeck.actions.status import write_memory
 from quarterdeck.components.ports import seat_with
-from quarterdeck.model.memory import MemberWord, Replica, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import MemberWord, Seed, SurvivorOrigin
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import UnitSpec
 from support.small_plane import NAME, SmallPlane, small_plane
 

@@ -21,7 +21,8 @@ from quarterdeck.engine.observation.observe_etcd import EtcdObserver
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import KeptData, SurvivorOrigin
+from quarterdeck.model.epochs import SurvivorOrigin
+from quarterdeck.model.memory import KeptData
 from quarterdeck.model.steps.clusters import DeleteKept, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placement import ReleaseReplica
 from quarterdeck.model.steps.units import StopUnit

@@ -18,7 +18,7 @@ from quarterdeck.actions.carry_out import carry_out
 from quarterdeck.actions.status import write_memory
 from quarterdeck.components.etcd import BUMP
 from quarterdeck.errors import PreconditionFailed, Unavailable
-from quarterdeck.model.memory import BackupOrigin, Seed
+from quarterdeck.model.epochs import BackupOrigin, Seed
 from quarterdeck.model.steps.clusters import RestoreMember
 
 ORIGIN = BackupOrigin(store="s3://planes", folder="alpha/1", epoch=0)

@@ -28,20 +28,8 @@ from quarterdeck.errors import Conflict, InvalidInput
 from quarterdeck.model import memory as model_memory
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
 from quarterdeck.model.components import ReplicaPrograms
-from quarterdeck.model.memory import (
-    BackupOrigin,
-    Condemned,
-    KeptData,
-    LeftBehind,
-    Lifetime,
-    MemberWord,
-    Memory,
-    Rejection,
-    Replica,
-    Seed,
-    SurvivorOrigin,
-    Timeline,
-)
+from quarterdeck.model.epochs import BackupOrigin, MemberWord, Seed, SurvivorOrigin
+from quarterdeck.model.memory import Condemned, KeptData, LeftBehind, Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
 IDS, TIMES = st.integers(0, 2**64 - 1), st.floats(0, 4e9)

@@ -23,8 +23,8 @@ from quarterdeck.engine.workspace import operations
 from quarterdeck.engine.workspace.settings import consent_of
 from quarterdeck.errors import Conflict, Gone, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
-from quarterdeck.model.memory import MemberWord
-from quarterdeck.model.world import Consent, World
+from quarterdeck.model.epochs import Consent, MemberWord
+from quarterdeck.model.world import World
 from quarterdeck.planner.simulated import observe
 from quarterdeck.planner.survivors import Survivors
 

@@ -20,7 +20,8 @@ from quarterdeck.engine.workspace.backups import OpenBackups, scratch_folder
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.restores import forget_restored, restored_database
 from quarterdeck.errors import Corrupt, NotFound
-from quarterdeck.model.memory import BackupOrigin, Memory, Seed
+from quarterdeck.model.epochs import BackupOrigin, Seed
+from quarterdeck.model.memory import Memory
 
 ORIGIN = BackupOrigin(store="file:///backups", folder="alpha/1", epoch=0)
 

@@ -11,13 +11,14 @@ from support.golden import Golden
 
 from quarterdeck.engine.notices.events import happenings
 from quarterdeck.model.bounds import HealingBounds
+from quarterdeck.model.epochs import Consent
 from quarterdeck.model.memory import LeftBehind
 from quarterdeck.model.steps.clusters import BeginEpoch, WithdrawConsent
 from quarterdeck.model.steps.healing import Condemn
 from quarterdeck.model.steps.members import ReaddressMember
 from quarterdeck.model.steps.placement import AttachVolumes, LeaveMachine
 from quarterdeck.model.units import MachineState
-from quarterdeck.model.world import Consent, Failing, World
+from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.planner import plan
 from quarterdeck.planner.rules.recovery import advice

@@ -16,13 +16,14 @@ from support.golden import Golden
 from quarterdeck.engine.notices.conditions import judged, unseen
 from quarterdeck.engine.notices.events import happenings, warnings
 from quarterdeck.model.components import NAMED, Component
-from quarterdeck.model.memory import BackupOrigin, MemberWord, Memory, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, Consent, MemberWord, RestorePoint, SurvivorOrigin
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.steps.base import Note
 from quarterdeck.model.steps.clusters import BeginEpoch, RestoreMember
 from quarterdeck.model.steps.placement import PlaceReplica, ReleaseReplica
 from quarterdeck.model.steps.units import StartUnit
 from quarterdeck.model.units import MachineState, UnitState
-from quarterdeck.model.world import Consent, Failing, RestorePoint, World
+from quarterdeck.model.world import Failing, World
 from quarterdeck.planner.claims import bare
 from quarterdeck.planner.outcome import RuleOutcome
 from quarterdeck.planner.planner import plan

@@ -16,7 +16,8 @@ from quarterdeck.components.etcd import DATA, DATABASE, restoring
 from quarterdeck.errors import PreconditionFailed, Unavailable
 from quarterdeck.model.capabilities import Job
 from quarterdeck.model.clusters import MEMBER, Cluster
-from quarterdeck.model.memory import BackupOrigin, Replica, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, SurvivorOrigin
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.clusters import DeleteKept, ReleaseMember, RestoreMember, WithdrawConsent
 from quarterdeck.model.units import Program
 from quarterdeck.model.world import World

@@ -20,7 +20,8 @@ from quarterdeck.etcd.port import EtcdCluster
 from quarterdeck.kube.port import Kube
 from quarterdeck.model.components import Component
 from quarterdeck.model.endpoints import RecordClaim
-from quarterdeck.model.memory import BackupOrigin, Memory, Replica
+from quarterdeck.model.epochs import BackupOrigin
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import PortName
 from quarterdeck.model.units import Machine
 from quarterdeck.sites.port import SitePort

@@ -11,34 +11,13 @@ from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.endpoints import APISERVERS
+from quarterdeck.model.epochs import Consent, MemberWord
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, MemberFact, Membership, WrongData
-from quarterdeck.model.memory import BackupOrigin, MemberWord, Memory, Replica
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.seats import Slot
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.units import MachineState, UnitState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestorePoint:
-    """A revision of a plane's backups that a user has chosen."""
-
-    origin: BackupOrigin
-    revision: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consent:
-    """The user's consent to a new epoch: after a lost quorum, or from a backup."""
-
-    #: The epoch that may begin; None: none.
-    epoch: int | None = None
-    #: Also while unreachable voters may still serve.
-    even_if_others_live: bool = False
-    #: A new epoch may begin by itself, after ``Settings.patience``.
-    automatic: bool = False
-    #: The moment from which that epoch begins; None: from a survivor.
-    restore: RestorePoint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import cached_property
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import MemberWord, Memory, SurvivorOrigin
+from quarterdeck.model.epochs import MemberWord, SurvivorOrigin
+from quarterdeck.model.memory import Memory
 from quarterdeck.model.units import IDLE, MachineState, UnitState
 from quarterdeck.model.world import World
 from quarterdeck.planner.quorum import quorum

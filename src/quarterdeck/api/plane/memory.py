@@ -13,20 +13,8 @@ from pydantic import Field
 
 from quarterdeck.api.base import Model
 from quarterdeck.model.clusters import ClusterMemory, Full, MemberMemory
-from quarterdeck.model.memory import (
-    BackupOrigin,
-    Condemned,
-    KeptData,
-    LeftBehind,
-    Lifetime,
-    MemberWord,
-    Memory,
-    Rejection,
-    Replica,
-    Seed,
-    SurvivorOrigin,
-    Timeline,
-)
+from quarterdeck.model.epochs import BackupOrigin, MemberWord, Seed, SurvivorOrigin
+from quarterdeck.model.memory import Condemned, KeptData, LeftBehind, Lifetime, Memory, Rejection, Replica, Timeline
 from quarterdeck.model.seats import HostPort, Seat, SeatPort, Slot
 
 #: An id that etcd assigned, in hexadecimal as etcdctl prints it: many JSON readers have no 64-bit numbers.
@@ -140,7 +128,7 @@ class FullStatus(Model):
 
 
 class WordStatus(Model):
-    """A ``model.memory.MemberWord``."""
+    """A ``model.epochs.MemberWord``."""
 
     replica: str
     term: int
@@ -153,14 +141,14 @@ class WordStatus(Model):
 
 
 class SurvivorOriginStatus(Model):
-    """A ``model.memory.SurvivorOrigin``."""
+    """A ``model.epochs.SurvivorOrigin``."""
 
     replica: str
     others: tuple[WordStatus, ...] = ()
 
 
 class BackupOriginStatus(Model):
-    """A ``model.memory.BackupOrigin``."""
+    """A ``model.epochs.BackupOrigin``."""
 
     store: str
     folder: str
@@ -168,7 +156,7 @@ class BackupOriginStatus(Model):
 
 
 class SeedStatus(Model):
-    """A ``model.memory.Seed``."""
+    """A ``model.epochs.Seed``."""
 
     origin: SurvivorOriginStatus | BackupOriginStatus
     founder: str

@@ -30,7 +30,7 @@ from quarterdeck.engine.workspace.backups import (
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.restores import MAIN, restored_database
 from quarterdeck.errors import Conflict, Corrupt, InvalidInput, NotFound, PreconditionFailed
-from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.stores.port import Store, amend
 
 LATEST = "latest"

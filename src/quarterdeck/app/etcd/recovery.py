@@ -17,7 +17,7 @@ from quarterdeck.engine.workspace.home import Home
 from quarterdeck.engine.workspace.open_plane import open_plane
 from quarterdeck.errors import Conflict, Corrupt, NotFound, Paused, PreconditionFailed
 from quarterdeck.etcd.facts import KeySpaceHash
-from quarterdeck.model.memory import MemberWord
+from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.world import World
 from quarterdeck.planner.rules.volume_moves import may_return
 from quarterdeck.planner.survivors import Survivors, VoterFate, loss, survivors

@@ -10,9 +10,10 @@ from quarterdeck.components.etcd import holds_a_log
 from quarterdeck.model.components import Component
 from quarterdeck.model.edges import EdgeSeen, Where, amiss, by_itself, joined
 from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.leadership import Leadership
 from quarterdeck.model.membership import MemberData, Membership, WrongData
-from quarterdeck.model.memory import MemberWord, Replica
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.site_facts import MachineFacts, SiteFacts
 from quarterdeck.model.units import IDLE, MachineRole, MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World

@@ -17,8 +17,9 @@ from quarterdeck.engine.observation.silence import Distance, Pursuit, Silence, W
 from quarterdeck.etcd.facts import ListedMember, MemberReport, RaftProgress, Replication
 from quarterdeck.model.bounds import Settings
 from quarterdeck.model.clusters import Cluster
+from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.membership import Health, MemberFact, Membership, Space, WrongData
-from quarterdeck.model.memory import MemberWord, Memory, Replica
+from quarterdeck.model.memory import Memory, Replica
 
 #: Seconds that a member needs at most to serve clients once it has applied its own publication.
 PUBLISHED = 0.5

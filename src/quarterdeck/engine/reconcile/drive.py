@@ -39,7 +39,7 @@ from quarterdeck.engine.workspace.operations import Requester, Wants, wants
 from quarterdeck.engine.workspace.restores import restored_database
 from quarterdeck.errors import Gone, InvalidInput, NotApplied, Paused, QuarterdeckError, kind_of
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.model.steps.plan import Plan
 from quarterdeck.model.steps.units import RetryRevision
 from quarterdeck.stores.lease import Clocks, LeaseGuard, hold_lease

@@ -20,7 +20,7 @@ from quarterdeck.engine.workspace.backups import OpenBackups, open_backups_at, s
 from quarterdeck.engine.workspace.home import Home
 from quarterdeck.files import file_errors
 from quarterdeck.model.clusters import Cluster
-from quarterdeck.model.memory import BackupOrigin
+from quarterdeck.model.epochs import BackupOrigin
 from quarterdeck.upstream.catalog import UpstreamProgram, Versions
 from quarterdeck.upstream.upstream import Upstream
 

@@ -11,9 +11,9 @@ from quarterdeck.api.site import Site as SiteResource
 from quarterdeck.components import ports
 from quarterdeck.model.bounds import HealingBounds, Settings
 from quarterdeck.model.capabilities import Capability
-from quarterdeck.model.memory import BackupOrigin, Replica
+from quarterdeck.model.epochs import BackupOrigin, Consent, RestorePoint
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.seats import Slot
-from quarterdeck.model.world import Consent, RestorePoint
 from quarterdeck.planner.slots import slots
 from quarterdeck.sites.port import Leads, SitePort
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 from typing_extensions import override
 
 from quarterdeck.model.clusters import Cluster, ClusterMemory
-from quarterdeck.model.memory import BackupOrigin, Memory, Replica, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import BackupOrigin, Seed, SurvivorOrigin
+from quarterdeck.model.memory import Memory, Replica
 from quarterdeck.model.steps.base import Claim, Note, OfCluster, Step
 
 

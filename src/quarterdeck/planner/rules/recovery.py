@@ -7,14 +7,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import Replica, Seed, SurvivorOrigin
+from quarterdeck.model.epochs import RestorePoint, Seed, SurvivorOrigin
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.steps.base import Step
 from quarterdeck.model.steps.clusters import BeginEpoch, DeleteKept, NoteQuorum, RestoreMember, WithdrawConsent
 from quarterdeck.model.steps.placement import PlaceReplica
 from quarterdeck.model.steps.plan import Wait
 from quarterdeck.model.steps.units import StopUnit
 from quarterdeck.model.units import IDLE, MachineState, UnitState
-from quarterdeck.model.world import RestorePoint, World
+from quarterdeck.model.world import World
 from quarterdeck.planner import next_steps
 from quarterdeck.planner.machines import machine_for, no_machine
 from quarterdeck.planner.outcome import RuleOutcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from quarterdeck.model.components import Component
-from quarterdeck.model.memory import SurvivorOrigin
+from quarterdeck.model.epochs import Consent, SurvivorOrigin
 from quarterdeck.model.steps.clusters import (
     BeginEpoch,
     DeleteKept,
@@ -14,7 +14,6 @@ from quarterdeck.model.steps.clusters import (
     RestoreMember,
     WithdrawConsent,
 )
-from quarterdeck.model.world import Consent
 from quarterdeck.planner.simulated.effects import Effects, RefusedError, machine_must_answer, must_answer
 from quarterdeck.planner.simulated.truth import Truth
 

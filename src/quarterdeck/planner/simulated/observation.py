@@ -8,8 +8,9 @@ from quarterdeck.model.clusters import Cluster
 from quarterdeck.model.components import Component, ReplicaChange, ReplicaPrograms
 from quarterdeck.model.edges import by_itself
 from quarterdeck.model.endpoints import NameFact
+from quarterdeck.model.epochs import MemberWord
 from quarterdeck.model.membership import Health, MemberData, MemberFact, Membership
-from quarterdeck.model.memory import MemberWord, Replica
+from quarterdeck.model.memory import Replica
 from quarterdeck.model.units import MachineState, UnitState
 from quarterdeck.model.world import MachineFact, ReplicaFact, World
 from quarterdeck.planner.simulated.members import space_of
