@@ -55,6 +55,14 @@ SiteName = Annotated[str, typer.Argument(help="The site's name.", show_default=F
 OutputOption = Annotated[Output, typer.Option("-o", "--output", help="Output format.")]
 #: The same for facts without names.
 UnnamedOption = Annotated[UnnamedOutput, typer.Option("-o", "--output", help="Output format.")]
+EvenIfOthersLive = Annotated[
+    bool,
+    typer.Option(
+        "--even-if-others-live",
+        help="Begin although members that do not answer may still serve clients. Only if they are surely gone:"
+        " otherwise two clusters take writes.",
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; 'wait' follows the change.")]
 NoTrial = Annotated[bool, typer.Option("--no-trial", help="Skip the test start of programs with changed flags.")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Examined, Quarterdeck, Request, Verdict
-from quarterdeck.cli.context import Output, err, out
+from quarterdeck.cli.context import Output, err
 from quarterdeck.cli.open_home import call
 from quarterdeck.cli.operation_rows import changed, operation_result
 from quarterdeck.cli.output import done, emit
@@ -24,7 +24,7 @@ def bring_about(examined: Examined, action: str, *, detached: bool, output: Outp
     operation = call(lambda face: asked(face, examined))
     if detached:
         emit(changed(examined.name, action, operation_result(operation)), output, lambda: None)
-        detach(examined.name, tell=out if output.for_people else err)
+        detach(examined.name, output)
         return
     follow(examined.name)
     write_report(operation, action, output)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from quarterdeck.api.base import Resource
     from quarterdeck.api.output.base import NamedOutput
-    from quarterdeck.api.output.operations import ChangeResult
 
 #: What ``-o name`` calls a resource, where that is not the name of its class.
 _KINDS = {"ControlPlane": "plane"}
@@ -92,9 +91,13 @@ def names(facts: Sequence[BaseModel]) -> None:
         plain(each.full_name)
 
 
-def done(result: ChangeResult, output: Output, text: str) -> None:
-    """Print what was changed; ``text``: in a sentence."""
-    emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
+@overload
+def done(result: NamedOutput, output: Output, text: str) -> None: ...
+@overload
+def done(result: BaseModel, output: UnnamedOutput, text: str) -> None: ...
+def done(result: BaseModel, output: Output | UnnamedOutput, text: str) -> None:
+    """Print what was done; ``text``: in a sentence."""
+    _emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
 
 
 def document(resources: Sequence[Resource], output: Output) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
 from quarterdeck.api.operation import Operation
 from quarterdeck.app import Hand, Quarterdeck, Watcher
@@ -140,8 +139,11 @@ def ended_by(*signals: signal.Signals) -> Iterator[None]:
             loop.remove_signal_handler(each)
 
 
-def detach(name: str, *, tell: Console = out) -> None:
-    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one."""
+def detach(name: str, output: Output) -> None:
+    """Leave the plane to the manager that keeps it, or start a process that drives it and outlives this one. People are
+    told on standard output, unless that has facts for programs.
+    """
+    tell = out if output.for_people else err
     if manager := read(lambda records: records.manager(name)):
         tell.print(f"plane {name} is kept by {manager}; follow it with 'quarterdeck wait {name}'")
         return

@@ -9,11 +9,11 @@ import typer
 from quarterdeck.api.output.backups import BackupKeyResult, BackupResult, BackupRow, BackupVerification
 from quarterdeck.app.backup.backups import BackupList, BackupRange
 from quarterdeck.cli.arguments import Name, OutputOption, UnnamedOption
-from quarterdeck.cli.context import Output, UnnamedOutput, go_inside, out
+from quarterdeck.cli.context import Output, UnnamedOutput, go_inside
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call
-from quarterdeck.cli.output import Column, emit, show
+from quarterdeck.cli.output import Column, done, show
 from quarterdeck.cli.readable import size, when
 
 app = group("Take, list and verify the backups of a plane.")
@@ -61,7 +61,7 @@ def create(
         whole_plane=taken.whole_plane,
     )
     text = f"etcd revision {taken.revision:,} of plane {name} is in {taken.store} ({size(taken.size_bytes)})"
-    emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
+    done(result, output, text)
 
 
 @command(app, "backup list alpha", name="list")
@@ -87,7 +87,7 @@ def verify(name: Name, to: MomentOption = "latest", output: UnnamedOption = Unna
         f"etcd revision {proof.revision:,} of plane {name} can be restored: {proof.keys:,} keys,"
         f" {size(proof.size_bytes)}, {proof.hashes} hashes are those that the members had ({proof.seconds:.1f} s)"
     )
-    emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
+    done(result, output, text)
 
 
 @command(app, "backup key")
@@ -96,7 +96,7 @@ def key(output: UnnamedOption = UnnamedOutput.TABLE) -> None:
     path, public = call(lambda face: face.backups.key())
     text = f"{path}\npublic key: {public}\nkeep a copy of that file in a safe place: without it the backups are useless"
     result = BackupKeyResult(file=str(path), public_key=public)
-    emit(result, output, lambda: out.print(text, highlight=False, soft_wrap=True))
+    done(result, output, text)
 
 
 def _row(found: BackupList, each: BackupRange) -> BackupRow:

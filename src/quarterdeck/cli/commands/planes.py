@@ -32,7 +32,7 @@ from quarterdeck.cli.arguments import (
 )
 from quarterdeck.cli.change_request import planned
 from quarterdeck.cli.component_names import PROGRAM, named
-from quarterdeck.cli.context import Output, UnnamedOutput, err, go_inside, note_plane, out, plain, read
+from quarterdeck.cli.context import Output, UnnamedOutput, go_inside, note_plane, out, plain, read
 from quarterdeck.cli.durations import duration_option
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, tidy, wait_inside
@@ -69,7 +69,7 @@ def create(
 def _work(name: str, *, detached: bool, output: Output = Output.TABLE) -> None:
     note_plane(name)
     if detached:
-        detach(name, tell=out if output.for_people else err)
+        detach(name, output)
     elif not wait_inside(name):
         follow(name)
 

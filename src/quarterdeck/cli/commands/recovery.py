@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from quarterdeck.api.output.planes import RecoveryResult, SurvivorRow
 from quarterdeck.app import LostQuorum, Survivor
-from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
-from quarterdeck.cli.context import Output, err, look, out
+from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
+from quarterdeck.cli.context import Output, look, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
 from quarterdeck.cli.output import Column, emit, table
@@ -32,13 +30,7 @@ _COLUMNS: tuple[Column[SurvivorRow], ...] = (
 @command(app, "recover alpha")
 def recover(
     name: Name,
-    even_if_others_live: Annotated[
-        bool,
-        typer.Option(
-            "--even-if-others-live",
-            help="Go on although members that do not answer may still serve others. You are sure that they are gone.",
-        ),
-    ] = False,
+    even_if_others_live: EvenIfOthersLive = False,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
@@ -54,7 +46,7 @@ def recover(
     confirm(f"begin epoch {lost.epoch} of the etcd of plane {name}, and give up what only the others have?", yes=yes)
     call(lambda face: face.recover(lost, even_if_others_live=even_if_others_live))
     if detached:
-        detach(name, tell=out if output.for_people else err)
+        detach(name, output)
     else:
         follow(name)
     text = f"plane {name} is settled again; its old data is kept on its machines: see 'events {name}'"

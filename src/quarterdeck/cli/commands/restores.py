@@ -9,12 +9,12 @@ import typer
 
 from quarterdeck.api.output.backups import RestoreResult
 from quarterdeck.app.backup.restores import RestorePlan
-from quarterdeck.cli.arguments import Detach, Name, OutputOption, Yes
+from quarterdeck.cli.arguments import Detach, EvenIfOthersLive, Name, OutputOption, Yes
 from quarterdeck.cli.commands.backups import MomentOption
 from quarterdeck.cli.context import Output, err, out
 from quarterdeck.cli.groups import command, group
 from quarterdeck.cli.open_home import call, go_inside_to_drive
-from quarterdeck.cli.output import emit
+from quarterdeck.cli.output import done, emit
 from quarterdeck.cli.readable import size, when
 from quarterdeck.cli.work import confirm, detach, follow
 from quarterdeck.errors import InvalidInput
@@ -22,33 +22,29 @@ from quarterdeck.errors import InvalidInput
 app = group()
 
 
+Source = Annotated[
+    str | None,
+    typer.Option("--from", metavar="URL", help="The backup store of a plane whose home was lost.", show_default=False),
+]
+KeyFile = Annotated[
+    Path | None,
+    typer.Option("--key", help="The file with the private key of the backups. With --from.", show_default=False),
+]
+OptionsFile = Annotated[
+    Path | None, typer.Option("--options-file", help="See spec.backup.optionsFile. With --from.", show_default=False)
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Build and check the data, and change nothing.")]
+
+
 @command(app, "restore alpha --to 2026-01-31T12:00:00Z", "restore alpha --from s3://backups/home --key backup.key")
 def restore(
     name: Name,
     to: MomentOption = "latest",
-    source: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="URL", help="The backup store of a plane whose home was lost.", show_default=False
-        ),
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option("--key", help="The file with the private key of the backups. With --from.", show_default=False),
-    ] = None,
-    options: Annotated[
-        Path | None,
-        typer.Option("--options-file", help="See spec.backup.optionsFile. With --from.", show_default=False),
-    ] = None,
-    even_if_others_live: Annotated[
-        bool,
-        typer.Option(
-            "--even-if-others-live",
-            help="Begin although most members do not answer and may still serve clients. Only if they are surely gone:"
-            " otherwise two clusters take writes.",
-        ),
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Build and check the data, and change nothing.")] = False,
+    source: Source = None,
+    key: KeyFile = None,
+    options: OptionsFile = None,
+    even_if_others_live: EvenIfOthersLive = False,
+    dry_run: DryRunOption = False,
     yes: Yes = False,
     detached: Detach = False,
     output: OutputOption = Output.TABLE,
@@ -59,10 +55,7 @@ def restore(
     """
     _require_pair(source, key, options)
     if source is not None and key is not None:
-        call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
-        err.print(
-            f"plane {name} is in this home again, paused until its data is restored", highlight=False, soft_wrap=True
-        )
+        _adopt(name, source, key, options)
     go_inside_to_drive(name)
     plan = call(lambda face: face.backups.restores.plan(name, to=to))
     for line in _lines(plan):
@@ -70,17 +63,22 @@ def restore(
     result = _result(plan)
     if dry_run:
         left = f"plane {name} stays paused: 'quarterdeck restore {name}' restores its data"
-        unchanged = "nothing was changed" if source is None else left
-        emit(result, output, lambda: out.print(unchanged, highlight=False, soft_wrap=True))
+        done(result, output, "nothing was changed" if source is None else left)
         return
     confirm(f"stop plane {name}, and start it again with the data of etcd revision {plan.revision:,}?", yes=yes)
     call(lambda face: face.backups.restores.start(plan, even_if_others_live=even_if_others_live))
     if detached:
-        detach(name, tell=out if output.for_people else err)
+        detach(name, output)
     else:
         follow(name)
     text = f"plane {name} is settled again; its former data is kept on its machines: see 'events {name}'"
     emit(result, output, lambda: None if detached else out.print(text, soft_wrap=True))
+
+
+def _adopt(name: str, source: str, key: Path, options: Path | None) -> None:
+    call(lambda face: face.backups.restores.adopt(name, source, key=key, options=options))
+    text = f"plane {name} is in this home again, paused until its data is restored"
+    err.print(text, highlight=False, soft_wrap=True)
 
 
 def _require_pair(source: str | None, key: Path | None, options: Path | None) -> None:

@@ -331,7 +331,7 @@ def drain(
     call(lambda face: face.drain(planned))
     for plane in names:
         if detached:
-            detach(plane, tell=out if output.for_people else err)
+            detach(plane, output)
         else:
             follow(plane)
     still = () if detached else call(lambda face: face.left_to_drain(name, machine))
